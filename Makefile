@@ -1,0 +1,59 @@
+# From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
+.PHONY: help install jars demo test test-fast lint format soak bench clean java
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+FAST := $(wildcard tests/unit tests/properties tests/contracts tests/architecture)
+
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+install: $(STAMP) ## make .venv with kafka-lake and airflow in it
+
+$(STAMP): pyproject.toml constraints.txt
+	@[ -n "$(PYTHON)" ] || { echo "make: no python 3.11 or newer in PATH. Install one, or run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is not python 3.11 or newer. Run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { echo "make: $(PYTHON) cannot make a venv (on Debian or Ubuntu: apt-get install python3-venv)" >&2; rm -rf .venv; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e ".[spark,postgres,dev]"
+	@touch $@
+
+java: $(STAMP)
+	@$(BIN)/python -m airflow_kafka_lake.adapters.java
+
+jars: java ## fetch and verify the jars of Spark and of the local Kafka
+	@$(BIN)/python -m airflow_kafka_lake.adapters.jars
+
+demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --report FILE" for programs)
+	$(BIN)/kafka-lake demo $(ARGS)
+
+test: lint jars ## everything CI runs
+	$(BIN)/pytest $(ARGS)
+
+test-fast: lint ## under a minute, no services
+	$(BIN)/pytest --fast $(FAST) $(ARGS)
+
+lint: $(STAMP) ## style, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## let ruff write the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+soak: jars ## the long fault runs
+	@[ -f tests/faults/soak.py ] || { echo "make: tests/faults/soak.py is not in this tree, so there is no soak to run" >&2; exit 1; }
+	$(BIN)/python tests/faults/soak.py $(ARGS)
+
+bench: jars ## the benchmark
+	@[ -f bench/run.py ] || { echo "make: bench/run.py is not in this tree, so there is no benchmark to run" >&2; exit 1; }
+	$(BIN)/python bench/run.py $(ARGS)
+
+clean: ## remove .venv, caches and build results (the jar cache stays)
+	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Decisions: pure functions over frozen values. Standard library only, no clock, no I/O, no logging."""

@@ -1,0 +1,144 @@
+"""Where every offset of a range went, and when that counts as proof.
+
+`visible + control + aborted + compacted + skipped + unexplained = span`, always; a range may be published only when
+`unexplained` is 0 and no offset is staged twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+
+
+class Fate(StrEnum):
+    """Why an offset of a gap has no visible row."""
+
+    CONTROL = "control"
+    ABORTED = "aborted"
+    COMPACTED = "compacted"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounting:
+    """The numbers of one range, in offsets."""
+
+    visible: int = 0
+    control: int = 0
+    aborted: int = 0
+    compacted: int = 0
+    skipped: int = 0
+    unexplained: int = 0
+
+    @property
+    def span(self) -> int:
+        """The sum of all: how many offsets the numbers speak of."""
+        return sum(getattr(self, field.name) for field in fields(self))
+
+    def __add__(self, other: Accounting) -> Accounting:
+        return Accounting(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def to_json(self) -> dict[str, int]:
+        """Return the wire form."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A stretch of a range without a visible row."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    range: OffsetRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What the raw batches say of one stretch of a gap; `seen` names the evidence in words."""
+
+    range: OffsetRange
+    fate: Fate
+    seen: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamContent:
+    """What data files hold of one stream: distinct offsets, and rows beyond one per offset."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offsets: RangeSet
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What was read back from the staged files for one range, with its accounting.
+
+    `range_id` is the ledger's; `first_offset` and `last_offset` (inclusive) are None for zero rows.
+    """
+
+    range_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    range: OffsetRange
+    rows: int
+    first_offset: int | None
+    last_offset: int | None
+    accounting: Accounting
+
+
+def gaps(asked: OffsetRange, staged: RangeSet) -> RangeSet:
+    """Return what of a range has no staged row."""
+    return RangeSet((asked,)) - staged
+
+
+def account(asked: OffsetRange, staged: RangeSet, explanations: Iterable[Explanation]) -> Accounting:
+    """Count every offset of a range once; what nobody explains is unexplained.
+
+    Overlapping explanations count for the first one given; explanations outside the gaps are ignored.
+    """
+    visible = (RangeSet((asked,)) & staged).span
+    left = gaps(asked, staged)
+    counts = dict.fromkeys(Fate, 0)
+    for item in explanations:
+        part = left & RangeSet((item.range,))
+        counts[item.fate] += part.span
+        left = left - part
+    return Accounting(
+        visible=visible,
+        control=counts[Fate.CONTROL],
+        aborted=counts[Fate.ABORTED],
+        compacted=counts[Fate.COMPACTED],
+        unexplained=counts[Fate.UNEXPLAINED] + left.span,
+    )
+
+
+def receipt(
+    range_id: str,
+    topic: str,
+    topic_id: str,
+    partition: int,
+    asked: OffsetRange,
+    staged: RangeSet,
+    explanations: Iterable[Explanation],
+) -> Receipt:
+    """Build the receipt of one range from what is staged and what the gaps' batches say."""
+    inside = (RangeSet((asked,)) & staged).ranges
+    return Receipt(
+        range_id=range_id,
+        topic=topic,
+        topic_id=topic_id,
+        partition=partition,
+        range=asked,
+        rows=sum(item.span for item in inside),
+        first_offset=inside[0].start if inside else None,
+        last_offset=inside[-1].end - 1 if inside else None,
+        accounting=account(asked, staged, explanations),
+    )

@@ -1,0 +1,234 @@
+"""The JSON documents of WIRE.md as pure functions of records. What is not known is null beside a `_state`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.watermarks import hold, lag
+from airflow_kafka_lake.core.waves import LEADS_OUT, UNRESOLVED, AttemptRecord, RangeState
+from airflow_kafka_lake.core.wire import timestamp
+
+Json = dict[str, Any]
+
+
+def plan_document(plan: Plan, *, recorded: bool) -> Json:
+    """Return `plan --json`; `plan` is null when nothing was recorded."""
+    forecast = plan.forecast
+    return {
+        "plan": plan.id if recorded else None,
+        "pipeline": plan.spec.name,
+        "observed_at": timestamp(plan.observed_at),
+        "streams": [
+            {
+                "topic": stream.snapshot.topic,
+                "topic_id": stream.snapshot.topic_id,
+                "partition": stream.snapshot.partition,
+                "start": stream.start,
+                "end": stream.end,
+                "reason": stream.reason,
+            }
+            for stream in plan.streams
+        ],
+        "waves": [
+            {
+                "wave": wave.id if recorded else None,
+                "table": wave.table,
+                "ranges": [
+                    {
+                        "topic": item.topic,
+                        "partition": item.partition,
+                        "start": item.range.start,
+                        "end": item.range.end,
+                        "estimated_bytes": item.estimated_bytes,
+                    }
+                    for item in wave.ranges
+                ],
+            }
+            for wave in plan.waves
+        ],
+        "estimated_records": forecast.records,
+        "estimated_bytes": forecast.bytes,
+        "estimated_bytes_state": forecast.bytes_state,
+        "estimated_seconds": forecast.seconds,
+        "retention_deadline": timestamp(forecast.retention_deadline),
+        "retention_deadline_state": forecast.retention_deadline_state,
+        "retention_stream": list(forecast.retention_stream) if forecast.retention_stream else None,
+        "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
+        "waiting_for_stable": [
+            {
+                "topic": item.topic,
+                "partition": item.partition,
+                "last_stable": item.last_stable,
+                "high_watermark": item.high_watermark,
+            }
+            for item in plan.waiting_for_stable
+        ],
+    }
+
+
+def status_document(
+    pipeline: str,
+    observed_at: datetime,
+    streams: Sequence[StreamRecord],
+    waves: Sequence[WaveRecord],
+    unresolved: Sequence[RangeRecord],
+    observed: Snapshot | str,
+    isolation: Isolation,
+) -> Json:
+    """Return `status --json`; `observed` is what Kafka said, or the reason why it said nothing."""
+    stuck: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    for item in unresolved:
+        stuck[item.stream].append(item)
+    bounds = {} if isinstance(observed, str) else {item.key: item for item in observed.partitions}
+    states = _bounds_states(streams, observed)
+    return {
+        "pipeline": pipeline,
+        "observed_at": timestamp(observed_at),
+        "streams": [
+            _stream(stream, stuck[stream.key], bounds.get(stream.key), states[stream.key], isolation)
+            for stream in streams
+        ],
+        "waves": [wave_line(wave) for wave in waves],
+    }
+
+
+def wave_line(wave: WaveRecord) -> Json:
+    """Return a wave as `status` lists it."""
+    return {
+        "wave": wave.id,
+        "state": wave.state.value,
+        "fence": wave.fence,
+        "rows": wave.rows,
+        "ranges": wave.ranges,
+        "table": wave.table,
+    }
+
+
+def _bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[StreamKey, str]:
+    if isinstance(observed, str):
+        return {stream.key: f"unknown: {observed}" for stream in streams}
+    seen = {item.key for item in observed.partitions}
+    topics = {item.topic: item.topic_id for item in observed.partitions}
+    unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
+    states: dict[StreamKey, str] = {}
+    for stream in streams:
+        if stream.key in seen:
+            states[stream.key] = "observed"
+        elif (reason := unknown.get((stream.topic, stream.partition))) is not None:
+            states[stream.key] = f"unknown: {reason}"
+        elif topics.get(stream.topic, stream.topic_id) != stream.topic_id:
+            states[stream.key] = "gone: the topic was re-created"
+        else:
+            states[stream.key] = "gone: the topic was deleted"
+    return states
+
+
+def _stream(
+    stream: StreamRecord,
+    unresolved: Sequence[RangeRecord],
+    bounds: PartitionSnapshot | None,
+    bounds_state: str,
+    isolation: Isolation,
+) -> Json:
+    held_at = hold(stream.watermark, (item.range for item in unresolved))
+    planned = stream.planned.ranges
+    return {
+        "topic": stream.topic,
+        "topic_id": stream.topic_id,
+        "partition": stream.partition,
+        "origin": stream.origin,
+        "watermark": stream.watermark,
+        "hold": held_at,
+        "planned_until": max(stream.origin, planned[-1].end) if planned else stream.origin,
+        "coverage": stream.covered.to_pairs(),
+        "log_start": bounds.log_start if bounds else None,
+        "last_stable": bounds.last_stable if bounds else None,
+        "high_watermark": bounds.high_watermark if bounds else None,
+        "bounds_state": bounds_state,
+        "lag": lag(stream.watermark, bounds.readable_end(isolation)) if bounds else None,
+        "group_offset": bounds.group_offset if bounds else None,
+        "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
+        "segments": [
+            {"start": stream.origin, "seal": None, "drained": False, "launchable": True, "parents": []},
+        ],
+        "blocked_by": [reason for item in unresolved if (reason := _blocked_by(item)) is not None],
+    }
+
+
+def _blocked_by(item: RangeRecord) -> str | None:
+    if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
+        return None
+    way_out = LEADS_OUT[item.state].format(id=item.id)
+    return f"range {item.range} {item.state.lower()}: {item.reason}; wave {item.wave}, lead it out with: {way_out}"
+
+
+def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord]) -> Json:
+    """Return `wave --json`."""
+    return {
+        **wave_line(wave),
+        "pipeline": wave.pipeline,
+        "plan": wave.plan,
+        "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
+        "ranges": [range_document(item) for item in ranges],
+        "attempts": [
+            {
+                "attempt": item.attempt,
+                "fence": item.fence,
+                "outcome": item.outcome.value,
+                "job": item.job,
+                "started_at": timestamp(item.started_at),
+                "ended_at": timestamp(item.ended_at),
+                "error": item.error,
+            }
+            for item in attempts
+        ],
+    }
+
+
+def range_document(item: RangeRecord) -> Json:
+    """Return one range as `wave --json` lists it; accounting is null until it is settled."""
+    return {
+        "range": item.id,
+        "topic": item.topic,
+        "topic_id": item.topic_id,
+        "partition": item.partition,
+        "start": item.range.start,
+        "end": item.range.end,
+        "state": item.state.value,
+        "reason": item.reason,
+        "rows": item.rows,
+        "first_offset": item.first_offset,
+        "last_offset": item.last_offset,
+        "accounting": item.accounting.to_json() if item.accounting else None,
+    }
+
+
+def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
+    """Return `advance --json`."""
+    return {
+        "pipeline": pipeline,
+        "streams": [
+            {"topic": m.topic, "topic_id": m.topic_id, "partition": m.partition, "from": m.start, "to": m.end}
+            for m in moves
+        ],
+        "rows": sum(move.rows for move in moves),
+        "sequence": max((move.sequence for move in moves), default=None),
+    }
+
+
+def stream_title(topic: str, partition: int, stretch: OffsetRange | None = None) -> str:
+    """Name a stream, or a stretch of it, for people."""
+    return f"{topic}/{partition}" + (f" {stretch}" if stretch else "")
+
+
+def error_document(error: Mapping[str, Any]) -> Json:
+    """Return what `--json` prints for a failure."""
+    return {"error": dict(error)}

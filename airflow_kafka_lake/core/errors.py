@@ -1,0 +1,164 @@
+"""Every error a caller can meet, as one tree.
+
+    KafkaLakeError                  what, where, what to do next; never a secret
+    ├── TerminalError               repeating the same call cannot help
+    │   ├── RefusedError            the request itself is wrong; nothing was changed
+    │   │   ├── UsageError          the words of the call are wrong (exit 2)
+    │   │   ├── PipelineFileError   the pipeline file or its keywords do not validate
+    │   │   ├── UnknownTopicError, UnknownPartitionError, UnknownSubjectError
+    │   │   ├── RangeExpiredError   offsets below the log start were asked for
+    │   │   ├── RangeBeyondEndError offsets at or above the readable end were asked for
+    │   │   ├── GroupOffsetError    the consumer group has no committed offset where one is needed
+    │   │   ├── ConnectionSettingsError  an Airflow connection is missing or has settings we refuse
+    │   │   ├── StateError          the subject is in a state that does not allow the request
+    │   │   └── SchemaMismatchError the lake table's columns do not fit
+    │   ├── IdentityError           a topic or table is not the one that was recorded
+    │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
+    │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
+    │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
+    │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
+    │   ├── StaleFenceError         somebody else has claimed the wave since
+    │   └── HeldError               something is held and needs a person
+    ├── TransientError              worth repeating unchanged (exit 3)
+    │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
+    │   ├── UnstableError           the answer exists but is not stable yet
+    │   ├── ConcurrentError         somebody else changed the same thing first, or is working on it
+    │   ├── JobFailedError          the Spark job ended without a staged result
+    │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
+    └── UnknownOutcomeError         a commit's answer was lost; `settle` finds out (exit 4)
+
+A broken attempt is an attempt's business: the wave stays as it was and can be tried again.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KafkaLakeError(Exception):
+    """The root: a sentence for people, and `facts` (JSON values) for programs."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.facts = facts
+
+    def to_json(self) -> dict[str, object]:
+        """Return the wire form `{"type", "message", ...facts}` (WIRE.md, failures under `--json`)."""
+        return {"type": type(self).__name__, "message": self.message, **self.facts}
+
+
+class TerminalError(KafkaLakeError):
+    """Repeating the same call cannot help."""
+
+
+class TransientError(KafkaLakeError):
+    """The same call may succeed later; nothing was lost or half done."""
+
+    exit_code = 3
+
+
+class UnknownOutcomeError(KafkaLakeError):
+    """A commit was sent and its answer was lost; it may or may not have landed."""
+
+    exit_code = 4
+
+
+class RefusedError(TerminalError):
+    """The request is wrong; nothing was changed."""
+
+
+class UsageError(RefusedError):
+    """The words of the call are wrong."""
+
+    exit_code = 2
+
+
+class PipelineFileError(RefusedError):
+    """A pipeline file, or the keywords of `Pipeline(...)`, do not validate."""
+
+
+class UnknownTopicError(RefusedError):
+    """The broker does not know the topic."""
+
+
+class UnknownPartitionError(RefusedError):
+    """The topic has no such partition."""
+
+
+class UnknownSubjectError(RefusedError):
+    """The ledger knows no pipeline, plan, wave or range of that name."""
+
+
+class RangeExpiredError(RefusedError):
+    """Offsets below the log start were asked for: retention or deletion has passed them."""
+
+
+class RangeBeyondEndError(RefusedError):
+    """Offsets at or above the readable end of the partition were asked for."""
+
+
+class GroupOffsetError(RefusedError):
+    """A consumer group has no committed offset where the policy needs one."""
+
+
+class ConnectionSettingsError(RefusedError):
+    """An Airflow connection is missing, of the wrong type, or has settings that are refused."""
+
+
+class StateError(RefusedError):
+    """The subject's state does not allow the request; the message names the command that leads out."""
+
+
+class SchemaMismatchError(RefusedError):
+    """The lake table's columns, format version or catalog do not fit."""
+
+
+class IdentityError(TerminalError):
+    """A topic or table carries a known name and is not the one that was recorded."""
+
+
+class OwnershipError(TerminalError):
+    """Another pipeline, or another ledger, lands this topic in this table."""
+
+
+class LedgerBehindError(TerminalError):
+    """The newest token in the lake is one the ledger does not know; `rebuild` leads out."""
+
+
+class LedgerSchemaError(TerminalError):
+    """The ledger's schema is missing, older or newer than this package; `db upgrade` may lead out."""
+
+
+class UnexplainedError(TerminalError):
+    """Offsets of a staged attempt are not accounted for."""
+
+
+class StaleFenceError(TerminalError):
+    """The wave was claimed by somebody else since; this attempt may no longer write."""
+
+
+class HeldError(TerminalError):
+    """Ranges are held, cancelled or unresolved and need a person or another run."""
+
+
+class UnavailableError(TransientError):
+    """A broker, ledger or catalog cannot be reached or did not answer in time."""
+
+
+class UnstableError(TransientError):
+    """The answer exists but is not stable yet (a pending transaction)."""
+
+
+class ConcurrentError(TransientError):
+    """Somebody else changed the same thing first, or is working on it now."""
+
+
+class JobFailedError(TransientError):
+    """The Spark job ended without a staged result."""
+
+
+class AttemptRejectedError(TransientError):
+    """What an attempt staged no longer fits the table (partition spec, schema, branch); it is staged again."""

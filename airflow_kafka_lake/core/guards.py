@@ -1,0 +1,238 @@
+"""What every ledger refuses, and how it cuts: the pure rules behind the guarded writes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import Plan, PlannedRange
+from airflow_kafka_lake.core.records import Pace, RangeRecord, Verdict
+from airflow_kafka_lake.core.waves import (
+    LEADS_OUT,
+    RESOLVED,
+    UNRESOLVED,
+    WAVE_TRANSITIONS,
+    Act,
+    AttemptKey,
+    AttemptOutcome,
+    RangeState,
+    WaveState,
+    first_overlap,
+)
+
+ENDED_BY_CLAIM = frozenset({AttemptOutcome.RUNNING, AttemptOutcome.STAGED})
+"""Outcomes that become `abandoned` when the wave goes to somebody else."""
+
+ENDED_BY_SETTLE = ENDED_BY_CLAIM | {AttemptOutcome.UNKNOWN}
+"""Outcomes that become `abandoned` when another attempt of the wave is the one in the lake."""
+
+MAY_END_AS = frozenset(
+    {AttemptOutcome.REJECTED, AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED}
+)
+"""Outcomes that `end_attempt` takes."""
+
+GUARDED = frozenset(WaveState) - {WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED}
+"""Wave states in which ranges leave an already claimed wave only under a guard (law L11)."""
+
+Transition = tuple[frozenset[WaveState], WaveState]
+"""The states an act may start from, and the state it ends in."""
+
+OWNER_WAVE = "owner"
+"""What an ownership commit says as its wave."""
+
+PACE_WAVES = 10
+"""How many of the last settled waves tell the pace."""
+
+
+def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
+    """Say that an attempt no longer holds its wave."""
+    return StaleFenceError(
+        f"Attempt {key.attempt} no longer holds wave {key.wave}: it had fence {key.fence}, the wave is {state} "
+        f"at fence {fence}. Nothing was written; look with: kafka-lake wave {key.wave}",
+        wave=key.wave,
+        attempt=key.attempt,
+    )
+
+
+def forbidden(wave: str, state: WaveState, transition: Transition) -> StateError:
+    """Say that a wave's state does not allow an act, and which command leads out of that state."""
+    sources, target = transition
+    hint = LEADS_OUT.get(state)
+    return StateError(
+        f"Wave {wave} is {state}; only {', '.join(sorted(sources))} can become {target}."
+        + (f" Next: {hint.format(id=wave)}" if hint else " Nothing is left to do with it."),
+        wave=wave,
+        state=state.value,
+    )
+
+
+def ending(outcome: AttemptOutcome) -> Transition:
+    """Return what the end of an attempt does to its wave: an unknown commit leaves it PUBLISHING."""
+    if outcome is AttemptOutcome.UNKNOWN:
+        return frozenset({WaveState.PUBLISHING}), WaveState.PUBLISHING
+    if outcome not in MAY_END_AS:
+        raise ValueError(f"an attempt cannot be ended as {outcome}")
+    return WAVE_TRANSITIONS[Act.GIVE_UP]
+
+
+def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
+    """Say that somebody else's lease is live."""
+    return ConcurrentError(
+        f"Wave {wave} is being worked on by {holder} (fence {fence}). Repeat when its lease has ended.", wave=wave
+    )
+
+
+def unknown(kind: str, name: str) -> UnknownSubjectError:
+    """Say that the ledger has no such subject."""
+    return UnknownSubjectError(f"The ledger knows no {kind} {name}. Look with: kafka-lake status", **{kind: name})
+
+
+def wrong_state(range_id: str, state: RangeState, wanted: str) -> StateError:
+    """Say that a range's state does not allow the request."""
+    return StateError(f"Range {range_id} is {state}, not {wanted}.", range=range_id, state=state.value)
+
+
+def not_planned(range_id: str, wave: str) -> StateError:
+    """Say that a range is not there to be taken."""
+    return StateError(
+        f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: kafka-lake wave {wave}",
+        range=range_id,
+        wave=wave,
+    )
+
+
+def mixed_tables() -> StateError:
+    """Say that one wave cannot hold the ranges (a wave is one commit to one table)."""
+    return StateError("The ranges belong to several lake tables. Nothing was released; release them table by table.")
+
+
+def taken_id(kind: str, name: str) -> StateError:
+    """Say that an id is in use."""
+    return StateError(f"The {kind} id {name} is taken. Nothing was recorded; repeat with a new one.")
+
+
+def unguarded(wave: str) -> ConcurrentError:
+    """Say that ranges would leave a claimed wave that the caller does not hold (law L11)."""
+    return ConcurrentError(
+        f"Wave {wave} was claimed by somebody else meanwhile. Nothing was skipped; repeat.", wave=wave
+    )
+
+
+def overtaken(what: str) -> ConcurrentError:
+    """Say that another writer was first; nothing was recorded."""
+    return ConcurrentError(f"{what} Nothing was recorded; plan again to see what is left.")
+
+
+def overlapping(stream: object, new: object, recorded: object) -> StateError:
+    """Say that two ranges of a stream would share offsets (law L2)."""
+    return StateError(f"Range {new} of stream {stream} overlaps range {recorded}. Nothing was recorded; plan again.")
+
+
+def lease_is_live(until: datetime | None, now: datetime, longest: timedelta) -> bool:
+    """Say whether a lease holds: not ended, and not absurdly far away (a clock that was wrong when it was taken)."""
+    return until is not None and now < until <= now + 2 * longest
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a plan whose ranges overlap each other, or belong to no stream of the plan."""
+    streams = {stream.snapshot.key for stream in plan.streams}
+    for item in plan.ranges:
+        if range_key(item) not in streams:
+            raise ValueError(f"range {item.id} belongs to no stream of plan {plan.id}")
+    if found := first_overlap([(range_key(item), item.range) for item in plan.ranges]):
+        raise overlapping(*found)
+
+
+def range_key(item: PlannedRange) -> tuple[str, str, int]:
+    """Return the stream that a planned range is a piece of."""
+    return (item.topic, item.topic_id, item.partition)
+
+
+def check_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """Refuse a taking that takes nothing, something twice, or to a state that is no hold."""
+    if not verdicts:
+        raise ValueError("no range is named to be taken from the wave")
+    if len({verdict.range_id for verdict in verdicts}) != len(verdicts):
+        raise ValueError("a range is named twice")
+    for verdict in verdicts:
+        if verdict.state not in (RangeState.CANCELLED, RangeState.HELD):
+            raise ValueError(f"range {verdict.range_id} cannot be taken to {verdict.state}")
+
+
+def check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
+    """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
+    wanted = {item.id: (*item.stream, item.range) for item in planned}
+    given = {item.range_id: (item.topic, item.topic_id, item.partition, item.range) for item in receipts}
+    if len(given) != len(receipts) or given != wanted:
+        odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
+        raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
+    for item in receipts:
+        sums = item.accounting
+        if sums.unexplained or sums.span != item.range.span or sums.visible != item.rows:
+            raise ValueError(
+                f"range {item.range_id} is not accounted for: {sums.to_json()} of {item.range.span} offsets"
+            )
+        if min(sums.to_json().values()) < 0:
+            raise ValueError(f"range {item.range_id} has a negative number in its accounting: {sums.to_json()}")
+
+
+def emptied(states: Collection[RangeState]) -> WaveState:
+    """Return what becomes of a wave without PLANNED ranges: CANCELLED can be released as it is, DISSOLVED is over."""
+    left = {state for state in states if state in UNRESOLVED}
+    return WaveState.CANCELLED if left == {RangeState.CANCELLED} else WaveState.DISSOLVED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One piece of a stream after a skip; `source` is the range it was cut from, None where nothing was planned."""
+
+    id: str
+    range: OffsetRange
+    source: RangeRecord | None
+    skipped: bool
+
+    @property
+    def estimated_bytes(self) -> int:
+        """The piece's share of what its source was estimated at."""
+        if self.source is None:
+            return 0
+        return self.source.estimated_bytes * self.range.span // self.source.range.span
+
+
+def cut_for_skip(
+    recorded: Iterable[RangeRecord], stretch: OffsetRange, skip_id: str, origin: int
+) -> tuple[tuple[Piece, ...], RangeSet]:
+    """Return the pieces that a skip leaves of the unresolved ranges in its way, and which offsets it passes.
+
+    The first piece of a range keeps its id. Unplanned offsets are cut at the origin, so that the watermark always
+    lies on an edge.
+    """
+    pieces: list[Piece] = []
+    taken = RangeSet(item.range for item in recorded if item.state in RESOLVED)
+    for item in recorded:
+        if item.state in RESOLVED:
+            continue
+        for part in item.range.split_at((stretch.start, stretch.end)):
+            name = item.id if part.start == item.range.start else f"{item.id}.{part.start}"
+            pieces.append(Piece(id=name, range=part, source=item, skipped=part.overlaps(stretch)))
+    passed = RangeSet((stretch,)) - taken
+    for gap in passed - RangeSet(piece.range for piece in pieces):
+        pieces += [
+            Piece(id=f"{skip_id}.{part.start}", range=part, source=None, skipped=True)
+            for part in gap.split_at((origin,))
+        ]
+    return tuple(pieces), passed
+
+
+def pace(costs: Iterable[tuple[int | None, float, int]]) -> Pace:
+    """Average `(staged bytes, seconds, offsets)` of settled waves; adopted waves without bytes count for time only."""
+    known = [cost for cost in costs if cost[2] > 0]
+    weighed = [(size, offsets) for size, _, offsets in known if size is not None]
+    return Pace(
+        bytes_per_offset=sum(size for size, _ in weighed) / sum(n for _, n in weighed) if weighed else None,
+        seconds_per_offset=sum(cost[1] for cost in known) / sum(cost[2] for cost in known) if known else None,
+    )

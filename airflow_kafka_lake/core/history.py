@@ -1,0 +1,53 @@
+"""What the events of a pipeline's history say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Plan, StreamKey
+from airflow_kafka_lake.core.records import Advance, Verdict
+from airflow_kafka_lake.core.waves import AttemptOutcome
+
+LONGEST = 500
+
+
+def planned(plan: Plan) -> str:
+    """Tell a plan by its numbers."""
+    ranges = plan.ranges
+    offsets = sum(item.range.span for item in ranges)
+    return f"{len(plan.streams)} streams, {len(plan.waves)} waves, {len(ranges)} ranges, {offsets} offsets"
+
+
+def settled(attempt: str, receipts: Sequence[Receipt]) -> str:
+    """Tell which attempt is in the lake, and how much it brought."""
+    return f"attempt {attempt}: {len(receipts)} ranges, {sum(item.rows for item in receipts)} rows"
+
+
+def ended(outcome: AttemptOutcome, error: str | None) -> str:
+    """Tell how an attempt ended."""
+    return f"{outcome}: {error[:LONGEST]}" if error else outcome.value
+
+
+def taken(verdicts: Sequence[Verdict]) -> str:
+    """Tell which ranges left a wave and why; the first few by name."""
+    named = "; ".join(f"{item.range_id} {item.state}: {item.reason}" for item in verdicts[:3])
+    more = f"; and {len(verdicts) - 3} more" if len(verdicts) > 3 else ""
+    return named[:LONGEST] + more
+
+
+def released(ranges: int, reason: str | None) -> str:
+    """Tell how much was released."""
+    return f"{ranges} ranges" + (f": {reason}" if reason else "")
+
+
+def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str) -> str:
+    """Tell what was passed unread."""
+    return f"{stream[0]}/{stream[2]} {stretch}, {offsets} offsets: {reason}"
+
+
+def advanced(moves: Sequence[Advance]) -> str:
+    """Tell how far the watermarks went."""
+    offsets = sum(move.end - move.start for move in moves)
+    return f"{len(moves)} watermarks, {offsets} offsets, {sum(move.rows for move in moves)} rows"

@@ -1,0 +1,221 @@
+"""From policies and bounds to numbers: what one partition is asked for. Pure; refuses what cannot be met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_kafka_lake.core.errors import (
+    GroupOffsetError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    UnavailableError,
+    UnstableError,
+    UsageError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import Asked, Blocked, StreamRecord, missing
+from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a person asks for: nothing (follow from the origin), or a period `[start, end)` by offset or time."""
+
+    topic: str | None = None
+    partitions: tuple[int, ...] | None = None
+    start: int | datetime | None = None
+    end: int | datetime | None = None
+
+    @property
+    def is_period(self) -> bool:
+        """Say whether a period was asked for rather than what is missing from the origin."""
+        return self.start is not None or self.end is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Offsets by time, as Kafka answered: time in milliseconds → `(topic, partition)` → offset, None for "no record
+    is that late"."""
+
+    answers: Mapping[int, Mapping[tuple[str, int], int | None]]
+
+    def at(self, timestamp_ms: int, snapshot: PartitionSnapshot, isolation: Isolation) -> int:
+        """Return the first offset at or after a time; no record that late means the readable end."""
+        key = (snapshot.topic, snapshot.partition)
+        answers = self.answers[timestamp_ms]
+        if key not in answers:
+            raise UnavailableError(
+                f"Kafka gave no offset by time for {key[0]} partition {key[1]}: repeat the call",
+                topic=key[0],
+                partition=key[1],
+            )
+        found = answers[key]
+        return snapshot.readable_end(isolation) if found is None else found
+
+
+def milliseconds(at: datetime) -> int:
+    """Return Kafka's unit of time: milliseconds since the epoch."""
+    return round(at.timestamp() * 1000)
+
+
+def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
+    """Return every time that must be looked up, in milliseconds."""
+    found = {policy.timestamp_ms for policy in (spec.start, spec.end) if policy.timestamp_ms is not None}
+    found |= {milliseconds(bound) for bound in (bounds.start, bounds.end) if isinstance(bound, datetime)}
+    return tuple(sorted(found))
+
+
+def generation_gap(
+    item: PartitionSnapshot, record: StreamRecord | None, older: Sequence[StreamRecord], isolation: Isolation
+) -> Blocked | None:
+    """Stop where the log is not the one that was planned from: it shrank, or an older generation is unfinished."""
+    end = item.readable_end(isolation)
+    if record and end < record.end_seen:
+        return Blocked(
+            topic=item.topic,
+            partition=item.partition,
+            reason=f"the log ends at {end}, it ended at {record.end_seen} before: Kafka lost records. Nothing is read "
+            "before a person has decided",
+        )
+    for stream in older:
+        if stream.watermark < stream.end_seen:
+            return Blocked(
+                topic=item.topic,
+                partition=item.partition,
+                reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
+                f"settled only up to {stream.watermark} of {stream.end_seen}. Pass the rest with: kafka-lake skip "
+                f"--topic {item.topic} --topic-id {stream.topic_id} --partition {item.partition} "
+                f"--from {stream.watermark} --to {stream.end_seen}",
+            )
+    return None
+
+
+def asked_of(
+    spec: PipelineSpec,
+    bounds: Bounds,
+    item: PartitionSnapshot,
+    record: StreamRecord | None,
+    times: Times,
+    start_snapshot: PartitionSnapshot,
+    expanded: bool,
+) -> Asked:
+    """Decide `[start, end)` of one partition.
+
+    `start_snapshot` carries the start policy's group offset; `expanded` says that the topic's other partitions are
+    known already: a partition that was added later starts at its log start whatever the policy says, for all its
+    records are younger than the pipeline.
+    """
+    origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
+    end = _policy_end(spec, item, times)
+    if not bounds.is_period:
+        return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
+    start = origin if bounds.start is None else _bound(bounds.start, item, times, spec.isolation)
+    if bounds.end is not None:
+        end = _bound(bounds.end, item, times, spec.isolation)
+        if isinstance(bounds.end, int):
+            _refuse_beyond_end(item, end, spec.isolation)
+    end = min(end, item.readable_end(spec.isolation))
+    if isinstance(bounds.start, int) and bounds.start > item.readable_end(spec.isolation):
+        _refuse_beyond_end(item, bounds.start, spec.isolation)
+    if isinstance(bounds.start, int) and isinstance(bounds.end, int) and start >= end:
+        raise UsageError(f"from {start} is not before to {end}: a range is [from, to)")
+    _refuse_expired(item, start, end, record)
+    return Asked(snapshot=item, origin=origin, start=start, end=end, reason="the period that was asked for")
+
+
+def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:
+    since = "its origin" if record else f"a new stream, from {spec.start.kind.value}"
+    return f"what is missing from {since} to {spec.end.kind.value}"
+
+
+def _origin(
+    spec: PipelineSpec, item: PartitionSnapshot, times: Times, start_snapshot: PartitionSnapshot, expanded: bool
+) -> int:
+    if expanded:
+        return item.log_start
+    match spec.start.kind:
+        case PolicyKind.EARLIEST:
+            return item.log_start
+        case PolicyKind.LATEST:
+            return item.readable_end(spec.isolation)
+        case PolicyKind.GROUP:
+            return _group_offset(spec.start, start_snapshot)
+        case PolicyKind.TIMESTAMP:
+            return times.at(spec.start.timestamp_ms or 0, item, spec.isolation)
+        case PolicyKind.OFFSETS:
+            return _explicit(spec.start, item)
+
+
+def _explicit(policy: Policy, item: PartitionSnapshot) -> int:
+    offset = policy.offset_for(item.topic, item.partition)
+    if offset is None:
+        raise UsageError(
+            f"the offsets file names no offset for {item.topic} partition {item.partition}: add one",
+            topic=item.topic,
+            partition=item.partition,
+        )
+    return offset
+
+
+def _policy_end(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> int:
+    readable = item.readable_end(spec.isolation)
+    match spec.end.kind:
+        case PolicyKind.LATEST | PolicyKind.EARLIEST:
+            return readable
+        case PolicyKind.GROUP:
+            return min(readable, _group_offset(spec.end, item))
+        case PolicyKind.TIMESTAMP:
+            return min(readable, times.at(spec.end.timestamp_ms or 0, item, spec.isolation))
+        case PolicyKind.OFFSETS:
+            return min(readable, _explicit(spec.end, item))
+
+
+def _group_offset(policy: Policy, item: PartitionSnapshot) -> int:
+    where = f"group {policy.group!r} on {item.topic} partition {item.partition}"
+    facts = {"topic": item.topic, "partition": item.partition}
+    match item.group_offset_state:
+        case GroupOffsetState.KNOWN if item.group_offset is not None:
+            return item.group_offset
+        case GroupOffsetState.UNSTABLE:
+            raise UnstableError(f"{where} has a commit in an open transaction: repeat when it has ended", **facts)
+        case GroupOffsetState.NONE:
+            raise GroupOffsetError(
+                f"{where} has no committed offset: let the group commit first, or choose another policy", **facts
+            )
+        case _:
+            raise UnavailableError(f"{where} could not be read: repeat the call", **facts)
+
+
+def _bound(bound: int | datetime, item: PartitionSnapshot, times: Times, isolation: Isolation) -> int:
+    return bound if isinstance(bound, int) else times.at(milliseconds(bound), item, isolation)
+
+
+def _refuse_beyond_end(item: PartitionSnapshot, asked: int, isolation: Isolation) -> None:
+    end = item.readable_end(isolation)
+    if asked > end:
+        name = "last stable offset" if isolation is Isolation.READ_COMMITTED else "high watermark"
+        raise RangeBeyondEndError(
+            f"{item.topic} partition {item.partition}: offset {asked} is beyond the {name} {end}. Ask for less, or "
+            "leave the bound out to end there",
+            topic=item.topic,
+            partition=item.partition,
+            last_stable=item.last_stable,
+        )
+
+
+def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: StreamRecord | None) -> None:
+    if start >= end:
+        return
+    wanted = missing(OffsetRange(start, end), record.planned if record else RangeSet())
+    expired = wanted & RangeSet.between(0, item.log_start)
+    if expired:
+        raise RangeExpiredError(
+            f"{item.topic} partition {item.partition}: offsets {expired} are gone, the log starts at "
+            f"{item.log_start}. Ask from {item.log_start} on",
+            topic=item.topic,
+            partition=item.partition,
+            log_start=item.log_start,
+        )

@@ -1,0 +1,153 @@
+"""What the ledger and the lake have on record, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, WaveState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRecord:
+    """A pipeline: its newest configuration, and the UUID of each of its tables as first seen."""
+
+    spec: PipelineSpec
+    tables: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRecord:
+    """A range as the ledger has it. `accounting` and the row numbers are None until it is settled."""
+
+    id: str
+    pipeline: str
+    plan: str
+    wave: str
+    topic: str
+    topic_id: str
+    partition: int
+    range: OffsetRange
+    state: RangeState
+    reason: str | None
+    estimated_bytes: int
+    rows: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    accounting: Accounting | None = None
+
+    @property
+    def stream(self) -> StreamKey:
+        """The stream the range is a piece of."""
+        return (self.topic, self.topic_id, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveRecord:
+    """A wave as the ledger has it. `lease_live` is judged by the database's clock at reading time."""
+
+    id: str
+    pipeline: str
+    plan: str
+    table: str
+    state: WaveState
+    fence: int
+    holder: Holder | None
+    lease_until: datetime | None
+    lease_live: bool
+    snapshot: int | None
+    ranges: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The right to work on a wave until somebody else claims it; `attempts` are the earlier ones, oldest first.
+
+    `ranges` are the PLANNED ranges of the wave at the moment of the claim, and cannot change under the same fence.
+    """
+
+    key: AttemptKey
+    pipeline: str
+    spec: PipelineSpec
+    table: str
+    table_uuid: str | None
+    ranges: tuple[RangeRecord, ...]
+    attempts: tuple[AttemptRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is decided about one range that is taken away from its wave."""
+
+    range_id: str
+    state: RangeState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """One move of one watermark; `sequence` grows over the whole ledger and orders what is told."""
+
+    sequence: int
+    topic: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a pipeline's history."""
+
+    sequence: int
+    at: datetime
+    actor: str
+    kind: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """What the pipeline's last settled waves say about the next: staged bytes and seconds per offset."""
+
+    bytes_per_offset: float | None
+    seconds_per_offset: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptRow:
+    """One row of `<table>__receipts`; `kind` is rows, published, skip or reopen."""
+
+    pipeline: str
+    wave: str
+    attempt: str
+    fence: int
+    kind: str
+    topic: str
+    topic_id: str
+    partition: int
+    range: OffsetRange
+    generation: int
+    rows: int
+    first_offset: int | None
+    last_offset: int | None
+    accounting: Accounting
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxItem:
+    """A receipt that the ledger has decided and the lake does not have yet."""
+
+    id: int
+    table: str
+    row: ReceiptRow

@@ -1,0 +1,88 @@
+"""What was seen of Kafka's partitions at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from airflow_kafka_lake.core.spec import Isolation
+
+
+class GroupOffsetState(StrEnum):
+    """What a group's committed offset is; only KNOWN has a number (law L5)."""
+
+    KNOWN = "known"
+    NONE = "none"
+    UNSTABLE = "unstable"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSnapshot:
+    """One partition's bounds; `last_stable` and `high_watermark` are exclusive ends.
+
+    `topic_id` is 22 characters of URL-safe base64, as Kafka's own tools print it; `leader_epoch` is None where the
+    broker does not tell.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int | None
+    log_start: int
+    last_stable: int
+    high_watermark: int
+    group_offset: int | None = None
+    group_offset_state: GroupOffsetState = GroupOffsetState.NONE
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Identity of the stream within a pipeline: `(topic, topic_id, partition)`."""
+        return (self.topic, self.topic_id, self.partition)
+
+    def readable_end(self, isolation: Isolation) -> int:
+        """Return the exclusive end of what may be planned under an isolation (law L7)."""
+        return self.last_stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownPartition:
+    """A partition that could not be observed; never read as empty, zero or gone (law L5)."""
+
+    topic: str
+    partition: int
+    reason: str
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All partitions asked for, observed in the safe order; `observed_at` is when the reading began."""
+
+    observed_at: datetime
+    partitions: tuple[PartitionSnapshot, ...]
+    unknown: tuple[UnknownPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic as the broker describes it; retention values are None where unlimited."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    cleanup_policy: str = "delete"
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A small read at one offset range: how heavy its records are and how old its first one is."""
+
+    topic: str
+    partition: int
+    bytes_per_offset: float
+    records_per_offset: float
+    first_timestamp_ms: int | None

@@ -1,0 +1,177 @@
+"""What a pipeline is: the frozen, validated value behind a pipeline file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from airflow_kafka_lake.core.errors import PipelineFileError
+
+PIPELINE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+GROUP_ID = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+CONNECTION_ID = re.compile(r"[A-Za-z0-9_.:\-#]{1,200}")
+TABLE_PART = re.compile(r"[A-Za-z0-9_]{1,128}")
+MIB = 1024 * 1024
+
+
+class Isolation(StrEnum):
+    """Which records a plan, its job and its audit see (Kafka's `isolation.level`)."""
+
+    READ_COMMITTED = "read_committed"
+    READ_UNCOMMITTED = "read_uncommitted"
+
+
+class Ordering(StrEnum):
+    """What waits for what when a topic's layout changes."""
+
+    KEY = "key"
+    PARTITION = "partition"
+    NONE = "none"
+
+
+class Partitioner(StrEnum):
+    """How producers choose a partition; decides the parents after a partition expansion."""
+
+    MURMUR2 = "murmur2"
+    CRC32 = "crc32"
+    UNKNOWN = "unknown"
+
+
+class PolicyKind(StrEnum):
+    """Where a stream starts, or where a plan ends."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    GROUP = "group"
+    TIMESTAMP = "timestamp"
+    OFFSETS = "offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A start or end policy; exactly the field that `kind` needs is set.
+
+    `timestamp_ms` is in milliseconds since the epoch (Kafka's unit); `offsets` holds `(topic, partition, offset)`.
+    """
+
+    kind: PolicyKind
+    group: str | None = None
+    timestamp_ms: int | None = None
+    offsets: tuple[tuple[str, int, int], ...] = ()
+
+    def offset_for(self, topic: str, partition: int) -> int | None:
+        """Return the explicit offset of one partition, or None when the policy names none."""
+        return next((o for t, p, o in self.offsets if (t, p) == (topic, partition)), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form."""
+        return {
+            "kind": self.kind.value,
+            "group": self.group,
+            "timestamp_ms": self.timestamp_ms,
+            "offsets": [list(item) for item in self.offsets],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Policy:
+        """Read the stored form."""
+        return cls(
+            kind=PolicyKind(data["kind"]),
+            group=data["group"],
+            timestamp_ms=data["timestamp_ms"],
+            offsets=tuple((t, p, o) for t, p, o in data["offsets"]),
+        )
+
+
+EARLIEST = Policy(kind=PolicyKind.EARLIEST)
+LATEST = Policy(kind=PolicyKind.LATEST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSpec:
+    """A pipeline's recorded configuration: names and numbers, never a secret.
+
+    Construct it through `airflow_kafka_lake.pipeline.Pipeline`, which validates; sizes are bytes.
+    """
+
+    name: str
+    kafka_connection: str = "kafka_default"
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    isolation: Isolation = Isolation.READ_COMMITTED
+    start: Policy = EARLIEST
+    end: Policy = LATEST
+    ordering: Ordering = Ordering.KEY
+    partitioner: Partitioner = Partitioner.MURMUR2
+    lake_connection: str = "lake_default"
+    table: str
+    partition_by: str = ""
+    spark_connection: str | None = None
+    target_range_bytes: int = 256 * MIB
+    max_wave_bytes: int = 64 * 1024 * MIB
+
+    def table_for(self, topic: str) -> str:
+        """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""
+        return self.table.replace("{topic}", legal_table_part(topic))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form, with stable keys."""
+        return {
+            "name": self.name,
+            "kafka_connection": self.kafka_connection,
+            "topics": list(self.topics),
+            "topic_pattern": self.topic_pattern,
+            "isolation": self.isolation.value,
+            "start": self.start.to_json(),
+            "end": self.end.to_json(),
+            "ordering": self.ordering.value,
+            "partitioner": self.partitioner.value,
+            "lake_connection": self.lake_connection,
+            "table": self.table,
+            "partition_by": self.partition_by,
+            "spark_connection": self.spark_connection,
+            "target_range_bytes": self.target_range_bytes,
+            "max_wave_bytes": self.max_wave_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PipelineSpec:
+        """Read the stored form."""
+        return cls(
+            **{
+                **data,
+                "topics": tuple(data["topics"]),
+                "isolation": Isolation(data["isolation"]),
+                "start": Policy.from_json(data["start"]),
+                "end": Policy.from_json(data["end"]),
+                "ordering": Ordering(data["ordering"]),
+                "partitioner": Partitioner(data["partitioner"]),
+            }
+        )
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over the stored form: two specs that differ anywhere differ here."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def legal_table_part(topic: str) -> str:
+    """Map a topic name one to one to a legal table name.
+
+    Letters and digits stay; `_`, `.` and `-` become `__`, `_d_`... so that no two topics share a table.
+    """
+    return topic.replace("_", "__").replace(".", "_d_").replace("-", "_h_")
+
+
+def checked(pattern: re.Pattern[str], value: str, what: str, legal: str) -> str:
+    """Return `value` when the whole of it matches, else refuse with what is legal."""
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise PipelineFileError(f"{what} {value!r} is not legal: use {legal}.", value=str(value))
+    return value

@@ -1,0 +1,122 @@
+"""What a Spark job is asked to stage: the frozen request that travels with the submit."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.spec import Isolation
+
+BRANCH_PREFIX = "kafka_lake_"
+
+
+def branch_of(attempt: str) -> str:
+    """Return the staging branch of an attempt."""
+    return BRANCH_PREFIX + attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """One contiguous stretch of one partition that Spark reads."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    range: OffsetRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageJob:
+    """Everything the Spark job needs but settings that may hold secrets.
+
+    `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
+    splits large stretches, None does not.
+    """
+
+    pipeline: str
+    wave: str
+    attempt: str
+    table: str
+    isolation: Isolation
+    stretches: tuple[Stretch, ...]
+    tasks: int
+    max_records_per_partition: int | None
+
+    @property
+    def name(self) -> str:
+        """The deterministic application name: the same for the same attempt, findable on a cluster."""
+        return f"kafka-lake {self.pipeline} {self.wave} {self.attempt}"
+
+    @property
+    def branch(self) -> str:
+        """The branch the job writes to."""
+        return branch_of(self.attempt)
+
+    def scans(self) -> tuple[tuple[Stretch, ...], ...]:
+        """Group the stretches into Kafka reads: Spark takes one `[start, end)` per partition and read."""
+        reads: list[list[Stretch]] = []
+        depth: dict[tuple[str, int], int] = defaultdict(int)
+        for stretch in sorted(self.stretches, key=lambda s: (s.topic, s.partition, s.range)):
+            level = depth[stretch.topic, stretch.partition]
+            depth[stretch.topic, stretch.partition] += 1
+            if level == len(reads):
+                reads.append([])
+            reads[level].append(stretch)
+        return tuple(tuple(read) for read in reads)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
+        return {
+            "pipeline": self.pipeline,
+            "wave": self.wave,
+            "attempt": self.attempt,
+            "table": self.table,
+            "isolation": self.isolation.value,
+            "stretches": [[s.topic, s.topic_id, s.partition, s.range.start, s.range.end] for s in self.stretches],
+            "tasks": self.tasks,
+            "max_records_per_partition": self.max_records_per_partition,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StageJob:
+        """Read the form that travels."""
+        return cls(
+            **{
+                **data,
+                "isolation": Isolation(data["isolation"]),
+                "stretches": tuple(
+                    Stretch(topic=t, topic_id=i, partition=p, range=OffsetRange(a, b))
+                    for t, i, p, a, b in data["stretches"]
+                ),
+            }
+        )
+
+
+def merged(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    """Join the touching stretches of each partition."""
+    grouped: dict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
+    for stretch in stretches:
+        grouped[stretch.topic, stretch.topic_id, stretch.partition].append(stretch.range)
+    return tuple(
+        Stretch(topic=topic, topic_id=topic_id, partition=partition, range=item)
+        for (topic, topic_id, partition), ranges in sorted(grouped.items())
+        for item in RangeSet(ranges)
+    )
+
+
+def packing(stretches: Iterable[Stretch], estimated_bytes: int, task_bytes: int) -> tuple[int, int | None]:
+    """Return `(tasks, max_records_per_partition)` so that a task writes about `task_bytes`.
+
+    One task per `task_bytes`, at least one; a stretch that is heavier than a task is split by its offsets.
+    """
+    spans = [stretch.range.span for stretch in stretches]
+    total = sum(spans)
+    if not total:
+        return 1, None
+    tasks = max(1, math.ceil(estimated_bytes / task_bytes))
+    per_task = max(1, math.ceil(total / tasks))
+    return tasks, per_task if tasks > 1 and max(spans) > per_task else None

@@ -1,0 +1,259 @@
+"""States of ranges, waves and attempts, and the decision after looking at the lake.
+
+The tables here are the only place where a transition is named; the ledger's guarded statements are made from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+import itertools
+
+
+class RangeState(StrEnum):
+    """Where a planned range stands; `wave` tells who works on a PLANNED one."""
+
+    PLANNED = "PLANNED"
+    CANCELLED = "CANCELLED"
+    HELD = "HELD"
+    SETTLED = "SETTLED"
+    SKIPPED = "SKIPPED"
+
+
+class WaveState(StrEnum):
+    """Where a wave stands."""
+
+    PLANNED = "PLANNED"
+    CLAIMED = "CLAIMED"
+    STAGED = "STAGED"
+    PUBLISHING = "PUBLISHING"
+    COMMITTED = "COMMITTED"
+    CANCELLED = "CANCELLED"
+    DISSOLVED = "DISSOLVED"
+
+
+class AttemptOutcome(StrEnum):
+    """How one try at a wave ended, or `running`."""
+
+    RUNNING = "running"
+    STAGED = "staged"
+    COMMITTED = "committed"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    ABANDONED = "abandoned"
+
+
+class Act(StrEnum):
+    """What may happen to a wave."""
+
+    CLAIM = "claim"
+    STAGE = "stage"
+    PUBLISH = "publish"
+    REPUBLISH = "republish"
+    SETTLE = "settle"
+    GIVE_UP = "give up"
+    CANCEL = "cancel"
+    RELEASE = "release"
+    DISSOLVE = "dissolve"
+
+
+_OPEN = frozenset({WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING})
+
+WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
+    Act.CLAIM: (frozenset({WaveState.PLANNED}) | _OPEN, WaveState.CLAIMED),
+    Act.STAGE: (frozenset({WaveState.CLAIMED}), WaveState.STAGED),
+    Act.PUBLISH: (frozenset({WaveState.STAGED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
+    Act.REPUBLISH: (frozenset({WaveState.PUBLISHING}), WaveState.STAGED),
+    Act.SETTLE: (_OPEN, WaveState.COMMITTED),
+    Act.GIVE_UP: (_OPEN, WaveState.PLANNED),
+    Act.CANCEL: (frozenset({WaveState.PLANNED}) | _OPEN, WaveState.CANCELLED),
+    Act.RELEASE: (frozenset({WaveState.CANCELLED}), WaveState.PLANNED),
+    Act.DISSOLVE: (frozenset({WaveState.PLANNED, WaveState.CANCELLED}) | _OPEN, WaveState.DISSOLVED),
+}
+"""Act → (states it may start from, state it ends in)."""
+
+RANGE_TRANSITIONS: Mapping[RangeState, frozenset[RangeState]] = {
+    RangeState.PLANNED: frozenset({RangeState.CANCELLED, RangeState.HELD, RangeState.SETTLED, RangeState.SKIPPED}),
+    RangeState.CANCELLED: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
+    RangeState.HELD: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
+    RangeState.SETTLED: frozenset(),
+    RangeState.SKIPPED: frozenset(),
+}
+"""State → states that may follow it. SETTLED and SKIPPED are left only by a recorded reopen."""
+
+UNRESOLVED = frozenset({RangeState.PLANNED, RangeState.CANCELLED, RangeState.HELD})
+"""Range states that hold the watermark."""
+
+RESOLVED = frozenset({RangeState.SETTLED, RangeState.SKIPPED})
+"""Range states that count towards coverage."""
+
+UNFINISHED = frozenset({WaveState.PLANNED}) | _OPEN
+"""Wave states on which `run` has work to do."""
+
+LEADS_OUT: Mapping[RangeState | WaveState, str] = {
+    RangeState.CANCELLED: "kafka-lake release {id}",
+    RangeState.HELD: "kafka-lake release {id}, or kafka-lake skip",
+    WaveState.PLANNED: "kafka-lake ingest {id}",
+    WaveState.CLAIMED: "kafka-lake ingest {id}",
+    WaveState.STAGED: "kafka-lake ingest {id}",
+    WaveState.PUBLISHING: "kafka-lake settle",
+    WaveState.CANCELLED: "kafka-lake release {id}",
+}
+"""The command that leads a person out of each state in which something can be stuck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who works on a wave: a process of a host. Start time (epoch seconds) tells a reused pid apart."""
+
+    host: str
+    pid: int
+    started: float
+
+    def __str__(self) -> str:
+        return f"{self.host}/{self.pid}/{self.started:.2f}"
+
+    @classmethod
+    def parse(cls, text: str) -> Holder:
+        """Read what `str` wrote."""
+        host, pid, started = text.rsplit("/", 2)
+        return cls(host=host, pid=int(pid), started=float(started))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptKey:
+    """What every ledger write of an attempt is guarded by (law L10)."""
+
+    wave: str
+    fence: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What a commit of ours says about itself in its summary (WIRE.md, In the lake)."""
+
+    pipeline: str
+    wave: str
+    attempt: str
+    fence: int
+    ranges: str
+    kind: str = "publish"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHead:
+    """What a load of the table supplied: the base of every decision about it.
+
+    `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` is
+    the newest commit of ours as `(ledger id, token)`.
+    """
+
+    uuid: str
+    snapshot: int | None
+    owners: Mapping[str, tuple[str, str]]
+    last: tuple[str, Token] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One try at a wave as the ledger has it. `base` is the head that the probe looked at (-1: an empty table)."""
+
+    wave: str
+    fence: int
+    attempt: str
+    holder: str
+    job: str | None
+    base: int | None
+    audited: int | None
+    outcome: AttemptOutcome
+    error: str | None
+    started_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def key(self) -> AttemptKey:
+        """The guard of this attempt's writes."""
+        return AttemptKey(wave=self.wave, fence=self.fence, attempt=self.attempt)
+
+
+EMPTY_TABLE = -1
+"""`AttemptRecord.base` of an attempt that began on a table without any snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The lake holds the wave: published by `attempt`; the snapshot is None once expired (rows remain)."""
+
+    attempt: str
+    snapshot: int | None
+    head: TableHead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """The lake, at `head`, holds nothing of the wave: its whole history since the base was seen."""
+
+    head: TableHead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unclear:
+    """The lake could not say: part of the history is gone and no row decides."""
+
+    head: TableHead
+    reason: str
+
+
+Look = Found | Absent | Unclear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The commit landed as `snapshot`."""
+
+    snapshot: int
+
+
+class Requirement(StrEnum):
+    """What a commit requires of the table (law L9); a failed one is named."""
+
+    MAIN_HEAD = "main moved"
+    STAGING_BRANCH = "staging branch changed"
+    TABLE_UUID = "another table"
+    SPEC = "partition spec changed"
+    SCHEMA = "schema changed"
+    OWNER = "another owner"
+    OTHER = "requirement failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A named requirement failed; the commit did not and will not land."""
+
+    requirement: Requirement
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """The answer was lost or is not one of the other two; only a look at a moved head decides."""
+
+    reason: str
+
+
+PublishOutcome = Committed | Rejected | Unknown
+
+
+def first_overlap(ranges: list[tuple[object, OffsetRange]]) -> tuple[object, OffsetRange, OffsetRange] | None:
+    """Return a pair of ranges of one stream that overlap, for a refusal that names them; None when all are disjoint."""
+    ordered = sorted(ranges, key=lambda item: (str(item[0]), item[1]))
+    for (stream, a), (other, b) in itertools.pairwise(ordered):
+        if stream == other and a.overlaps(b):
+            return stream, a, b
+    return None

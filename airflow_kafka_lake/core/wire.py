@@ -1,0 +1,81 @@
+"""The forms that other programs read: digests, commit summaries, JSON documents (WIRE.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import Token
+
+FORMAT = "1"
+PREFIX = "kafka-lake."
+LAST = PREFIX + "last"
+OWNER = PREFIX + "owner."
+
+
+def timestamp(at: datetime | None) -> str | None:
+    """Render a time as RFC 3339 UTC with milliseconds; None stays None."""
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def ranges_digest(ranges: Iterable[tuple[str, int, OffsetRange]]) -> str:
+    """Digest of `(topic_id, partition, range)` triples: 16 hex digits, whatever their order."""
+    text = json.dumps(sorted([topic_id, partition, r.start, r.end] for topic_id, partition, r in ranges))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def token_to_summary(token: Token) -> dict[str, str]:
+    """Return the summary properties of a commit of ours."""
+    return {
+        PREFIX + "pipeline": token.pipeline,
+        PREFIX + "wave": token.wave,
+        PREFIX + "attempt": token.attempt,
+        PREFIX + "fence": str(token.fence),
+        PREFIX + "ranges": token.ranges,
+        PREFIX + "kind": token.kind,
+        PREFIX + "version": FORMAT,
+    }
+
+
+def token_from_summary(summary: Mapping[str, str]) -> Token | None:
+    """Read a commit's summary; None when the commit is not ours."""
+    if PREFIX + "wave" not in summary:
+        return None
+    return Token(
+        pipeline=summary[PREFIX + "pipeline"],
+        wave=summary[PREFIX + "wave"],
+        attempt=summary[PREFIX + "attempt"],
+        fence=int(summary[PREFIX + "fence"]),
+        ranges=summary[PREFIX + "ranges"],
+        kind=summary.get(PREFIX + "kind", "publish"),
+    )
+
+
+def last_to_property(ledger_id: str, token: Token) -> str:
+    """Return the value of the table property `kafka-lake.last`."""
+    return json.dumps({"ledger": ledger_id, **token_to_summary(token)}, sort_keys=True)
+
+
+def last_from_property(text: str | None) -> tuple[str, Token] | None:
+    """Read `kafka-lake.last`; None when the table has none."""
+    if not text:
+        return None
+    data = json.loads(text)
+    token = token_from_summary(data)
+    return (data["ledger"], token) if token else None
+
+
+def owner_to_property(ledger_id: str, pipeline: str) -> str:
+    """Return the value of the table property `kafka-lake.owner.<topic id>`."""
+    return f"{ledger_id}/{pipeline}"
+
+
+def owner_from_property(text: str) -> tuple[str, str]:
+    """Read what `owner_to_property` wrote: `(ledger id, pipeline)`."""
+    ledger_id, _, pipeline = text.partition("/")
+    return ledger_id, pipeline

@@ -1,0 +1,108 @@
+"""Audit of an attempt: every offset of every range accounted for, before anybody can see a row (law L8)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
+from airflow_kafka_lake.core.errors import UnexplainedError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.ports import Ports, Staged
+from airflow_kafka_lake.services.identity import changed_topics
+
+NAMED_STRETCHES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """The receipts of a staged attempt; `failed` names the ranges that must not be published, with the reason."""
+
+    receipts: tuple[Receipt, ...]
+    failed: tuple[Verdict, ...]
+
+
+def audit_attempt(ports: Ports, claim: Claim, staged: Staged) -> Audited:
+    """Compare what is staged with what was planned, and explain every offset without a row from Kafka's batches.
+
+    Topic ids are compared before and after the explanations: they bracket the accounting (fine print of §3).
+    """
+    contents = {(item.topic, item.topic_id, item.partition): item for item in staged.streams}
+    if foreign := sorted(set(contents) - {item.stream for item in claim.ranges}):
+        raise UnexplainedError(f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {foreign}")
+    failed = _changed(ports, claim.ranges)
+    open_ranges = [item for item in claim.ranges if item.id not in failed]
+    explained = _explained(ports, claim, open_ranges, contents)
+    failed |= _changed(ports, open_ranges)
+    receipts = []
+    for item in claim.ranges:
+        content = contents.get(item.stream)
+        result = receipt(
+            item.id,
+            *item.stream,
+            item.range,
+            content.offsets if content else RangeSet(),
+            explained.get(item.id, ()),
+        )
+        receipts.append(result)
+        if result.accounting.unexplained and item.id not in failed:
+            failed[item.id] = _unexplained(item, content, explained.get(item.id, ()))
+    failed |= _strays(claim.ranges, contents)
+    verdicts = tuple(Verdict(range_id=i, state=RangeState.HELD, reason=reason) for i, reason in failed.items())
+    return Audited(receipts=tuple(receipts), failed=verdicts)
+
+
+def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, str]:
+    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in ranges})
+    return {item.id: changed[item.topic] for item in ranges if item.topic in changed}
+
+
+def _explained(
+    ports: Ports, claim: Claim, ranges: Sequence[RangeRecord], contents: dict[StreamKey, StreamContent]
+) -> dict[str, tuple[Explanation, ...]]:
+    wanted: dict[Gap, str] = {}
+    for item in ranges:
+        content = contents.get(item.stream)
+        for stretch in gaps(item.range, content.offsets if content else RangeSet()):
+            gap = Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=stretch)
+            wanted[gap] = item.id
+    if not wanted:
+        return {}
+    ports.say(f"explaining {len(wanted)} gaps of wave {claim.key.wave}")
+    found: dict[str, list[Explanation]] = defaultdict(list)
+    for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation).items():
+        found[wanted[gap]] += explanations
+    return {range_id: tuple(explanations) for range_id, explanations in found.items()}
+
+
+def _unexplained(item: RangeRecord, content: StreamContent | None, explanations: Sequence[Explanation]) -> str:
+    left = gaps(item.range, content.offsets if content else RangeSet())
+    for known in explanations:
+        if known.fate != "unexplained":
+            left = left - RangeSet((known.range,))
+    named = ", ".join(str(stretch) for stretch in left.ranges[:NAMED_STRETCHES])
+    more = "" if len(left.ranges) <= NAMED_STRETCHES else f" and {len(left.ranges) - NAMED_STRETCHES} more stretches"
+    seen = "; ".join(dict.fromkeys(known.seen for known in explanations if known.fate == "unexplained" and known.seen))
+    return f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
+
+
+def _strays(ranges: Sequence[RangeRecord], contents: dict[StreamKey, StreamContent]) -> dict[str, str]:
+    """Name the ranges of streams with rows twice, or with rows that nobody planned."""
+    planned: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    for item in ranges:
+        planned[item.stream].append(item.range)
+    failed: dict[str, str] = {}
+    for item in ranges:
+        content = contents.get(item.stream)
+        if content is None:
+            continue
+        stray = content.offsets - RangeSet(planned[item.stream])
+        if content.duplicates:
+            failed[item.id] = f"{content.duplicates} rows of {item.topic}/{item.partition} were staged twice"
+        elif stray:
+            failed[item.id] = f"rows outside the planned ranges of {item.topic}/{item.partition} were staged: {stray}"
+    return failed

@@ -1,0 +1,39 @@
+"""Who works on a wave: claim it, keep it, and know that others cannot."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from airflow_kafka_lake.core.records import Claim
+from airflow_kafka_lake.core.waves import AttemptKey
+from airflow_kafka_lake.ports import Ports
+
+LEASE = timedelta(minutes=2)
+RENEW_AFTER = timedelta(seconds=20)
+
+
+def claim(ports: Ports, wave: str) -> Claim:
+    """Claim a wave; a holder that is known to be dead on this host is taken over at once, others after their lease.
+
+    Raises ConcurrentError while somebody else works on it, StateError when there is nothing to claim.
+    """
+    record = ports.ledger.wave(wave)
+    over = record.fence if record.holder is not None and ports.processes.dead(record.holder) else None
+    attempt = secrets.token_hex(8)
+    return ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+
+
+class Heartbeat:
+    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once the wave is somebody else's."""
+
+    def __init__(self, ports: Ports, key: AttemptKey) -> None:
+        self._ports = ports
+        self._key = key
+        self._renewed = ports.clock.now()
+
+    def __call__(self) -> None:
+        now = self._ports.clock.now()
+        if now - self._renewed >= RENEW_AFTER:
+            self._ports.ledger.renew(self._key, LEASE)
+            self._renewed = now

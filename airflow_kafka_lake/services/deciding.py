@@ -1,0 +1,99 @@
+"""A person's decisions: cancel, release, skip."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import StreamRecord
+from airflow_kafka_lake.core.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.settlement import flush
+from airflow_kafka_lake.services.taking import NEVER_CLAIMED, fenced, take
+
+NO_LONGER_OPEN = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
+
+
+def new_id() -> str:
+    """Return a fresh opaque id, unique over pipelines."""
+    return secrets.token_hex(6)
+
+
+def _ranges_of(ports: Ports, subject: str, state: Sequence[RangeState]) -> list[RangeRecord]:
+    try:
+        wave = ports.ledger.wave(subject)
+    except UnknownSubjectError:
+        return [ports.ledger.range(subject)]
+    return list(ports.ledger.ranges(wave=wave.id, states=state))
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise UsageError("a reason is needed: say why with --reason, others will read it")
+    return text.strip()
+
+
+def cancel(ports: Ports, subject: str, reason: str) -> tuple[str, ...]:
+    """Put a wave's open ranges, or one range, on hold as CANCELLED; returns the ids of the ranges."""
+    reason = _reason(reason)
+    found = _ranges_of(ports, subject, (RangeState.PLANNED,))
+    if not found or any(item.state is not RangeState.PLANNED for item in found):
+        states = ", ".join(sorted({item.state for item in found})) or "no open range"
+        raise StateError(f"{subject} cannot be cancelled: it has {states}. Only what is PLANNED can", subject=subject)
+    verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in found]
+    take(ports, ports.ledger.wave(found[0].wave), verdicts)
+    return tuple(item.id for item in found)
+
+
+def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[str, ...]]:
+    """Take a wave's or one range's hold off; returns the wave to run and the ids of the ranges."""
+    found = _ranges_of(ports, subject, (RangeState.CANCELLED, RangeState.HELD))
+    if not found:
+        raise StateError(f"nothing of {subject} is cancelled or held: there is nothing to release", subject=subject)
+    ids = tuple(item.id for item in found)
+    return ports.ledger.release(ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason), ids
+
+
+def skip(
+    ports: Ports,
+    pipeline: str,
+    stream: StreamRecord,
+    stretch: OffsetRange,
+    *,
+    reason: str,
+    acknowledge_order: bool,
+) -> int:
+    """Pass offsets unread, by a person's decision; returns how many offsets were newly skipped.
+
+    Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
+    """
+    reason = _reason(reason)
+    guards = []
+    for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
+        record = ports.ledger.wave(wave)
+        if record.fence == NEVER_CLAIMED or record.state in NO_LONGER_OPEN:
+            continue
+        claim = fenced(ports, wave)
+        if claim is not None:
+            guards.append(claim.key)
+    skipped = ports.ledger.skip(
+        pipeline,
+        stream.key,
+        stretch,
+        skip_id=new_id(),
+        reason=reason,
+        actor=ports.actor,
+        acknowledge_order=acknowledge_order,
+        guards=guards,
+    )
+    flush(ports, pipeline)
+    return skipped
+
+
+def _touched(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> list[RangeRecord]:
+    unresolved = (RangeState.PLANNED, RangeState.HELD, RangeState.CANCELLED)
+    found = ports.ledger.ranges(pipeline=pipeline, states=unresolved)
+    return [item for item in found if item.stream == stream.key and item.range.overlaps(stretch)]

@@ -1,0 +1,102 @@
+"""What a plan will cost, and until when it can wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Asked, Forecast, Plan, StreamKey, StreamRecord, Weights
+from airflow_kafka_lake.core.snapshots import Sample, TopicDescription
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import Ports
+
+SAMPLED_STRETCHES = 16
+JOB_START_SECONDS = 12.0
+UNMEASURED_BYTES_PER_SECOND = 20e6
+"""Before the first wave is settled: a cautious figure for two cores."""
+
+
+def weigh(ports: Ports, spec: PipelineSpec, asked: Iterable[Asked], known: Mapping[StreamKey, StreamRecord]) -> Weights:
+    """Estimate bytes per offset: from the pipeline's last waves, else from a small sample of reads."""
+    pace = ports.ledger.pace(spec.name)
+    if pace.bytes_per_offset is not None:
+        return Weights(by_partition={}, fallback=pace.bytes_per_offset)
+    stretches = []
+    for item in asked:
+        record = known.get(item.snapshot.key)
+        start = max(item.start, item.snapshot.log_start, record.watermark if record else 0)
+        if start < item.end:
+            stretches.append((item.snapshot.topic, item.snapshot.partition, OffsetRange(start, item.end)))
+    samples = ports.source.sample(_heaviest(stretches), spec.isolation) if stretches else ()
+    by_partition = {(sample.topic, sample.partition): sample.bytes_per_offset for sample in samples}
+    if not by_partition:
+        return Weights(by_partition={})
+    return Weights(by_partition=by_partition, fallback=sum(by_partition.values()) / len(by_partition))
+
+
+def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
+    """Return records, bytes, seconds and the retention deadline of a plan.
+
+    `exact` reads the first record of the planned stretches for the deadline; without it the deadline is left open
+    and its state says so.
+    """
+    if not plan.waves:
+        return Forecast(records=0, bytes=0, bytes_state="nothing to read", seconds=0.0)
+    pace = ports.ledger.pace(plan.spec.name)
+    offsets = sum(item.range.span for item in plan.ranges)
+    size = sum(item.estimated_bytes for item in plan.ranges)
+    measured = pace.seconds_per_offset is not None
+    seconds = JOB_START_SECONDS * len(plan.waves) + (
+        offsets * (pace.seconds_per_offset or 0) if measured else size / UNMEASURED_BYTES_PER_SECOND
+    )
+    deadline, state, stream = _deadline(ports, plan) if exact else (None, "not asked for: use --dry-run", None)
+    return Forecast(
+        records=offsets,
+        bytes=size,
+        bytes_state="from the last waves" if pace.bytes_per_offset is not None else "from a sample of reads",
+        seconds=round(seconds, 1),
+        retention_deadline=deadline,
+        retention_deadline_state=state,
+        retention_stream=stream,
+    )
+
+
+def _heaviest(stretches: Sequence[tuple[str, int, OffsetRange]]) -> list[tuple[str, int, OffsetRange]]:
+    return sorted(stretches, key=lambda item: -item[2].span)[:SAMPLED_STRETCHES]
+
+
+def _deadline(ports: Ports, plan: Plan) -> tuple[datetime | None, str, tuple[str, int] | None]:
+    topics = ports.source.describe(sorted({item.topic for item in plan.ranges}))
+    if any(_size_rules(topic) for topic in topics):
+        return None, "size-based retention rules: no time can be told", None
+    retention = {topic.topic: topic.retention_ms for topic in topics if topic.retention_ms is not None}
+    firsts: dict[tuple[str, int], OffsetRange] = {}
+    for item in plan.ranges:
+        key = (item.topic, item.partition)
+        if item.topic in retention and (key not in firsts or item.range < firsts[key]):
+            firsts[key] = item.range
+    if not firsts:
+        return None, "retention is unlimited", None
+    stretches = [(topic, partition, stretch) for (topic, partition), stretch in firsts.items()]
+    samples = ports.source.sample(_heaviest(stretches), plan.spec.isolation)
+    return _earliest(samples, retention, complete=len(samples) == len(stretches))
+
+
+def _earliest(
+    samples: Iterable[Sample], retention: Mapping[str, int], *, complete: bool
+) -> tuple[datetime | None, str, tuple[str, int] | None]:
+    ends = [
+        (sample.first_timestamp_ms + retention[sample.topic], (sample.topic, sample.partition))
+        for sample in samples
+        if sample.first_timestamp_ms is not None
+    ]
+    if not ends:
+        return None, "no first record could be read in time", None
+    at, stream = min(ends)
+    state = "observed" if complete else f"observed on {len(ends)} of the planned partitions, the largest"
+    return datetime.fromtimestamp(at / 1000, UTC), state, stream
+
+
+def _size_rules(topic: TopicDescription) -> bool:
+    return topic.retention_bytes is not None and topic.retention_bytes >= 0 and "delete" in topic.cleanup_policy

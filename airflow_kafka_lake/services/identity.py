@@ -1,0 +1,102 @@
+"""Is this still the table, the owner, the ledger and the topic that we recorded? (laws L12, L17, L18)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError, OwnershipError, UnknownSubjectError
+from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, TableHead
+from airflow_kafka_lake.ports import Ports
+
+OWNERSHIP_TRIES = 10
+
+
+def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Iterable[str]) -> None:
+    """Refuse a table that is not the recorded one, belongs to others, or knows more than the ledger does."""
+    record = ports.ledger.pipeline(pipeline)
+    recorded = record.tables.get(table) if record else None
+    if recorded and recorded != head.uuid:
+        raise IdentityError(
+            f"table {table} was re-created: its UUID is {head.uuid}, pipeline {pipeline} wrote to {recorded}. Restore "
+            f"the old table, or accept the loss with: kafka-lake rebuild {pipeline} --accept-rollback",
+            table=table,
+        )
+    ledger_id = ports.ledger.ledger_id()
+    for topic_id in topic_ids:
+        _check_owner(ledger_id, pipeline, table, head, topic_id)
+    if head.last and head.last[0] == ledger_id and not ports.ledger.knows(head.last[1]):
+        raise LedgerBehindError(
+            f"table {table} holds a commit of wave {head.last[1].wave} that this ledger does not know: the ledger is "
+            f"older than the lake. Run: kafka-lake rebuild {pipeline}",
+            table=table,
+        )
+
+
+def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, topic_id: str) -> None:
+    owner = head.owners.get(topic_id, (ledger_id, pipeline))
+    if owner == (ledger_id, pipeline):
+        return
+    if owner[1] == pipeline:
+        raise LedgerBehindError(
+            f"table {table} was written by pipeline {pipeline} of another ledger ({owner[0]}). If that ledger is lost, "
+            f"run: kafka-lake rebuild {pipeline}; else point kafka_lake_ledger to it",
+            table=table,
+        )
+    raise OwnershipError(
+        f"topic id {topic_id} in table {table} belongs to pipeline {owner[1]}; pipeline {pipeline} would land its "
+        "records twice. Choose another table",
+        table=table,
+        owner=owner[1],
+    )
+
+
+def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str]) -> None:
+    """Check a table without writing anything; a table that does not exist yet is fine unless one is on record."""
+    try:
+        head = ports.lake.table(table).head()
+    except UnknownSubjectError:
+        record = ports.ledger.pipeline(pipeline)
+        if record and table in record.tables:
+            raise IdentityError(
+                f"table {table} is gone: pipeline {pipeline} has settled ranges in it. Restore the table, or accept "
+                f"the loss with: kafka-lake rebuild {pipeline} --accept-rollback",
+                table=table,
+            ) from None
+        return
+    check_head(ports, pipeline, table, head, topic_ids)
+
+
+def take_possession(ports: Ports, pipeline: str, table: str, partition_by: str, topic_ids: Sequence[str]) -> None:
+    """Create or check the table, record its UUID in the ledger and our ownership of the topics in the table."""
+    look_at_table(ports, pipeline, table, topic_ids)
+    lake = ports.lake.table(table)
+    head = lake.ensure(partition_by)
+    ports.ledger.bind_table(pipeline, table, head.uuid)
+    ledger_id = ports.ledger.ledger_id()
+    for _ in range(OWNERSHIP_TRIES):
+        check_head(ports, pipeline, table, lake.head(), topic_ids)
+        outcome = lake.claim_ownership(ledger_id, pipeline, topic_ids)
+        if isinstance(outcome, Committed):
+            return
+        if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
+            break
+    check_head(ports, pipeline, table, lake.head(), topic_ids)
+    raise OwnershipError(f"could not record the owner of {table}: {outcome}. Repeat the call", table=table)
+
+
+def changed_topics(ports: Ports, expected: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead, in words."""
+    pairs = sorted(set(expected))
+    existing = set(ports.source.topics((), r".*")) if pairs else set()
+    described = {
+        item.topic: item.topic_id for item in ports.source.describe(list({t for t, _ in pairs} & existing))
+    }
+    return {
+        topic: (
+            f"topic {topic} was re-created: its id is {described[topic]}, planned was {topic_id}"
+            if topic in described
+            else f"topic {topic} (id {topic_id}) was deleted"
+        )
+        for topic, topic_id in pairs
+        if described.get(topic) != topic_id
+    }

@@ -1,0 +1,188 @@
+"""Publish and settle: look, one compare-and-set on the head that was looked at, then the ledger (laws L9, L10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    IdentityError,
+    KafkaLakeError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from airflow_kafka_lake.core.records import Claim, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.waves import (
+    Absent,
+    AttemptOutcome,
+    AttemptRecord,
+    Committed,
+    Found,
+    Rejected,
+    Requirement,
+    TableHead,
+    Token,
+    Unclear,
+    Unknown,
+)
+from airflow_kafka_lake.core.wire import ranges_digest
+from airflow_kafka_lake.ports import LakeTable, Ports, Publication
+from airflow_kafka_lake.services.identity import check_head
+
+PUBLISH_TRIES = 30
+
+
+def token_of(claim: Claim, ranges: Sequence[RangeRecord], kind: str = "publish") -> Token:
+    """Return what a commit of this claim says about itself."""
+    return Token(
+        pipeline=claim.pipeline,
+        wave=claim.key.wave,
+        attempt=claim.key.attempt,
+        fence=claim.key.fence,
+        ranges=ranges_digest((item.topic_id, item.partition, item.range) for item in ranges),
+        kind=kind,
+    )
+
+
+def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Found | Absent:
+    """Look for the wave in the lake; refuse to go on when the lake cannot say."""
+    look = ports.lake.table(claim.table).look(attempts)
+    if isinstance(look, Unclear):
+        raise UnknownOutcomeError(
+            f"the lake cannot say whether wave {claim.key.wave} was published: {look.reason}. Keep the table's "
+            f"history longer, and run: kafka-lake settle {claim.pipeline}",
+            wave=claim.key.wave,
+        )
+    return look
+
+
+def adopt(ports: Ports, claim: Claim, found: Found) -> None:
+    """Settle a wave that an attempt of it has already published, from the receipts that the attempt left in the lake.
+
+    Only the current holder may do so (law L10).
+    """
+    rows = {
+        (row.topic, row.topic_id, row.partition, row.range): row
+        for row in ports.lake.table(claim.table).receipts(found.attempt)
+    }
+    receipts = []
+    for item in claim.ranges:
+        row = rows.get((*item.stream, item.range))
+        if row is None:
+            raise IdentityError(
+                f"attempt {found.attempt} of wave {claim.key.wave} is in table {claim.table} without a receipt for "
+                f"{item.topic}/{item.partition} {item.range}. Run: kafka-lake rebuild {claim.pipeline}",
+                wave=claim.key.wave,
+            )
+        receipts.append(_receipt(item, row))
+    ports.say(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
+    ports.ledger.settle(claim.key, attempt=found.attempt, snapshot=found.snapshot, receipts=receipts)
+
+
+def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
+    return Receipt(
+        range_id=item.id,
+        topic=item.topic,
+        topic_id=item.topic_id,
+        partition=item.partition,
+        range=item.range,
+        rows=row.rows,
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+        accounting=row.accounting,
+    )
+
+
+def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> list[ReceiptRow]:
+    """Return the `rows` receipts of an attempt, zero-row ranges included."""
+    now = ports.clock.now()
+    return [
+        ReceiptRow(
+            pipeline=claim.pipeline,
+            wave=claim.key.wave,
+            attempt=claim.key.attempt,
+            fence=claim.key.fence,
+            kind="rows",
+            topic=item.topic,
+            topic_id=item.topic_id,
+            partition=item.partition,
+            range=item.range,
+            generation=0,
+            rows=item.rows,
+            first_offset=item.first_offset,
+            last_offset=item.last_offset,
+            accounting=item.accounting,
+            recorded_at=now,
+        )
+        for item in receipts
+    ]
+
+
+def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[Receipt]) -> None:
+    """Make the audited attempt visible and settle it; found already there, adopt it.
+
+    Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land.
+    """
+    table = ports.lake.table(claim.table)
+    attempts = ports.ledger.attempts(claim.key.wave)
+    for _ in range(PUBLISH_TRIES):
+        look = probe(ports, claim, attempts)
+        if isinstance(look, Found):
+            if look.attempt != claim.key.attempt:
+                return adopt(ports, claim, look)
+            return _settle(ports, claim, look.snapshot, receipts)
+        outcome = _commit(ports, claim, table, look.head, audited)
+        match outcome:
+            case Committed(snapshot=snapshot):
+                return _settle(ports, claim, snapshot, receipts)
+            case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
+                reason = f"{requirement}: {outcome.detail}"
+                raise AttemptRejectedError(f"wave {claim.key.wave} must be staged again: {reason}", wave=claim.key.wave)
+            case Rejected() | Unknown():
+                ports.say(f"publishing wave {claim.key.wave} again: {outcome}")
+            case _:
+                assert_never(outcome)
+    raise UnknownOutcomeError(
+        f"wave {claim.key.wave} could not be published in {PUBLISH_TRIES} tries, last: {outcome}. "
+        f"Run: kafka-lake settle {claim.pipeline}",
+        wave=claim.key.wave,
+    )
+
+
+def _commit(
+    ports: Ports, claim: Claim, table: LakeTable, head: TableHead, audited: int | None
+) -> Committed | Rejected | Unknown:
+    check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
+    ports.ledger.mark_publishing(claim.key)
+    publication = Publication(
+        head=head, audited=audited, token=token_of(claim, claim.ranges), ledger_id=ports.ledger.ledger_id()
+    )
+    try:
+        return table.publish(publication)
+    except UnavailableError as error:
+        return Unknown(reason=error.message)
+
+
+def _settle(ports: Ports, claim: Claim, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
+    ports.ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=receipts)
+
+
+def end_attempt(ports: Ports, claim: Claim, error: BaseException) -> None:
+    """Record how an attempt ended with an error, unless somebody else has the wave or the ledger is out of reach.
+
+    Nothing depends on this record: the next claim looks at the lake whatever it says.
+    """
+    match error:
+        case UnknownOutcomeError():
+            outcome = AttemptOutcome.UNKNOWN
+        case AttemptRejectedError():
+            outcome = AttemptOutcome.REJECTED
+        case _:
+            outcome = AttemptOutcome.FAILED
+    reason = error.message if isinstance(error, KafkaLakeError) else type(error).__name__
+    try:
+        ports.ledger.end_attempt(claim.key, outcome, reason)
+    except KafkaLakeError as problem:
+        ports.say(f"could not record the end of attempt {claim.key.attempt}: {problem}")

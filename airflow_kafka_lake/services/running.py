@@ -1,0 +1,89 @@
+"""The main job without Airflow: finish, plan, ingest every launchable wave, advance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, KafkaLakeError, TransientError
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, RangeState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.planning import plan
+from airflow_kafka_lake.services.settlement import advance, settle, tidy
+from airflow_kafka_lake.services.staging import ingest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a run did. `problems` are the errors of waves that did not end well, in wave order."""
+
+    plan: Plan | None
+    waves: tuple[WaveRecord, ...]
+    moves: tuple[Advance, ...]
+    held: tuple[str, ...]
+    problems: tuple[KafkaLakeError, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 done; 1 something needs a person; 3 worth repeating; 4 an outcome is unknown (WIRE.md)."""
+        codes = {problem.exit_code for problem in self.problems} | ({1} if self.held else set())
+        return next((code for code in (4, 1, 3, 2) if code in codes), 0)
+
+
+def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
+    """Bring everything that is missing into the lake; a wave that fails does not stop the others."""
+    if ports.ledger.pipeline(spec.name) is not None:
+        settle(ports, spec.name)
+    problems: list[KafkaLakeError] = []
+    decided: Plan | None = None
+    try:
+        decided = plan(ports, spec, bounds, plan_id=new_id()).plan
+    except ConcurrentError as error:
+        ports.say(f"another planner was first: {error}")
+    finished: list[WaveRecord] = []
+    for wave in ports.ledger.waves(spec.name, UNFINISHED):
+        try:
+            finished.append(ingest(ports, wave.id))
+            tidy(ports, finished[-1])
+        except KafkaLakeError as error:
+            ports.say(f"wave {wave.id}: {error}")
+            problems.append(error)
+    moves = advance(ports, spec.name) if ports.ledger.pipeline(spec.name) else ()
+    return Run(
+        plan=decided,
+        waves=tuple(finished),
+        moves=moves,
+        held=blocked_in_words(ports, spec.name, decided),
+        problems=tuple(problems),
+    )
+
+
+def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
+    """Say what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
+    stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
+    words = [
+        f"{item.topic}/{item.partition} {item.range} {item.state.lower()}: {item.reason}. Release it with: "
+        f"kafka-lake release {item.id}"
+        for item in stuck
+    ]
+    words += [f"{item.topic}/{item.partition}: {item.reason}" for item in (decided.blocked if decided else ())]
+    return tuple(words)
+
+
+def finish_plan(ports: Ports, plan_id: str) -> None:
+    """Refuse to call a plan finished while ranges of it are unresolved, naming the first of them."""
+    left = ports.ledger.ranges(plan=plan_id, states=UNRESOLVED)
+    if not left:
+        return
+    first = left[0]
+    message = (
+        f"{len(left)} ranges of plan {plan_id} are not settled; first {first.topic}/{first.partition} {first.range}, "
+        f"{first.state}: {first.reason or 'not run to its end'}"
+    )
+    if all(item.state is RangeState.PLANNED for item in left):
+        raise TransientError(f"{message}. Run it again", plan=plan_id)
+    raise HeldError(f"{message}. See: kafka-lake status {first.pipeline}", plan=plan_id)

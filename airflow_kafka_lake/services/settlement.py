@@ -1,0 +1,89 @@
+"""Finish what earlier runs left, from the lake's own testimony; move watermarks; send what the lake still lacks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
+from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, Found, WaveState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe
+
+OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What `settle` found: waves that were in the lake, waves to stage again, waves that others work on."""
+
+    adopted: tuple[str, ...]
+    returned: tuple[str, ...]
+    busy: tuple[str, ...]
+
+
+def settle(ports: Ports, pipeline: str) -> Settled:
+    """Ask the lake about every wave that an earlier run left open; safe to repeat at any time."""
+    adopted: list[str] = []
+    returned: list[str] = []
+    busy: list[str] = []
+    for wave in ports.ledger.waves(pipeline, OPEN):
+        try:
+            (adopted if _settle_wave(ports, wave) else returned).append(wave.id)
+        except ConcurrentError:
+            busy.append(wave.id)
+    flush(ports, pipeline)
+    return Settled(adopted=tuple(adopted), returned=tuple(returned), busy=tuple(busy))
+
+
+def _settle_wave(ports: Ports, wave: WaveRecord) -> bool:
+    claim = claim_wave(ports, wave.id)
+    try:
+        look = probe(ports, claim, claim.attempts)
+        if isinstance(look, Found):
+            adopt(ports, claim, look)
+            return True
+    except BaseException as error:
+        end_attempt(ports, claim, error)
+        raise
+    ports.ledger.end_attempt(claim.key, AttemptOutcome.ABANDONED, "the lake holds nothing of it: to be staged again")
+    return False
+
+
+def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
+    """Move every watermark of the pipeline to the end of its unbroken settled run."""
+    moves = ports.ledger.advance(pipeline)
+    flush(ports, pipeline)
+    return moves
+
+
+def flush(ports: Ports, pipeline: str) -> None:
+    """Send settlements and skips to the receipts tables (ledger first, lake second); what fails is sent next time."""
+    by_table = defaultdict(list)
+    for item in ports.ledger.outbox(pipeline):
+        by_table[item.table].append(item)
+    for table, items in by_table.items():
+        try:
+            ports.lake.table(table).add_receipts([item.row for item in items])
+            ports.ledger.sent([item.id for item in items])
+        except KafkaLakeError as error:
+            ports.say(f"receipts for {table} are sent next time: {error}")
+
+
+def tidy(ports: Ports, wave: WaveRecord) -> None:
+    """Drop the staging branches of attempts that are known to be over, once their wave is published."""
+    table = ports.lake.table(wave.table)
+    for attempt in over(ports.ledger.attempts(wave.id)):
+        try:
+            table.drop(attempt.attempt)
+        except KafkaLakeError as error:
+            ports.say(f"staging branch of attempt {attempt.attempt} is dropped next time: {error}")
+
+
+def over(attempts: Sequence[AttemptRecord]) -> list[AttemptRecord]:
+    """Return the attempts that staged something and cannot publish it any more."""
+    ended = {AttemptOutcome.FAILED, AttemptOutcome.REJECTED, AttemptOutcome.ABANDONED}
+    return [item for item in attempts if item.base is not None and item.outcome in ended]

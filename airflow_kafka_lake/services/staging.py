@@ -1,0 +1,131 @@
+"""One wave from claim to settlement: probe, stage, audit, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_kafka_lake.core.errors import HeldError, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict, WaveRecord
+from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
+from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
+from airflow_kafka_lake.ports import Ports, Staged
+from airflow_kafka_lake.services.auditing import audit_attempt
+from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
+from airflow_kafka_lake.services.identity import changed_topics, check_head
+from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, publish, receipt_rows
+from airflow_kafka_lake.services.taking import take
+
+TASK_BYTES = 64 * 1024 * 1024
+
+
+def ingest(ports: Ports, wave: str) -> WaveRecord:
+    """Bring one wave into the lake and settle it; ranges that fail their audit are held and the rest goes on.
+
+    Returns the wave as it stands then. Raises ConcurrentError while another attempt works on it, JobFailedError when
+    the Spark job ended without a result (the wave can be tried again), UnknownOutcomeError when a commit's answer was
+    lost for good, HeldError when every range of the wave ended on hold.
+    """
+    while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
+        if record.state is WaveState.DISSOLVED:
+            raise HeldError(f"every range of wave {wave} is held or cancelled: see kafka-lake wave {wave}", wave=wave)
+        failed = _attempt(ports, claim(ports, wave))
+        if failed:
+            take(ports, ports.ledger.wave(wave), failed)
+    return record
+
+
+def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
+    """Work on a claimed wave; returns the ranges that must be taken away before the rest can be published."""
+    try:
+        failed = _work(ports, held)
+    except StaleFenceError:
+        raise
+    except BaseException as error:
+        end_attempt(ports, held, error)
+        raise
+    if failed:
+        ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, failed[0].reason)
+        ports.lake.table(held.table).drop(held.key.attempt)
+    return failed
+
+
+def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
+    look = probe(ports, held, held.attempts)
+    if isinstance(look, Found):
+        adopt(ports, held, look)
+        return ()
+    topic_ids = sorted({item.topic_id for item in held.ranges})
+    check_head(ports, held.pipeline, held.table, look.head, topic_ids)
+    ports.ledger.record_base(held.key, EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)
+    if failed := _precheck(ports, held):
+        return failed
+    staged = _stage(ports, held)
+    ports.ledger.renew(held.key, LEASE)
+    audited = audit_attempt(ports, held, staged)
+    if audited.failed:
+        return audited.failed
+    ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
+    ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
+    ports.say(f"publishing wave {held.key.wave}")
+    publish(ports, held, staged.snapshot, audited.receipts)
+    return ()
+
+
+def _precheck(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
+    """Find what cannot be read any more before a job is started for it."""
+    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in held.ranges})
+    topics = sorted({item.topic for item in held.ranges} - set(changed))
+    snapshot = ports.source.snapshot(topics, None) if topics else None
+    starts = {item.key: item.log_start for item in snapshot.partitions} if snapshot else {}
+    return tuple(
+        Verdict(range_id=item.id, state=RangeState.HELD, reason=reason)
+        for item in held.ranges
+        if (reason := changed.get(item.topic) or _passed(item, starts))
+    )
+
+
+def _passed(item: RangeRecord, starts: dict[tuple[str, str, int], int]) -> str | None:
+    log_start = starts.get(item.stream, item.range.start)
+    if log_start <= item.range.start:
+        return None
+    gone = min(log_start, item.range.end)
+    return f"skip {item.range.start}-{gone}: {gone - item.range.start} offsets, log start moved to {log_start}"
+
+
+def _stage(ports: Ports, held: Claim) -> Staged:
+    job = stage_job(held)
+    ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
+    ports.runner.stage(
+        job,
+        started=lambda reference: ports.ledger.record_job(held.key, reference),
+        heartbeat=Heartbeat(ports, held.key),
+    )
+    staged = ports.lake.table(held.table).staged(held.key.attempt)
+    if staged is None:
+        raise JobFailedError(
+            f"the Spark job of wave {held.key.wave} ended, and its staging branch is empty: run it again",
+            wave=held.key.wave,
+        )
+    return staged
+
+
+def stage_job(held: Claim) -> StageJob:
+    """Build the request for a claim's ranges: touching ranges are read as one stretch."""
+    stretches = merged(_stretches(held.ranges))
+    tasks, per_task = packing(stretches, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
+    return StageJob(
+        pipeline=held.pipeline,
+        wave=held.key.wave,
+        attempt=held.key.attempt,
+        table=held.table,
+        isolation=held.spec.isolation,
+        stretches=stretches,
+        tasks=tasks,
+        max_records_per_partition=per_task,
+    )
+
+
+def _stretches(ranges: Sequence[RangeRecord]) -> list[Stretch]:
+    return [
+        Stretch(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=item.range) for item in ranges
+    ]

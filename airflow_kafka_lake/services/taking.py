@@ -1,0 +1,73 @@
+"""Taking ranges away from a wave: fence up, move main, look once more, only then decide (law L11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_kafka_lake.core.errors import StaleFenceError, StateError, UnknownOutcomeError
+from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
+from airflow_kafka_lake.core.waves import Absent, Committed, Found, TableHead, WaveState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, token_of
+
+FENCE_TRIES = 30
+NEVER_CLAIMED = 0
+
+
+def fenced(ports: Ports, wave: str) -> Claim | None:
+    """Claim a wave and make sure that no earlier publisher of it can succeed any more.
+
+    Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
+    answer is None: there is nothing left to take.
+    """
+    claim = claim_wave(ports, wave)
+    try:
+        moved = _move_main(ports, claim)
+        if isinstance(moved, Found):
+            adopt(ports, claim, moved)
+            return None
+    except StaleFenceError:
+        raise
+    except BaseException as error:
+        end_attempt(ports, claim, error)
+        raise
+    return claim
+
+
+def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
+    """Look, move main away from the head that was seen after the fence went up, and look once more."""
+    table = ports.lake.table(claim.table)
+    look = probe(ports, claim, claim.attempts)
+    if isinstance(look, Found):
+        return look
+    start = look.head.snapshot
+    token = token_of(claim, claim.ranges, kind="fence")
+    head: TableHead = look.head
+    for _ in range(FENCE_TRIES):
+        outcome = table.fence(head, ports.ledger.ledger_id(), token)
+        look = probe(ports, claim, claim.attempts)
+        if isinstance(look, Found) or isinstance(outcome, Committed) or look.head.snapshot != start:
+            return look
+        head = look.head
+    raise UnknownOutcomeError(
+        f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed: "
+        "repeat the call",
+        wave=claim.key.wave,
+    )
+
+
+def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict]) -> None:
+    """Take ranges away from a wave, whoever may still be publishing it.
+
+    Raises StateError when the wave turns out to be published: what is visible is not taken away.
+    """
+    if wave.fence == NEVER_CLAIMED:
+        ports.ledger.take(wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor)
+        return
+    if wave.state is WaveState.COMMITTED:
+        raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
+    claim = fenced(ports, wave.id)
+    if claim is None:
+        raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
+    ports.ledger.take(wave.id, fence=claim.key.fence, attempt=claim.key.attempt, verdicts=verdicts, actor=ports.actor)
