@@ -1,0 +1,225 @@
+"""What each command does: read the words, call one service, show its answer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from airflow_kafka_lake.cli import views
+from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.cli.subjects import (
+    bounds_of,
+    ports_of,
+    spec_of,
+    spec_of_subject,
+    stream_of,
+    stretch_of,
+)
+from airflow_kafka_lake.core.documents import advance_document, plan_document
+from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.hooks.assembly import open_ledger
+from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
+
+REFUSED = 1
+BUSY = 3
+
+
+def plan(arguments: argparse.Namespace, output: Output) -> int:
+    """`plan PIPELINE`."""
+    spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
+    planning.check_bounds(bounds)
+    with ports_of(arguments, output, spec) as ports:
+        made = planning.plan(ports, spec, bounds, plan_id=deciding.new_id(), dry_run=arguments.dry_run)
+        where = ports.runner.where()
+    document = plan_document(made.plan, recorded=made.recorded)
+    if output.as_json:
+        output.document(document)
+    else:
+        views.plan(output, document, dry_run=arguments.dry_run, where=where)
+    return REFUSED if made.plan.blocked else 0
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """`run PIPELINE`."""
+    spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
+    planning.check_bounds(bounds)
+    with ports_of(arguments, output, spec) as ports:
+        done = running.run(ports, spec, bounds)
+    document = {
+        "pipeline": spec.name,
+        "plan": done.plan.id if done.plan and done.plan.waves else None,
+        "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in done.waves],
+        "rows": sum(item.rows or 0 for item in done.waves),
+        "advanced": advance_document(spec.name, done.moves)["streams"],
+        "held": list(done.held),
+        "problems": [problem.to_json() for problem in done.problems],
+    }
+    if output.as_json:
+        output.document(document)
+    else:
+        views.run(output, document)
+    return done.exit_code
+
+
+def status(arguments: argparse.Namespace, output: Output) -> int:
+    """`status PIPELINE`."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        reporting.known_spec(ports.ledger, spec.name)
+        document = reporting.status(ports, spec, topic=arguments.topic, partitions=arguments.partition)
+    if output.as_json:
+        output.document(document)
+    else:
+        views.status(output, document)
+    return 0
+
+
+def wave(arguments: argparse.Namespace, output: Output) -> int:
+    """`wave WAVE`."""
+    with open_ledger(arguments.ledger) as ledger:
+        document = reporting.wave(ledger, arguments.wave)
+    if output.as_json:
+        output.document(document)
+    else:
+        views.wave(output, document)
+    return 0
+
+
+def ingest(arguments: argparse.Namespace, output: Output) -> int:
+    """`ingest WAVE`."""
+    with open_ledger(arguments.ledger) as ledger:
+        spec = spec_of_subject(ledger, arguments.wave)
+    with ports_of(arguments, output, spec) as ports:
+        record = staging.ingest(ports, arguments.wave)
+        settlement.tidy(ports, record)
+        document = reporting.wave(ports.ledger, record.id)
+    if output.as_json:
+        output.document(document)
+    else:
+        views.wave(output, document)
+    return 0 if record.state is WaveState.COMMITTED else REFUSED
+
+
+def settle(arguments: argparse.Namespace, output: Output) -> int:
+    """`settle PIPELINE`."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        done = settlement.settle(ports, spec.name)
+    document = {
+        "pipeline": spec.name,
+        "adopted": list(done.adopted),
+        "returned": list(done.returned),
+        "busy": list(done.busy),
+    }
+    if output.as_json:
+        output.document(document)
+    else:
+        output.line(f"{len(done.adopted)} waves found in the lake and settled: {', '.join(done.adopted) or 'none'}")
+        output.line(f"{len(done.returned)} waves to be staged again: {', '.join(done.returned) or 'none'}")
+        output.line(f"{len(done.busy)} waves in others' hands: {', '.join(done.busy) or 'none'}")
+    return BUSY if done.busy else 0
+
+
+def advance(arguments: argparse.Namespace, output: Output) -> int:
+    """`advance PIPELINE`."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        document = advance_document(spec.name, settlement.advance(ports, spec.name))
+    if output.as_json:
+        output.document(document)
+    else:
+        views.advance(output, document)
+    return 0
+
+
+def cancel(arguments: argparse.Namespace, output: Output) -> int:
+    """`cancel WAVE|RANGE`."""
+    with open_ledger(arguments.ledger) as ledger:
+        spec = spec_of_subject(ledger, arguments.subject)
+    with ports_of(arguments, output, spec) as ports:
+        ranges = deciding.cancel(ports, arguments.subject, arguments.reason)
+    if output.as_json:
+        output.document({"cancelled": list(ranges)})
+    else:
+        output.line(f"cancelled {len(ranges)} ranges; take the hold off with: kafka-lake release {arguments.subject}")
+    return 0
+
+
+def release(arguments: argparse.Namespace, output: Output) -> int:
+    """`release WAVE|RANGE`."""
+    with open_ledger(arguments.ledger) as ledger:
+        spec = spec_of_subject(ledger, arguments.subject)
+    with ports_of(arguments, output, spec) as ports:
+        wave_id, ranges = deciding.release(ports, arguments.subject, arguments.reason)
+    if output.as_json:
+        output.document({"wave": wave_id, "released": list(ranges)})
+    else:
+        output.line(f"released {len(ranges)} ranges into wave {wave_id}; run it with: kafka-lake run {spec.name}")
+    return 0
+
+
+def skip(arguments: argparse.Namespace, output: Output) -> int:
+    """`skip PIPELINE`."""
+    stretch = stretch_of(arguments)
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        stream = stream_of(ports.ledger, spec.name, arguments)
+        skipped = deciding.skip(
+            ports,
+            spec.name,
+            stream,
+            stretch,
+            reason=arguments.reason,
+            acknowledge_order=arguments.acknowledge_order,
+        )
+    if output.as_json:
+        output.document({"pipeline": spec.name, "skipped": skipped, "from": stretch.start, "to": stretch.end})
+    else:
+        output.line(f"skipped {skipped} offsets of {stretch}; move the watermark with: kafka-lake advance {spec.name}")
+    return 0
+
+
+def audit(arguments: argparse.Namespace, output: Output) -> int:
+    """`audit PIPELINE`."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        reporting.known_spec(ports.ledger, spec.name)
+        document = reporting.audit(ports, spec)
+    if output.as_json:
+        output.document(document)
+    else:
+        views.audit(output, document)
+    return 0 if document["ok"] else REFUSED
+
+
+def db(arguments: argparse.Namespace, output: Output) -> int:
+    """`db upgrade` and `db check`."""
+    from airflow_kafka_lake.hooks.ledger import LedgerHook
+
+    schema = LedgerHook(arguments.ledger).schema()
+    text = schema.upgrade() if arguments.act == "upgrade" else schema.check()
+    if output.as_json:
+        output.document({"ledger": arguments.ledger, "schema": text})
+    else:
+        output.line(text)
+    return 0
+
+
+def jars(_: argparse.Namespace, output: Output) -> int:
+    """`jars fetch`."""
+    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+
+    found = fetch(JarSet.SPARK, progress=output.say)
+    if output.as_json:
+        output.document({"jars": [path.name for path in found], "folder": str(found[0].parent)})
+    else:
+        output.line(f"{len(found)} jars are there and verified: {found[0].parent}")
+    return 0
+
+
+def demo(arguments: argparse.Namespace, output: Output) -> int:
+    """`demo`."""
+    from airflow_kafka_lake.local.demo import demonstrate
+
+    report = Path(arguments.report) if arguments.report else None
+    return demonstrate(output, keep_running=not arguments.exit_, report=report)

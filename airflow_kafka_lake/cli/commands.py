@@ -1,0 +1,135 @@
+"""The command table: names, words and which function answers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_kafka_lake.cli import actions
+from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.cli.subjects import offset_number, partition_number
+
+
+class Argument:
+    """One argument of a command, as argparse takes it."""
+
+    def __init__(self, *names: str, **settings: Any) -> None:
+        self.names = names
+        self.settings = settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command; `run` returns the exit code or raises a KafkaLakeError."""
+
+    name: str
+    help: str
+    arguments: tuple[Argument, ...]
+    run: Callable[[argparse.Namespace, Output], int]
+
+
+PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
+WAVE = Argument("wave", metavar="WAVE", help="wave id")
+SUBJECT = Argument("subject", metavar="WAVE|RANGE", help="wave or range id")
+TOPIC = Argument("--topic", metavar="T", help="only this topic")
+PARTITION = Argument(
+    "--partition", metavar="P", type=partition_number, nargs="*", action="extend", help="only these partitions"
+)
+PERIOD = (
+    TOPIC,
+    PARTITION,
+    Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone"),
+    Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone"),
+)
+ONE_STREAM = (
+    Argument("--topic", metavar="T", required=True, help="topic"),
+    Argument("--topic-id", metavar="ID", help="generation of a re-created topic"),
+    Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
+    Argument("--from", dest="from_", metavar="O", type=offset_number, required=True, help="first offset"),
+    Argument("--to", metavar="O", type=offset_number, required=True, help="end, exclusive"),
+)
+REASON = Argument("--reason", metavar="TEXT", required=True, help="why, for those who read it later")
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        name="plan",
+        help="observe Kafka and record what is read next, or only show it",
+        arguments=(PIPELINE, Argument("--dry-run", action="store_true", help="show, record nothing"), *PERIOD),
+        run=actions.plan,
+    ),
+    Command(
+        name="run",
+        help="plan, bring every wave into the lake, advance; also finishes what earlier runs left",
+        arguments=(PIPELINE, *PERIOD),
+        run=actions.run,
+    ),
+    Command(
+        name="status",
+        help="how far, and what blocks",
+        arguments=(PIPELINE, TOPIC, PARTITION),
+        run=actions.status,
+    ),
+    Command(name="wave", help="one wave: ranges, attempts, accounting", arguments=(WAVE,), run=actions.wave),
+    Command(
+        name="ingest", help="bring one wave into the lake; does not advance", arguments=(WAVE,), run=actions.ingest
+    ),
+    Command(
+        name="settle",
+        help="ask the lake about waves that were left open",
+        arguments=(PIPELINE,),
+        run=actions.settle,
+    ),
+    Command(
+        name="advance",
+        help="move watermarks to the end of what is settled",
+        arguments=(PIPELINE,),
+        run=actions.advance,
+    ),
+    Command(name="cancel", help="put a wave or a range on hold", arguments=(SUBJECT, REASON), run=actions.cancel),
+    Command(
+        name="release",
+        help="take a wave or a range off hold",
+        arguments=(SUBJECT, Argument("--reason", metavar="TEXT", help="why")),
+        run=actions.release,
+    ),
+    Command(
+        name="skip",
+        help="pass offsets unread, by your decision",
+        arguments=(
+            PIPELINE,
+            *ONE_STREAM,
+            REASON,
+            Argument("--acknowledge-order", action="store_true", help="later segments may start over it"),
+        ),
+        run=actions.skip,
+    ),
+    Command(
+        name="audit",
+        help="compare ledger and lake: nothing missing, twice or unexplained",
+        arguments=(PIPELINE,),
+        run=actions.audit,
+    ),
+    Command(
+        name="db",
+        help="the ledger's schema",
+        arguments=(Argument("act", choices=("upgrade", "check"), help="bring it up to date, or only look"),),
+        run=actions.db,
+    ),
+    Command(
+        name="jars",
+        help="the Spark jars of this package",
+        arguments=(Argument("act", choices=("fetch",), help="fetch and verify"),),
+        run=actions.jars,
+    ),
+    Command(
+        name="demo",
+        help="a real Kafka, Spark, Iceberg and Airflow on this machine, and the proof",
+        arguments=(
+            Argument("--exit", action="store_true", dest="exit_", help="stop everything at the end"),
+            Argument("--report", metavar="FILE", help="write the result as JSON"),
+        ),
+        run=actions.demo,
+    ),
+)

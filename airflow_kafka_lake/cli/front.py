@@ -1,0 +1,81 @@
+"""From words to a command and from its end, however it ends, to an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from airflow_kafka_lake.cli.commands import COMMANDS, Command
+from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
+
+INTERRUPTED = 130
+LEDGER = "kafka_lake_ledger"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is an error like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of exiting, so that `--json` holds for wrong usage too."""
+        raise UsageError(f"{message}. See: {self.prog} --help")
+
+
+def build_parser(prog: str = "kafka-lake") -> argparse.ArgumentParser:
+    """Return the parser of the whole command table."""
+    parser = Parser(prog=prog, description="Move bounded Kafka offset ranges into a lake table, exactly once.")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    for command in COMMANDS:
+        add_command(commands.add_parser(command.name, help=command.help, description=command.help), command)
+    return parser
+
+
+def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Give a command's parser its own arguments and the common flags."""
+    for argument in command.arguments:
+        parser.add_argument(*argument.names, **argument.settings)
+    parser.add_argument("--ledger", metavar="CONN_ID", default=LEDGER, help=f"ledger connection (default: {LEDGER})")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout and nothing else")
+    parser.set_defaults(run=command.run)
+
+
+def run_command_line(argv: Sequence[str] | None = None) -> int:
+    """Parse and run; every error a person can cause ends as one sentence on stderr, or as JSON."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    output = Output(as_json="--json" in words)
+    try:
+        arguments = build_parser().parse_args(words)
+        if arguments.version:
+            from airflow_kafka_lake import __version__
+
+            print(__version__)
+            return 0
+        if arguments.command is None:
+            build_parser().print_help(sys.stderr)
+            return UsageError.exit_code
+    except UsageError as error:
+        output.error(error)
+        return error.exit_code
+    return run_parsed(arguments, output)
+
+
+def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> int:
+    """Run a parsed command; the front door of `airflow kafka-lake` enters here."""
+    output = output or Output(as_json=arguments.json)
+    try:
+        with output.working():
+            return int(arguments.run(arguments, output))
+    except KafkaLakeError as error:
+        output.error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        output.note("interrupted: run the same command again, it goes on from where it stopped")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`): point stdout elsewhere, or the interpreter complains at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

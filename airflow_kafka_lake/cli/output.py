@@ -1,0 +1,71 @@
+"""What a person sees: tables on stdout, progress on stderr; or one JSON document on stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from airflow_kafka_lake.core.errors import KafkaLakeError
+
+WIDE = 160
+"""Columns when stdout is no terminal: a table in a log file must not be cut at 80."""
+
+
+class Output:
+    """One command's output; `as_json` keeps stdout for the document alone."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._out = Console(soft_wrap=False, highlight=False, width=None if Console().is_terminal else WIDE)
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._status = self._err.status("") if self._err.is_terminal else None
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Show what is being done while it is done (a spinner on a terminal, lines elsewhere)."""
+        if self._status is None:
+            yield
+            return
+        with self._status:
+            yield
+
+    def say(self, text: str) -> None:
+        """Tell what is being done."""
+        if self._status is None:
+            self.note(text)
+        else:
+            self._status.update(Text(text))
+
+    def note(self, text: str) -> None:
+        """Leave a line for the reader, beside the result."""
+        self._err.print(Text(text))
+
+    def document(self, data: Any) -> None:
+        """Print the JSON document."""
+        print(json.dumps(data, indent=2))
+
+    def line(self, text: str) -> None:
+        """Print a line of the result."""
+        self._out.print(Text(text))
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Print a table; columns that begin with `#` hold numbers and are aligned right."""
+        table = Table(title=title, title_justify="left", header_style="bold")
+        for column in columns:
+            table.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left")
+        for row in rows:
+            table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+        self._out.print(table)
+
+    def error(self, error: KafkaLakeError) -> None:
+        """Print a failure: a sentence, or its JSON form."""
+        if self.as_json:
+            self.document({"error": error.to_json()})
+        else:
+            self._err.print(Text.assemble(("error: ", "bold red"), error.message))

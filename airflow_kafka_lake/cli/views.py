@@ -1,0 +1,168 @@
+"""The documents of WIRE.md as tables that people can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.filesize import decimal
+
+from airflow_kafka_lake.cli.output import Output
+
+SHOWN = 40
+"""Rows of a long table; the rest is counted."""
+Json = Mapping[str, Any]
+
+
+def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
+    """Show a plan: ranges, bytes, time and deadline."""
+    rows = [
+        (
+            number if wave["wave"] is None else wave["wave"],
+            wave["table"],
+            f"{item['topic']}/{item['partition']}",
+            item["start"],
+            item["end"],
+            item["end"] - item["start"],
+            decimal(item["estimated_bytes"]),
+        )
+        for number, wave in enumerate(document["waves"])
+        for item in wave["ranges"]
+    ]
+    act = "dry run" if dry_run else "plan"
+    title = f"{act} of {document['pipeline']}: {len(rows)} ranges, {len(document['waves'])} waves"
+    _table(output, title, ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes"), rows)
+    if not rows:
+        output.line("nothing to do: everything up to the end policy is planned or settled")
+    else:
+        _forecast(output, document, where)
+    for item in document["waiting_for_stable"]:
+        output.line(
+            f"waiting for stable: {item['topic']}/{item['partition']} is stable to {item['last_stable']} of "
+            f"{item['high_watermark']}"
+        )
+    for item in document["blocked"]:
+        output.line(f"blocked: {item['topic']}/{item['partition']}: {item['reason']}")
+    if dry_run:
+        output.line("nothing was written")
+
+
+def _forecast(output: Output, document: Json, where: str) -> None:
+    output.line(
+        f"about {document['estimated_records']} records, {decimal(document['estimated_bytes'])} "
+        f"({document['estimated_bytes_state']}), {document['estimated_seconds']:.0f} s on {where}"
+    )
+    deadline, state = document["retention_deadline"], document["retention_deadline_state"]
+    stream = document["retention_stream"]
+    if deadline:
+        output.line(f"retention may take {stream[0]}/{stream[1]} from {deadline} on ({state})")
+    else:
+        output.line(f"retention deadline: {state}")
+
+
+def run(output: Output, document: Json) -> None:
+    """Show what a run did."""
+    if not document["waves"] and not document["problems"] and not document["held"]:
+        output.line("nothing to do: everything up to the end policy is settled")
+    else:
+        rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
+        _table(output, f"run of {document['pipeline']}: {document['rows']} rows", ("wave", "state", "#rows"), rows)
+    moves = [(f"{m['topic']}/{m['partition']}", m["from"], m["to"]) for m in document["advanced"]]
+    if moves:
+        _table(output, "watermarks moved", ("stream", "#from", "#to"), moves)
+    for text in document["held"]:
+        output.line(f"held: {text}")
+    for problem in document["problems"]:
+        output.line(f"problem: {problem['message']}")
+
+
+def status(output: Output, document: Json) -> None:
+    """Show streams, what blocks, and the waves that are not done."""
+    rows = [
+        (
+            f"{item['topic']}/{item['partition']}",
+            item["origin"],
+            item["watermark"],
+            item["hold"],
+            item["planned_until"],
+            item["last_stable"],
+            item["lag"],
+            "" if item["bounds_state"] == "observed" else item["bounds_state"],
+        )
+        for item in document["streams"]
+    ]
+    columns = ("stream", "#origin", "#watermark", "#hold", "#planned until", "#last stable", "#lag", "note")
+    _table(output, f"pipeline {document['pipeline']} at {document['observed_at']}", columns, rows)
+    for item in document["streams"]:
+        for text in item["blocked_by"]:
+            output.line(f"{item['topic']}/{item['partition']} blocked by {text}")
+    waves = [
+        (item["wave"], item["table"], item["state"], item["fence"], item["ranges"], item["rows"])
+        for item in reversed(document["waves"])
+    ]
+    _table(output, "waves, newest first", ("wave", "table", "state", "#fence", "#ranges", "#rows"), waves)
+
+
+def wave(output: Output, document: Json) -> None:
+    """Show one wave: its ranges with their accounting, and its attempts."""
+    accounts = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+    rows = [
+        (
+            item["range"],
+            f"{item['topic']}/{item['partition']}",
+            item["start"],
+            item["end"],
+            item["state"],
+            *((item["accounting"] or {}).get(name) for name in accounts),
+            item["reason"] or "",
+        )
+        for item in document["ranges"]
+    ]
+    title = f"wave {document['wave']} {document['state']} in {document['table']}, snapshot {document['snapshot_id']}"
+    columns = ("range", "stream", "#from", "#to", "state", *(f"#{name}" for name in accounts), "reason")
+    _table(output, title, columns, rows)
+    attempts = [
+        (item["fence"], item["attempt"], item["outcome"], item["started_at"], item["ended_at"], item["error"])
+        for item in document["attempts"]
+    ]
+    _table(output, "attempts", ("#fence", "attempt", "outcome", "started", "ended", "error"), attempts)
+
+
+def advance(output: Output, document: Json) -> None:
+    """Show the watermarks that moved."""
+    if not document["streams"]:
+        output.line("no watermark moved: nothing new is settled in an unbroken run")
+        return
+    moves = [(f"{m['topic']}/{m['partition']}", m["from"], m["to"]) for m in document["streams"]]
+    _table(output, f"{document['rows']} rows passed", ("stream", "#from", "#to"), moves)
+
+
+def audit(output: Output, document: Json) -> None:
+    """Show the proof: rows, duplicates, missing and the accounting of each stream."""
+    names = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+    rows = [
+        (
+            f"{item['topic']}/{item['partition']}",
+            " ".join(f"{start}-{end}" for start, end in item["coverage"]) or "nothing",
+            item["rows"],
+            item["duplicates"],
+            item["missing"],
+            *(item["accounting"][name] for name in names),
+        )
+        for item in document["streams"]
+    ]
+    columns = ("stream", "settled", "#rows", "#duplicates", "#missing", *(f"#{name}" for name in names))
+    _table(output, f"audit of {document['pipeline']}", columns, rows)
+    for item in document["streams"]:
+        for text in item["problems"]:
+            output.line(f"{item['topic']}/{item['partition']}: {text}")
+    for text in document["problems"]:
+        output.line(text)
+    output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
+
+
+def _table(output: Output, title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    if rows:
+        output.table(title, columns, rows[:SHOWN])
+    if len(rows) > SHOWN:
+        output.line(f"… and {len(rows) - SHOWN} more: all of them with --json")

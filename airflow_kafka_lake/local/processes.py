@@ -1,0 +1,134 @@
+"""Start a server of our own, know when it ended, and be sure that it never outlives us."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from airflow_kafka_lake.core.errors import TransientError
+
+_POLL_SECONDS = 0.05
+_CLOSE_SECONDS = 30
+# Below Linux's range for outgoing connections, so that nobody takes a port between our look and the server's bind.
+_FIRST_PORT, _LAST_PORT = 20_000, 32_000
+
+
+class LocalServerError(TransientError):
+    """A server that this package starts on this machine did not start, or ended by itself."""
+
+
+class Keeper:
+    """Runs one server at a time; the server and the folders in `remove` go when this process goes, however it ends."""
+
+    def __init__(self, *, remove: Sequence[Path] = ()) -> None:
+        guardian = Path(__file__).with_name("guardian.py")
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", str(guardian), *map(str, remove)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._unread = b""
+        self._pid = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The server's process id (and process group id), 0 when none runs."""
+        return self._pid if self.running() else 0
+
+    def start(self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str], cwd: Path) -> int:
+        """Start the server, its output appended to `log`; return its process id."""
+        request = {"command": [str(word) for word in command], "log": str(log), "env": dict(env), "cwd": str(cwd)}
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.write(json.dumps(request).encode() + b"\n")
+        self._pid = int(self._answer(timeout=_CLOSE_SECONDS).removeprefix("started "))
+        return self._pid
+
+    def running(self) -> bool:
+        """Return whether the server still runs; once False, all it started is gone too."""
+        return not self.wait_ended(timeout=0)
+
+    def wait_ended(self, timeout: float) -> bool:
+        """Return whether the server, with all it started, is gone within `timeout` seconds."""
+        if self._pid and self._answer(timeout=timeout).startswith("ended"):
+            self._pid = 0
+        return self._pid == 0
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Send a signal to the server's process group; does nothing when none runs."""
+        if self.running():
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, number)
+
+    def close(self) -> None:
+        """End everything and remove the folders; safe to repeat."""
+        assert self._guardian.stdin is not None
+        assert self._guardian.stdout is not None
+        self._guardian.stdin.close()
+        try:
+            self._guardian.wait(_CLOSE_SECONDS)
+        finally:
+            self._guardian.stdout.close()
+            self._pid = 0
+
+    def _answer(self, timeout: float) -> str:
+        """Return the guardian's next line, or an empty string when none comes in time."""
+        assert self._guardian.stdout is not None
+        until = time.monotonic() + timeout
+        while b"\n" not in self._unread:
+            if not select.select([self._guardian.stdout], [], [], max(0.0, until - time.monotonic()))[0]:
+                return ""
+            received = os.read(self._guardian.stdout.fileno(), 4096)
+            if not received:
+                return "ended: the guardian was killed"
+            self._unread += received
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line.decode()
+
+
+def free_ports(count: int) -> list[int]:
+    """Return `count` different TCP ports that nothing listens on at 127.0.0.1 right now."""
+    found: set[int] = set()
+    while len(found) < count:
+        port = random.randint(_FIRST_PORT, _LAST_PORT)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.add(port)
+    return sorted(found)
+
+
+def wait_until(
+    condition: Callable[[], bool], *, timeout: float, failed: Callable[[str], Exception], every: float = _POLL_SECONDS
+) -> None:
+    """Return when `condition()` holds; raise `failed(why)` when it does not within `timeout` seconds."""
+    until = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > until:
+            raise failed(f"not within {timeout:.0f} s")
+        time.sleep(every)
+
+
+def tail(log: Path, lines: int = 25) -> str:
+    """Return the last lines of a log, for an error message."""
+    try:
+        return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return "(no log)"
