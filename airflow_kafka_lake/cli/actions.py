@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """`run PIPELINE`."""
     spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
     planning.check_bounds(bounds)
-    with ports_of(arguments, output, spec) as ports:
+    with ports_of(arguments, output, spec, need_spark=True) as ports:
         done = running.run(ports, spec, bounds)
     document = {
         "pipeline": spec.name,
@@ -89,7 +89,7 @@ def ingest(arguments: argparse.Namespace, output: Output) -> int:
     """`ingest WAVE`."""
     with open_ledger(arguments.ledger) as ledger:
         spec = spec_of_subject(ledger, arguments.wave)
-    with ports_of(arguments, output, spec) as ports:
+    with ports_of(arguments, output, spec, need_spark=True) as ports:
         record = staging.ingest(ports, arguments.wave)
         settlement.tidy(ports, record)
         document = reporting.wave(ports.ledger, record.id)

@@ -42,9 +42,13 @@ def spec_of(subject: str, ledger_connection: str) -> PipelineSpec:
 
 
 @contextmanager
-def ports_of(arguments: argparse.Namespace, output: Output, spec: PipelineSpec) -> Iterator[Ports]:
-    """Open the world of a pipeline."""
-    with open_ports(spec, ledger_connection=arguments.ledger, actor=actor(), say=output.say) as ports:
+def ports_of(
+    arguments: argparse.Namespace, output: Output, spec: PipelineSpec, *, need_spark: bool = False
+) -> Iterator[Ports]:
+    """Open the world of a pipeline; `need_spark` makes sure first that a job could start."""
+    with open_ports(
+        spec, ledger_connection=arguments.ledger, actor=actor(), say=output.say, need_kafka=True, need_spark=need_spark
+    ) as ports:
         yield ports
 
 

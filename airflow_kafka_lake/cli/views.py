@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.filesize import decimal
@@ -161,7 +161,7 @@ def audit(output: Output, document: Json) -> None:
     output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
 
 
-def _table(output: Output, title: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+def _table(output: Output, title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     if rows:
         output.table(title, columns, rows[:SHOWN])
     if len(rows) > SHOWN:

@@ -110,6 +110,14 @@ def unexplained(asked: RangeSet, seen: str) -> tuple[Explanation, ...]:
     return tuple(_said(piece, Fate.UNEXPLAINED, seen) for piece in asked)
 
 
+def lost(explanations: Iterable[Explanation], why: str) -> tuple[Explanation, ...]:
+    """Take back every COMPACTED: where no cleaner works, an offset without a record is UNEXPLAINED."""
+    return tuple(
+        _said(item.range, Fate.UNEXPLAINED, f"{item.seen}, {why}") if item.fate is Fate.COMPACTED else item
+        for item in explanations
+    )
+
+
 def divided(
     explanations: Sequence[Explanation], gaps: Iterable[OffsetRange]
 ) -> Mapping[OffsetRange, tuple[Explanation, ...]]:

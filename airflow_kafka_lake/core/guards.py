@@ -132,6 +132,13 @@ def overlapping(stream: object, new: object, recorded: object) -> StateError:
     return StateError(f"Range {new} of stream {stream} overlaps range {recorded}. Nothing was recorded; plan again.")
 
 
+def overlaps_recorded(plan: Plan) -> StateError:
+    """Say that a plan plans what is planned already, though its stream versions are the newest ones (law L2)."""
+    return StateError(
+        f"Plan {plan.id} of pipeline {plan.spec.name} overlaps ranges on record. Nothing was recorded; plan again."
+    )
+
+
 def lease_is_live(until: datetime | None, now: datetime, longest: timedelta) -> bool:
     """Say whether a lease holds: not ended, and not absurdly far away (a clock that was wrong when it was taken)."""
     return until is not None and now < until <= now + 2 * longest

@@ -93,13 +93,13 @@ class LocalKafka:
 
         Raises LocalServerError with the end of the broker's log when it does not start.
         """
+        self._keeper = self._keeper or Keeper(remove=[self.data_dir] if self._temporary else [])
         fetch(JarSet.KAFKA_BROKER, cache=self._cache)
         self.data_dir.mkdir(parents=True, exist_ok=True)
         properties = self._write_properties()
         if not (self.log_dir / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             self.tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
-        self._keeper = self._keeper or Keeper(remove=[self.data_dir] if self._temporary else [])
         read_from = self.server_log.stat().st_size if self.server_log.exists() else 0
         self._keeper.start(
             self._java(f"-Xmx{self._heap}", *_JVM, "kafka.Kafka", str(properties)),

@@ -13,13 +13,15 @@ LEASE = timedelta(minutes=2)
 RENEW_AFTER = timedelta(seconds=20)
 
 
-def claim(ports: Ports, wave: str) -> Claim:
+def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     """Claim a wave; a holder that is known to be dead on this host is taken over at once, others after their lease.
 
+    `by_force` takes it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
     Raises ConcurrentError while somebody else works on it, StateError when there is nothing to claim.
     """
     record = ports.ledger.wave(wave)
-    over = record.fence if record.holder is not None and ports.processes.dead(record.holder) else None
+    dead = record.holder is not None and ports.processes.dead(record.holder)
+    over = record.fence if by_force or dead else None
     attempt = secrets.token_hex(8)
     return ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
 

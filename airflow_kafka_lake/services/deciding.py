@@ -37,14 +37,17 @@ def _reason(text: str) -> str:
 
 
 def cancel(ports: Ports, subject: str, reason: str) -> tuple[str, ...]:
-    """Put a wave's open ranges, or one range, on hold as CANCELLED; returns the ids of the ranges."""
+    """Put a wave's open ranges, or one range, on hold as CANCELLED; returns the ids of the ranges.
+
+    A wave that is being worked on is taken from its holder; one that turns out to be published is refused.
+    """
     reason = _reason(reason)
     found = _ranges_of(ports, subject, (RangeState.PLANNED,))
     if not found or any(item.state is not RangeState.PLANNED for item in found):
         states = ", ".join(sorted({item.state for item in found})) or "no open range"
         raise StateError(f"{subject} cannot be cancelled: it has {states}. Only what is PLANNED can", subject=subject)
     verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in found]
-    take(ports, ports.ledger.wave(found[0].wave), verdicts)
+    take(ports, ports.ledger.wave(found[0].wave), verdicts, by_force=True)
     return tuple(item.id for item in found)
 
 

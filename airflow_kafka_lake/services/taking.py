@@ -15,13 +15,13 @@ FENCE_TRIES = 30
 NEVER_CLAIMED = 0
 
 
-def fenced(ports: Ports, wave: str) -> Claim | None:
+def fenced(ports: Ports, wave: str, *, by_force: bool = False) -> Claim | None:
     """Claim a wave and make sure that no earlier publisher of it can succeed any more.
 
     Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
     answer is None: there is nothing left to take.
     """
-    claim = claim_wave(ports, wave)
+    claim = claim_wave(ports, wave, by_force=by_force)
     try:
         moved = _move_main(ports, claim)
         if isinstance(moved, Found):
@@ -57,7 +57,7 @@ def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
     )
 
 
-def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict]) -> None:
+def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False) -> None:
     """Take ranges away from a wave, whoever may still be publishing it.
 
     Raises StateError when the wave turns out to be published: what is visible is not taken away.
@@ -67,7 +67,7 @@ def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict]) -> None:
         return
     if wave.state is WaveState.COMMITTED:
         raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
-    claim = fenced(ports, wave.id)
+    claim = fenced(ports, wave.id, by_force=by_force)
     if claim is None:
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
     ports.ledger.take(wave.id, fence=claim.key.fence, attempt=claim.key.attempt, verdicts=verdicts, actor=ports.actor)

@@ -1,0 +1,1 @@
+"""One module per outside world; they are strangers to each other."""

@@ -1,0 +1,39 @@
+"""Clocks: the system's, and one that stands still until it is told."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+
+class SystemClock:
+    """`ports.Clock` of this machine."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+class FakeClock:
+    """`ports.Clock` for simulations: time passes only through `sleep` and `advance`."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """Return the time as it was last set."""
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass at once."""
+        self.advance(timedelta(seconds=seconds))
+
+    def advance(self, by: timedelta) -> None:
+        """Move the time forward."""
+        if by < timedelta():
+            raise ValueError("time does not run backwards")
+        self._now += by

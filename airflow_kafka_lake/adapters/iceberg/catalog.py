@@ -1,0 +1,151 @@
+"""The open catalog: load tables, and say what went wrong without a secret."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    ForbiddenError,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    NotInstalledError,
+    OAuthError,
+    RESTError,
+    UnauthorizedError,
+)
+from pyiceberg.table import Table
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
+_LONGEST = 300
+
+
+class CatalogSettings(Protocol):
+    """What opening a catalog needs to know."""
+
+    @property
+    def connection_id(self) -> str:
+        """The Airflow connection, for messages."""
+
+    @property
+    def catalog_name(self) -> str:
+        """The catalog's name, the same for Spark."""
+
+    @property
+    def secret_keys(self) -> frozenset[str]:
+        """The properties that must not be shown."""
+
+    def pyiceberg(self) -> Mapping[str, str]:
+        """Return the properties for PyIceberg."""
+
+
+class OpenCatalog:
+    """A catalog that opens when it is first used."""
+
+    def __init__(self, settings: CatalogSettings) -> None:
+        self._settings = settings
+        self._opening = threading.Lock()
+        self._catalog: Catalog | None = None
+
+    @property
+    def api(self) -> Catalog:
+        """PyIceberg's catalog; call it inside `reaching`."""
+        with self._opening:
+            if self._catalog is None:
+                self._catalog = load_catalog(self._settings.catalog_name, **self._settings.pyiceberg())
+            return self._catalog
+
+    def load(self, identifier: str) -> Table:
+        """Load a table's newest metadata; UnknownSubjectError when it does not exist."""
+        if (table := self.find(identifier)) is None:
+            raise UnknownSubjectError(
+                f"Table {identifier} does not exist in the lake of connection {self._settings.connection_id!r}; "
+                "`kafka-lake plan` creates it.",
+                table=identifier,
+            )
+        return table
+
+    def find(self, identifier: str) -> Table | None:
+        """Load a table's newest metadata; None when it does not exist."""
+        with self.reaching(f"load table {identifier}"):
+            try:
+                return self.api.load_table(checked_identifier(identifier))
+            except NoSuchTableError:
+                return None
+
+    def ensure_namespace(self, identifier: str) -> None:
+        """Create the table's namespace when it is missing; two at once are fine."""
+        namespace = identifier.rpartition(".")[0]
+        with self.reaching(f"create namespace {namespace}"):
+            try:
+                if not self.api.namespace_exists(namespace):
+                    self.api.create_namespace(namespace)
+            except (NamespaceAlreadyExistsError, IntegrityError):
+                return
+
+    @contextmanager
+    def reaching(self, doing: str) -> Iterator[None]:
+        """Turn what catalog and storage may raise into UnavailableError or ConnectionSettingsError.
+
+        The original exception is dropped on purpose: drivers put addresses and credentials into theirs.
+        """
+        try:
+            yield
+        except (UnauthorizedError, ForbiddenError, OAuthError) as error:
+            raise self._settings_error(doing, f"the catalog refuses the credential: {self.words(error)}") from None
+        except (ImportError, NotInstalledError) as error:
+            raise self._settings_error(doing, f"a package is missing: {self.words(error)}") from None
+        except (SQLAlchemyError, RESTError, CommitFailedException, OSError, pa.ArrowException) as error:
+            raise UnavailableError(
+                f"Could not {doing} (connection {self._settings.connection_id!r}): {self.words(error)}. "
+                "Nothing was changed; try again when catalog and storage answer.",
+                connection=self._settings.connection_id,
+            ) from None
+
+    def words(self, error: BaseException) -> str:
+        """Return an error in one line without any secret of the connection."""
+        lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("[SQL:", "(Backg"))]
+        text = f"{type(error).__name__}: {' '.join(lines)}"
+        for secret in self._secrets():
+            text = text.replace(secret, "***")
+        return text[:_LONGEST]
+
+    def _secrets(self) -> list[str]:
+        properties = self._settings.pyiceberg()
+        values = {properties[key] for key in self._settings.secret_keys if properties.get(key)}
+        if password := urlsplit(properties["uri"]).password:
+            values |= {password, unquote(password)}
+        values |= {part for value in values for part in value.split(":") if len(part) >= 6 and "/" not in part}
+        return sorted((value for value in values if len(value) > 1), key=len, reverse=True)
+
+    def _settings_error(self, doing: str, problem: str) -> ConnectionSettingsError:
+        return ConnectionSettingsError(
+            f"Could not {doing} (connection {self._settings.connection_id!r}): {problem}. Correct the connection.",
+            connection=self._settings.connection_id,
+        )
+
+    def close(self) -> None:
+        """Give back what is open; the next use opens again."""
+        with self._opening:
+            if self._catalog is not None:
+                self._catalog.close()
+                self._catalog = None
+
+
+def checked_identifier(identifier: str) -> str:
+    """Return `namespace.table` when it is legal, else refuse with UnknownSubjectError."""
+    if not _IDENTIFIER.fullmatch(identifier):
+        raise UnknownSubjectError(
+            f"Table name {identifier!r} is not legal: use namespace.table of letters, digits and _.", table=identifier
+        )
+    return identifier

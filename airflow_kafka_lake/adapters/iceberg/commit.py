@@ -1,0 +1,140 @@
+"""Move main by one compare-and-set commit, and say which of the three outcomes it had (law L9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
+from airflow_kafka_lake.adapters.iceberg.changes import (
+    append_to_main,
+    remove_branch,
+    require_ref,
+    require_schema,
+    require_spec,
+    require_uuid,
+    set_properties,
+)
+from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
+from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapshot
+from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token, Unknown
+from airflow_kafka_lake.core.wire import LAST, last_to_property, token_to_summary
+
+_TRIES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One commit to be made: what it requires of the table, and what it says.
+
+    `audited` is the staged snapshot that the attempt's branch must still be at; the branch goes with the commit.
+    `schema_id` and the prepared files' spec must be the table's when there are files.
+    """
+
+    head: TableHead
+    token: Token
+    ledger_id: str
+    prepared: Prepared
+    audited: int | None = None
+    schema_id: int | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def branch(self) -> str:
+        """The staging branch that is published."""
+        return branch_of(self.token.attempt)
+
+    def requirements(self) -> Iterator[tuple[Requirement, TableRequirement]]:
+        """Name what must hold at the moment of the commit.
+
+        Main comes before the branch: where both changed, the commit may be the caller's own and a look will tell.
+        """
+        yield Requirement.TABLE_UUID, require_uuid(self.head.uuid)
+        yield Requirement.MAIN_HEAD, require_ref(MAIN_BRANCH, self.head.snapshot)
+        if self.audited is not None:
+            yield Requirement.STAGING_BRANCH, require_ref(self.branch, self.audited)
+        if self.prepared.spec_id is not None:
+            yield Requirement.SPEC, require_spec(self.prepared.spec_id)
+        if self.schema_id is not None:
+            yield Requirement.SCHEMA, require_schema(self.schema_id)
+
+    def updates(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
+        """Return what the commit changes."""
+        said = set_properties({**self.properties, LAST: last_to_property(self.ledger_id, self.token)})
+        gone = () if self.audited is None else (remove_branch(self.branch),)
+        return (*append_to_main(snapshot), said, *gone)
+
+
+def move_main(
+    catalog: OpenCatalog,
+    identifier: str,
+    move: Move,
+    now_ms: Callable[[], int],
+    refuse: Callable[[TableHead], Rejected | None] = lambda _: None,
+) -> PublishOutcome:
+    """Commit once on the head that the caller has checked; never rebase.
+
+    Tried again only while main is still that head: then it was a commit to another branch that came in between, which
+    moves the table's pointer and its sequence number and nothing that was checked. `refuse` may refuse the load that
+    supplies the head. Raises UnavailableError when nothing was sent.
+    """
+    for _ in range(_TRIES):
+        with catalog.reaching(f"load table {identifier}"):
+            table = catalog.find(identifier)
+            if table is None:
+                return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{identifier} does not exist")
+            if rejected := unmet(table.metadata, move) or refuse(head_of(table.metadata)):
+                return rejected
+            snapshot = write_snapshot(table, move.prepared, {**token_to_summary(move.token), **move.summary}, now_ms())
+        required = tuple(requirement for _, requirement in move.requirements())
+        try:
+            catalog.api.commit_table(table, required, move.updates(snapshot))
+        except Exception as error:  # noqa: BLE001 - whatever is not a named failure is an unknown outcome
+            if not _is_named_failure(error):
+                return Unknown(reason=catalog.words(error))
+        else:
+            return Committed(snapshot=snapshot.snapshot_id)
+        if landed := _landed(catalog, identifier, snapshot.snapshot_id):
+            return landed
+    return Rejected(requirement=Requirement.MAIN_HEAD, detail=f"other commits came in between {_TRIES} times in a row")
+
+
+def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
+    """Name the first requirement that this load does not meet; None when all are met."""
+    for name, requirement in move.requirements():
+        try:
+            requirement.validate(metadata)
+        except CommitFailedException as failure:
+            return Rejected(requirement=name, detail=str(failure))
+    return None
+
+
+def _is_named_failure(error: Exception) -> bool:
+    """Say whether the catalog refused before anything was applied.
+
+    A stale sequence number is refused while the new metadata is computed, by PyIceberg for a SQL catalog, by the
+    server of a REST catalog.
+    """
+    if isinstance(error, CommitFailedException):
+        return True
+    return isinstance(error, ValueError | BadRequestError) and "sequence number" in str(error)
+
+
+def _landed(catalog: OpenCatalog, identifier: str, snapshot_id: int) -> PublishOutcome | None:
+    """Look whether the refused commit is there after all: something below us may have sent it twice."""
+    try:
+        table = catalog.find(identifier)
+    except UnavailableError as error:
+        return Unknown(reason=f"the catalog named a conflict, and then could not be asked again: {error.message}")
+    if table is not None and any(s.snapshot_id == snapshot_id for s in main_history(table.metadata)):
+        return Committed(snapshot=snapshot_id)
+    return None

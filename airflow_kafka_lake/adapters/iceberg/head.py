@@ -1,0 +1,41 @@
+"""What a load of the table says about main, about owners and about our newest commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+
+from airflow_kafka_lake.core.waves import TableHead
+from airflow_kafka_lake.core.wire import LAST, OWNER, last_from_property, owner_from_property
+
+
+def head_of(metadata: TableMetadata) -> TableHead:
+    """Read the head out of one load."""
+    return TableHead(
+        uuid=str(metadata.table_uuid),
+        snapshot=metadata.current_snapshot_id,
+        owners={
+            key.removeprefix(OWNER): owner_from_property(value)
+            for key, value in metadata.properties.items()
+            if key.startswith(OWNER)
+        },
+        last=last_from_property(metadata.properties.get(LAST)),
+    )
+
+
+def main_history(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """Walk main from its newest snapshot back to the oldest one that the metadata still has."""
+    yield from ancestors_of(metadata.current_snapshot(), metadata)
+
+
+def is_first_of_table(snapshot: Snapshot, metadata: TableMetadata) -> bool:
+    """Say whether nothing can have come before the oldest snapshot of a walk.
+
+    A missing parent proves nothing, because expiry may erase it; but every snapshot has a sequence number of its own,
+    so an expired ancestor would leave a hole below this one's.
+    """
+    number = snapshot.sequence_number or 0
+    below = {other.sequence_number for other in metadata.snapshots} & set(range(1, number))
+    return snapshot.parent_snapshot_id is None and len(below) == max(0, number - 1)

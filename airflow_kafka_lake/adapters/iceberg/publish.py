@@ -1,0 +1,147 @@
+"""Publish a staged attempt, claim ownership, fence: the three ways we move main."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
+from airflow_kafka_lake.adapters.iceberg.commit import Move, move_main, unmet
+from airflow_kafka_lake.adapters.iceberg.head import head_of
+from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
+from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
+from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.core.wire import OWNER, owner_to_property
+from airflow_kafka_lake.ports import Publication, Staged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A staged attempt whose manifest is written: what a publish needs beyond the head."""
+
+    prepared: Prepared
+    schema_id: int | None
+    topic_ids: frozenset[str]
+    source: Mapping[str, str]
+
+
+def make_ready(table: Table, staged: StagedFiles, known: Staged | None) -> Ready | Rejected:
+    """Write the manifest for an attempt's files; Rejected when they were written under several partition specs.
+
+    `known` is what an earlier reading of the same snapshot found, so that the files need not be read again.
+    """
+    if len({file.spec_id for file in staged.files}) > 1:
+        return Rejected(requirement=Requirement.SPEC, detail="the staged files have several partition specs")
+    content = known if known and known.snapshot == staged.snapshot.snapshot_id else read_staged(table, staged)
+    summary = staged.snapshot.summary.additional_properties if staged.snapshot.summary else {}
+    # As Java's cherry-pick does: expiry then knows that the files of the staged snapshot live on.
+    source = {"source-snapshot-id": str(staged.snapshot.snapshot_id)}
+    if wap_id := summary.get("wap.id"):
+        source["published-wap-id"] = wap_id
+    return Ready(
+        prepared=prepare(table, staged.files),
+        schema_id=staged.snapshot.schema_id if staged.files else None,
+        topic_ids=frozenset(stream.topic_id for stream in content.streams),
+        source=source,
+    )
+
+
+class Publisher:
+    """Moves main of one table; keeps the manifest of a staged attempt from one try to the next."""
+
+    def __init__(self, catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> None:
+        self._catalog = catalog
+        self._identifier = identifier
+        self._now_ms = now_ms
+        self._ready: dict[int, Ready] = {}
+        self._read: dict[int, Staged] = {}
+
+    def remember(self, staged: Staged) -> None:
+        """Keep what the audit has read of a staged snapshot, for its publish."""
+        self._read = {staged.snapshot: staged}
+
+    def publish(self, publication: Publication) -> PublishOutcome:
+        """Make a staged attempt visible, or commit nothing but its token when nothing was staged."""
+        ready = self._make_ready(publication)
+        if isinstance(ready, Rejected):
+            return ready
+        move = _move(publication, ready)
+        owner = (publication.ledger_id, publication.token.pipeline)
+        outcome = self._move(move, lambda head: self._stranger(head, ready.topic_ids, owner))
+        if publication.audited is not None and not isinstance(outcome, Rejected):
+            # The id may be taken now: another try must not use it again.
+            self._ready.pop(publication.audited, None)
+        return outcome
+
+    def _make_ready(self, publication: Publication) -> Ready | Rejected:
+        audited, attempt = publication.audited, publication.token.attempt
+        if audited is not None and audited in self._ready:
+            return self._ready[audited]
+        with self._catalog.reaching(f"prepare the publish of attempt {attempt}"):
+            table = self._catalog.find(self._identifier)
+            if table is None:
+                return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{self._identifier} does not exist")
+            nothing = Ready(prepared=prepare(table, ()), schema_id=None, topic_ids=frozenset(), source={})
+            if rejected := unmet(table.metadata, _move(publication, nothing)):
+                return rejected
+            if audited is None:
+                return nothing
+            snapshot = table.metadata.snapshot_by_id(audited)
+            if snapshot is None:
+                return Rejected(requirement=Requirement.STAGING_BRANCH, detail=f"staged snapshot {audited} is gone")
+            ready = make_ready(table, staged_files(table, snapshot, attempt), self._read.get(audited))
+        if isinstance(ready, Ready):
+            self._ready = {audited: ready}
+        return ready
+
+    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
+        """Move main with an empty commit."""
+        return self._move(Move(head=head, token=token, ledger_id=ledger_id, prepared=self._nothing()))
+
+    def claim(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
+        """Record the owner of each topic; main moves only when something is to be recorded."""
+        owner = (ledger_id, pipeline)
+        head = head_of(self._catalog.load(self._identifier).metadata)
+        if stranger := self._stranger(head, topic_ids, owner):
+            return stranger
+        missing = [topic_id for topic_id in topic_ids if topic_id not in head.owners]
+        if not missing and head.snapshot is not None:
+            return Committed(snapshot=head.snapshot)
+        return self._move(
+            Move(
+                head=head,
+                token=Token(pipeline=pipeline, wave="owner", attempt="0" * 16, fence=0, ranges="", kind="owner"),
+                ledger_id=ledger_id,
+                prepared=self._nothing(),
+                properties={OWNER + topic_id: owner_to_property(*owner) for topic_id in missing},
+            )
+        )
+
+    def _nothing(self) -> Prepared:
+        with self._catalog.reaching(f"load table {self._identifier}"):
+            return prepare(self._catalog.load(self._identifier), ())
+
+    def _move(self, move: Move, refuse: Callable[[TableHead], Rejected | None] = lambda _: None) -> PublishOutcome:
+        return move_main(self._catalog, self._identifier, move, self._now_ms, refuse)
+
+    def _stranger(self, head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
+        for topic_id in sorted(topic_ids):
+            ledger_id, pipeline = head.owners.get(topic_id, owner)
+            if (ledger_id, pipeline) != owner:
+                whose = f"belongs to pipeline {pipeline} of ledger {ledger_id}"
+                return Rejected(requirement=Requirement.OWNER, detail=f"topic {topic_id} of {self._identifier} {whose}")
+        return None
+
+
+def _move(publication: Publication, ready: Ready) -> Move:
+    return Move(
+        head=publication.head,
+        token=publication.token,
+        ledger_id=publication.ledger_id,
+        prepared=ready.prepared,
+        audited=publication.audited,
+        schema_id=ready.schema_id,
+        summary=ready.source,
+    )

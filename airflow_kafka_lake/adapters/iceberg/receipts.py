@@ -1,0 +1,165 @@
+"""The receipts table: the lake's own long memory, beside the table it speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
+
+from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
+from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
+from airflow_kafka_lake.adapters.iceberg.filters import among
+from airflow_kafka_lake.adapters.iceberg.schema import require_fit
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.records import ReceiptRow
+
+_TRIES = 10
+_NUMBERS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+_ACCOUNTING = StructType(*(NestedField(17 + i, name, LongType(), required=False) for i, name in enumerate(_NUMBERS)))
+RECEIPTS = Schema(
+    NestedField(1, "pipeline", StringType(), required=False),
+    NestedField(2, "wave", StringType(), required=False),
+    NestedField(3, "attempt", StringType(), required=False),
+    NestedField(4, "fence", IntegerType(), required=False),
+    NestedField(5, "kind", StringType(), required=False),
+    NestedField(6, "kafka_topic", StringType(), required=False),
+    NestedField(7, "kafka_topic_id", StringType(), required=False),
+    NestedField(8, "kafka_partition", IntegerType(), required=False),
+    NestedField(9, "start_offset", LongType(), required=False),
+    NestedField(10, "end_offset", LongType(), required=False),
+    NestedField(11, "generation", IntegerType(), required=False),
+    NestedField(12, "row_count", LongType(), required=False),
+    NestedField(13, "first_offset", LongType(), required=False),
+    NestedField(14, "last_offset", LongType(), required=False),
+    NestedField(15, "accounting", _ACCOUNTING, required=False),
+    NestedField(16, "recorded_at", TimestamptzType(), required=False),
+)
+_PROPERTIES = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    # A moved head means that somebody else added receipts: what is there must be read again before adding.
+    "commit.retry.num-retries": "0",
+}
+
+Identity = tuple[str, str, str, int, int, int, int]
+
+
+class Receipts:
+    """Receipts of one lake table."""
+
+    def __init__(self, catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> None:
+        self._catalog = catalog
+        self._identifier = f"{identifier}__receipts"
+        self._now_ms = now_ms
+
+    def add(self, rows: Sequence[ReceiptRow]) -> None:
+        """Append the rows that are not there yet."""
+        if not rows:
+            return
+        for _ in range(_TRIES):
+            table = self._catalog.find(self._identifier) or self._create()
+            require_clock(table.metadata, self._now_ms(), self._identifier)
+            with self._catalog.reaching(f"add receipts to {self._identifier}"):
+                there = {_identity(row) for row in _read(table, among("attempt", {row.attempt for row in rows}))}
+                missing = list({_identity(row): row for row in rows if _identity(row) not in there}.values())
+                if not missing:
+                    return
+                try:
+                    table.append(pa.Table.from_pylist([_record(row) for row in missing], table.schema().as_arrow()))
+                except CommitFailedException:
+                    continue
+                return
+        raise ConcurrentError(f"{self._identifier} was written to {_TRIES} times in a row. Try again.")
+
+    def rows_of(self, attempt: str) -> tuple[ReceiptRow, ...]:
+        """Return the `rows` receipts of an attempt, by stream and start."""
+        found = self._read(And(among("attempt", [attempt]), among("kind", ["rows"])))
+        return tuple(sorted(found, key=lambda r: (r.topic, r.topic_id, r.partition, r.range)))
+
+    def published(self, attempts: Sequence[str]) -> str | None:
+        """Return an attempt among these that was settled; None when the table has none of them."""
+        found = self._read(And(among("attempt", attempts), among("kind", ["published"])))
+        return next((row.attempt for row in found), None)
+
+    def _read(self, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
+        table = self._catalog.find(self._identifier)
+        if table is None:
+            return []
+        with self._catalog.reaching(f"read {self._identifier}"):
+            return list(_read(table, row_filter))
+
+    def _create(self) -> Table:
+        self._catalog.ensure_namespace(self._identifier)
+        with self._catalog.reaching(f"create table {self._identifier}"):
+            try:
+                return self._catalog.api.create_table(self._identifier, RECEIPTS, properties=_PROPERTIES)
+            except TableAlreadyExistsError:
+                return self._catalog.load(self._identifier)
+
+
+def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
+    require_fit(table, RECEIPTS, ".".join(table.name()))
+    return [_row(record) for record in table.scan(row_filter=row_filter).to_arrow().to_pylist()]
+
+
+def _identity(row: ReceiptRow) -> Identity:
+    return (
+        row.attempt,
+        row.kind,
+        row.topic_id,
+        row.partition,
+        row.range.start,
+        row.range.end,
+        row.generation,
+    )
+
+
+def _record(row: ReceiptRow) -> dict[str, Any]:
+    return {
+        "pipeline": row.pipeline,
+        "wave": row.wave,
+        "attempt": row.attempt,
+        "fence": row.fence,
+        "kind": row.kind,
+        "kafka_topic": row.topic,
+        "kafka_topic_id": row.topic_id,
+        "kafka_partition": row.partition,
+        "start_offset": row.range.start,
+        "end_offset": row.range.end,
+        "generation": row.generation,
+        "row_count": row.rows,
+        "first_offset": row.first_offset,
+        "last_offset": row.last_offset,
+        "accounting": row.accounting.to_json(),
+        "recorded_at": row.recorded_at,
+    }
+
+
+def _row(record: dict[str, Any]) -> ReceiptRow:
+    return ReceiptRow(
+        pipeline=record["pipeline"],
+        wave=record["wave"],
+        attempt=record["attempt"],
+        fence=record["fence"],
+        kind=record["kind"],
+        topic=record["kafka_topic"],
+        topic_id=record["kafka_topic_id"],
+        partition=record["kafka_partition"],
+        range=OffsetRange(record["start_offset"], record["end_offset"]),
+        generation=record["generation"],
+        rows=record["row_count"],
+        first_offset=record["first_offset"],
+        last_offset=record["last_offset"],
+        accounting=Accounting(**record["accounting"]),
+        recorded_at=record["recorded_at"],
+    )

@@ -1,0 +1,110 @@
+"""Offsets of many rows as runs, without a Python step per row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.errors import SchemaMismatchError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+
+POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")
+"""The columns that say which offset of which stream a row is."""
+
+_Ints = NDArray[np.int64]
+
+
+class Runs:
+    """Collects batches of positions; `contents` says per stream which offsets were in them and how many twice."""
+
+    def __init__(self) -> None:
+        self._starts: dict[tuple[str, str, int], list[_Ints]] = defaultdict(list)
+        self._ends: dict[tuple[str, str, int], list[_Ints]] = defaultdict(list)
+
+    def add(self, batch: pa.RecordBatch | pa.Table, where: str) -> None:
+        """Take the rows of one batch; SchemaMismatchError when a position is null, with `where` it was."""
+        if not batch.num_rows:
+            return
+        for name in POSITION:
+            if batch.column(name).null_count:
+                raise SchemaMismatchError(f"{where} holds a row without {name}; it was not written by a job of ours.")
+        topics, topic_codes = _coded(batch.column("kafka_topic"))
+        ids, id_codes = _coded(batch.column("kafka_topic_id"))
+        partitions = _numbers(batch.column("kafka_partition"))
+        offsets = _numbers(batch.column("kafka_offset"))
+        broken = (
+            (np.diff(topic_codes) != 0)
+            | (np.diff(id_codes) != 0)
+            | (np.diff(partitions) != 0)
+            | (np.diff(offsets) != 1)
+        )
+        firsts = np.concatenate(([0], np.flatnonzero(broken) + 1))
+        lasts = np.concatenate((firsts[1:] - 1, [len(offsets) - 1]))
+        streams = np.stack((topic_codes[firsts], id_codes[firsts], partitions[firsts]), axis=1)
+        distinct, members = np.unique(streams, axis=0, return_inverse=True)
+        for number, (topic, topic_id, partition) in enumerate(distinct):
+            mine = members.reshape(-1) == number
+            key = (topics[topic], ids[topic_id], int(partition))
+            self._starts[key].append(offsets[firsts[mine]])
+            self._ends[key].append(offsets[lasts[mine]] + 1)
+
+    def merge(self, other: Runs) -> None:
+        """Take over what another one collected."""
+        for key, starts in other._starts.items():
+            self._starts[key].extend(starts)
+            self._ends[key].extend(other._ends[key])
+
+    def contents(self) -> tuple[StreamContent, ...]:
+        """Return every stream seen, sorted; duplicates are rows beyond one per offset."""
+        return tuple(
+            _content(key, np.concatenate(self._starts[key]), np.concatenate(self._ends[key]))
+            for key in sorted(self._starts)
+        )
+
+
+def contents_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[StreamContent, ...]:
+    """Collect a stream of batches."""
+    runs = Runs()
+    for batch in batches:
+        runs.add(batch, where)
+    return runs.contents()
+
+
+def _content(key: tuple[str, str, int], starts: _Ints, ends: _Ints) -> StreamContent:
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    reached = np.maximum.accumulate(ends)
+    fresh = np.concatenate(([True], starts[1:] > reached[:-1]))
+    firsts = np.flatnonzero(fresh)
+    lasts = np.concatenate((firsts[1:] - 1, [len(starts) - 1]))
+    merged_starts, merged_ends = starts[firsts], reached[lasts]
+    rows, distinct = int((ends - starts).sum()), int((merged_ends - merged_starts).sum())
+    return StreamContent(
+        topic=key[0],
+        topic_id=key[1],
+        partition=key[2],
+        offsets=RangeSet(
+            OffsetRange(start, end) for start, end in zip(merged_starts.tolist(), merged_ends.tolist(), strict=True)
+        ),
+        duplicates=rows - distinct,
+    )
+
+
+def _coded(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], _Ints]:
+    """Return a text column as its distinct values and one code per row."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(whole, pa.ChunkedArray):  # a table without rows, or chunks too large for one array
+        whole = pa.concat_arrays(whole.chunks)
+    coded = whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> _Ints:
+    values: _Ints = np.asarray(column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(False))
+    return values.astype(np.int64)

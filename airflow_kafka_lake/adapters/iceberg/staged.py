@@ -1,0 +1,137 @@
+"""What an attempt has staged: the files its branch added, each of them opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntryStatus
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+
+from airflow_kafka_lake.adapters.iceberg.head import main_history
+from airflow_kafka_lake.adapters.iceberg.runs import POSITION, Runs
+from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.ports import Staged
+
+_READERS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFiles:
+    """The snapshot an attempt's job committed, and the data files it added; none for a job that had no rows."""
+
+    attempt: str
+    snapshot: Snapshot
+    files: tuple[DataFile, ...]
+
+
+def staged_snapshot(metadata: TableMetadata, attempt: str) -> Snapshot | None:
+    """Return the snapshot that the attempt's job committed to its branch; None when it has not finished.
+
+    A finished job has committed exactly once, also without rows, and its commit names the attempt. Raises
+    JobFailedError for a branch that was written to after, or twice.
+    """
+    ref = metadata.refs.get(branch_of(attempt))
+    if ref is None:
+        return None
+    published = {snapshot.snapshot_id for snapshot in main_history(metadata)}
+    own: list[Snapshot] = []
+    for snapshot in ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata):
+        if snapshot.snapshot_id in published:
+            break
+        own.append(snapshot)
+    staged = [snapshot for snapshot in own if snapshot.summary and snapshot.summary[STAGED_BY] == attempt]
+    if staged and (len(staged) > 1 or staged[0] is not own[0]):
+        raise JobFailedError(
+            f"Staging branch {branch_of(attempt)} was written to again after its job had finished. Stage again.",
+            attempt=attempt,
+        )
+    return staged[0] if staged else None
+
+
+def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
+    """List the files that the staged snapshot itself added; what it shows of main is left out."""
+    files: list[DataFile] = []
+    for manifest in snapshot.manifests(table.io):
+        if manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
+        entries = [
+            entry
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+            if entry.snapshot_id == snapshot.snapshot_id
+        ]
+        if manifest.content is not ManifestContent.DATA or any(
+            e.status == ManifestEntryStatus.DELETED for e in entries
+        ):
+            raise JobFailedError(
+                f"Staging branch {branch_of(attempt)} deletes rows, and a job only appends. Stage again.",
+                attempt=attempt,
+            )
+        files.extend(entry.data_file for entry in entries if entry.status == ManifestEntryStatus.ADDED)
+    return StagedFiles(attempt=attempt, snapshot=snapshot, files=tuple(files))
+
+
+def read_staged(table: Table, staged: StagedFiles) -> Staged:
+    """Open every file, a few at a time, and collect which offsets it holds."""
+    everything = Runs()
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="staged") as readers:
+        for runs in readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files):
+            everything.merge(runs)
+    return Staged(
+        snapshot=staged.snapshot.snapshot_id,
+        bytes=sum(file.file_size_in_bytes for file in staged.files),
+        streams=everything.contents(),
+    )
+
+
+def _read_file(io: FileIO, file: DataFile, attempt: str) -> Runs:
+    if file.file_format != FileFormat.PARQUET:
+        raise SchemaMismatchError(f"Staged file {file.file_path} is {file.file_format}, not Parquet.")
+    runs, rows = Runs(), 0
+    try:
+        for group in _row_groups(io, file.file_path):
+            _require_attempt(group, file.file_path, attempt)
+            runs.add(group, f"Staged file {file.file_path}")
+            rows += group.num_rows
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(file, attempt, f"cannot be read ({type(error).__name__})") from error
+    if rows != file.record_count:
+        raise _unreadable(file, attempt, f"holds {rows} rows where its manifest says {file.record_count}")
+    return runs
+
+
+def _row_groups(io: FileIO, path: str) -> Iterator[pa.Table]:
+    texts = ["kafka_topic", "kafka_topic_id", "ingest_attempt"]
+    with io.new_input(path).open() as stream, pq.ParquetFile(stream, read_dictionary=texts) as parquet:
+        if missing := sorted({*POSITION, "ingest_attempt"} - set(parquet.schema_arrow.names)):
+            raise SchemaMismatchError(f"Staged file {path} has no column {missing[0]}.")
+        for number in range(parquet.num_row_groups):
+            group = parquet.read_row_group(number, columns=[*POSITION, "ingest_attempt"], use_threads=False)
+            yield group.unify_dictionaries()
+
+
+def _require_attempt(group: pa.Table, path: str, attempt: str) -> None:
+    strangers = [value for value in pc.unique(group.column("ingest_attempt")).to_pylist() if value != attempt]
+    if strangers:
+        raise SchemaMismatchError(
+            f"Staged file {path} of attempt {attempt} holds rows of attempt {strangers[0]}.",
+            attempt=attempt,
+            found=strangers[0],
+        )
+
+
+def _unreadable(file: DataFile, attempt: str, what: str) -> JobFailedError:
+    return JobFailedError(
+        f"Staged file {file.file_path} of attempt {attempt} {what}; the attempt cannot be published. Stage again.",
+        attempt=attempt,
+        file=file.file_path,
+    )

@@ -1,0 +1,161 @@
+"""The lake and its tables, as the services see them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+
+from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
+from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_ref, require_uuid
+from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
+from airflow_kafka_lake.adapters.iceberg.filters import among
+from airflow_kafka_lake.adapters.iceberg.head import head_of
+from airflow_kafka_lake.adapters.iceberg.look import look
+from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
+from airflow_kafka_lake.adapters.iceberg.publish import Publisher
+from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
+from airflow_kafka_lake.adapters.iceberg.runs import POSITION, contents_of
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
+from airflow_kafka_lake.adapters.iceberg.staged import read_staged, staged_files, staged_snapshot
+from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
+from airflow_kafka_lake.ports import Publication, Staged
+
+_DROP_TRIES = 10
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class IcebergLake:
+    """`ports.Lake` over an Iceberg catalog; opens nothing until a table is used."""
+
+    def __init__(self, settings: CatalogSettings, *, now_ms: Callable[[], int] = _now_ms) -> None:
+        self.catalog = OpenCatalog(settings)
+        self._now_ms = now_ms
+        self._tables: dict[str, IcebergTable] = {}
+
+    def table(self, identifier: str) -> IcebergTable:
+        """Return the table's handle, the same for the same name; UnknownSubjectError for an illegal one."""
+        if identifier not in self._tables:
+            self._tables[identifier] = IcebergTable(self.catalog, checked_identifier(identifier), self._now_ms)
+        return self._tables[identifier]
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.catalog.close()
+
+
+class IcebergTable:
+    """`ports.LakeTable` over one Iceberg table of format version 2."""
+
+    def __init__(self, catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> None:
+        self.identifier = identifier
+        self._catalog = catalog
+        self._now_ms = now_ms
+        self._publisher = Publisher(catalog, identifier, now_ms)
+        self._receipts = Receipts(catalog, identifier, now_ms)
+
+    def ensure(self, partition_by: str) -> TableHead:
+        """Create the table when it is missing, and check that it fits.
+
+        `partition_by` rules a new table only; an existing one keeps its partitioning, which jobs follow. Raises
+        PipelineFileError for an illegal `partition_by`, SchemaMismatchError with every difference.
+        """
+        spec = partition_spec(partition_by, LANDING)
+        table = self._catalog.find(self.identifier)
+        if table is None:
+            self._catalog.ensure_namespace(self.identifier)
+            with self._catalog.reaching(f"create table {self.identifier}"):
+                try:
+                    table = self._catalog.api.create_table(
+                        self.identifier, LANDING, partition_spec=spec, properties=LANDING_PROPERTIES
+                    )
+                except TableAlreadyExistsError:
+                    table = self._catalog.load(self.identifier)
+        require_fit(table, LANDING, self.identifier)
+        return head_of(table.metadata)
+
+    def head(self) -> TableHead:
+        """Load the table freshly; UnknownSubjectError when it does not exist."""
+        return head_of(self._catalog.load(self.identifier).metadata)
+
+    def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
+        """Record the owner of each topic in a commit that moves main; Committed with the head when nothing is new.
+
+        Rejected names another owner, or that main moved meanwhile: then the same call may succeed.
+        """
+        return self._publisher.claim(ledger_id, pipeline, topic_ids)
+
+    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
+        """Search main's history and rows, at one head, for any of the attempts."""
+        table = self._catalog.load(self.identifier)
+        with self._catalog.reaching(f"look for attempts in {self.identifier}"):
+            return look(table, attempts, self._receipts.published)
+
+    def staged(self, attempt: str) -> Staged | None:
+        """Open every file that the attempt's branch added; None: no branch, or nothing committed on it yet.
+
+        A job without rows has committed an empty snapshot: that is a `Staged` without streams. Raises JobFailedError
+        naming a missing or damaged file, SchemaMismatchError for a row of another attempt.
+        """
+        table = self._catalog.load(self.identifier)
+        with self._catalog.reaching(f"read what attempt {attempt} has staged"):
+            snapshot = staged_snapshot(table.metadata, attempt)
+            if snapshot is None:
+                return None
+            found = read_staged(table, staged_files(table, snapshot, attempt))
+        self._publisher.remember(found)
+        return found
+
+    def publish(self, publication: Publication) -> PublishOutcome:
+        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
+        return self._publisher.publish(publication)
+
+    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
+        """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
+        return self._publisher.fence(head, ledger_id, token)
+
+    def drop(self, attempt: str) -> None:
+        """Remove an attempt's staging branch, if there is one; its files go with the next expiry of snapshots."""
+        branch = branch_of(attempt)
+        for _ in range(_DROP_TRIES):
+            table = self._catalog.find(self.identifier)
+            ref = table.metadata.refs.get(branch) if table else None
+            if table is None or ref is None:
+                return
+            require_clock(table.metadata, self._now_ms(), self.identifier)
+            required = (require_uuid(str(table.metadata.table_uuid)), require_ref(branch, ref.snapshot_id))
+            with self._catalog.reaching(f"drop {branch} of {self.identifier}"):
+                try:
+                    self._catalog.api.commit_table(table, required, (remove_branch(branch),))
+                except CommitFailedException:
+                    continue
+                return
+        raise ConcurrentError(
+            f"{self.identifier} moved {_DROP_TRIES} times while {branch} was being dropped. Try again.",
+            table=self.identifier,
+        )
+
+    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
+        """Read main's position columns for some topics, in batches."""
+        table = self._catalog.load(self.identifier)
+        if table.metadata.current_snapshot_id is None or not topic_ids:
+            return ()
+        with self._catalog.reaching(f"read {self.identifier}"):
+            scan = table.scan(row_filter=among("kafka_topic_id", topic_ids), selected_fields=POSITION)
+            return contents_of(scan.to_arrow_batch_reader(), self.identifier)
+
+    def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
+        """Append to `<table>__receipts` what is not there yet, creating it when missing."""
+        self._receipts.add(rows)
+
+    def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
+        """Return the `rows` receipts of an attempt."""
+        return self._receipts.rows_of(attempt)

@@ -1,0 +1,122 @@
+"""Find the Java and the PySpark that Spark jobs and the local broker will run on, or say plainly what is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_ANSWER_SECONDS = 60
+
+
+class JavaMissingError(TerminalError):
+    """No Java runtime was found where Spark would look for one."""
+
+
+class JavaTooOldError(TerminalError):
+    """The Java runtime that Spark would use is older than the one it needs."""
+
+
+class PysparkMissingError(TerminalError):
+    """PySpark is not installed, so there is neither Spark nor the Ivy that fetches jars."""
+
+
+class PysparkMismatchError(TerminalError):
+    """`pyspark` and `pyspark-client` have different versions and overwrite each other's files."""
+
+
+def require_java(minimum: int = 17, *, environ: Mapping[str, str] | None = None) -> Path:
+    """Return the `java` that Spark will use (JAVA_HOME, else PATH), of feature version `minimum` or newer.
+
+    Raises JavaMissingError or JavaTooOldError. A JAVA_HOME without a Java in it is an error and not passed over,
+    because spark-submit would use it too.
+    """
+    java = _find_java(os.environ if environ is None else environ, minimum)
+    version = _feature_version(java)
+    if version < minimum:
+        raise JavaTooOldError(
+            f"{java} is Java {version}, and Spark 4 and Kafka 4 need {minimum} or newer. "
+            f"Install a JDK {minimum}+ and point JAVA_HOME at it, or put it first in PATH.",
+            java=str(java),
+            version=version,
+            minimum=minimum,
+        )
+    return java
+
+
+def require_matching_pyspark(version_of: Callable[[str], str] = metadata.version) -> str:
+    """Return the one version of `pyspark` and `pyspark-client`.
+
+    Raises PysparkMissingError without `pyspark` and PysparkMismatchError when both are there and differ: the two
+    wheels write the same package folder, so different versions leave a mixture of both behind.
+    """
+    try:
+        spark = version_of("pyspark")
+    except metadata.PackageNotFoundError:
+        raise PysparkMissingError(
+            "pyspark is not installed in this environment. Run: pip install 'airflow-kafka-lake[spark]'"
+        ) from None
+    try:
+        client = version_of("pyspark-client")
+    except metadata.PackageNotFoundError:
+        return spark
+    if client != spark:
+        raise PysparkMismatchError(
+            f"pyspark is {spark} and pyspark-client is {client}; both write the folder pyspark/, so the installed "
+            f"files are a mixture. Run: pip install --force-reinstall pyspark=={spark} pyspark-client=={spark}",
+            pyspark=spark,
+            pyspark_client=client,
+        )
+    return spark
+
+
+def _find_java(environ: Mapping[str, str], minimum: int) -> Path:
+    if home := environ.get("JAVA_HOME"):
+        java = Path(home) / "bin" / "java"
+        if os.access(java, os.X_OK) and java.is_file():
+            return java
+        raise JavaMissingError(
+            f"JAVA_HOME is {home}, but there is no bin/java in it. "
+            f"Point JAVA_HOME at a JDK {minimum}+, or unset it to use the java in PATH.",
+            java_home=home,
+        )
+    found = shutil.which("java", path=environ.get("PATH", ""))
+    if found is None:
+        raise JavaMissingError(
+            f"No Java was found: JAVA_HOME is not set and PATH has no java. "
+            f"Install a JDK {minimum}+ (on Debian or Ubuntu: apt-get install openjdk-17-jre-headless)."
+        )
+    return Path(found)
+
+
+def _feature_version(java: Path) -> int:
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaMissingError(f"{java} does not run ({error}). Install a JDK 17+ or correct JAVA_HOME.") from error
+    found = _VERSION.search(answer.stderr) or _VERSION.search(answer.stdout)
+    if answer.returncode != 0 or found is None:
+        raise JavaMissingError(
+            f"{java} -version ended with {answer.returncode} and named no version. "
+            "Install a JDK 17+ or correct JAVA_HOME.",
+            java=str(java),
+        )
+    return int(found.group(1))
+
+
+if __name__ == "__main__":
+    try:
+        require_java()
+        require_matching_pyspark()
+    except KafkaLakeError as error:
+        sys.exit(str(error))

@@ -1,0 +1,185 @@
+"""One librdkafka admin client: calls that end in time, and its errors as ours."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, wait
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.ports import Clock
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+Key = tuple[str, int]
+"""`(topic, partition)`."""
+
+MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
+"""Names of the errors that mean: no such topic or partition, or no legal name."""
+
+_REFUSED = frozenset(
+    {
+        "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "_SSL", "_INVALID_ARG",
+        "_UNSUPPORTED_FEATURE", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
+    }
+)  # fmt: skip
+_MOVING = frozenset(
+    {
+        "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE",
+        "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "KAFKA_STORAGE_ERROR", "UNKNOWN_TOPIC_OR_PART",
+        "_UNKNOWN_PARTITION", "_NOENT",
+    }
+)  # fmt: skip
+"""Partition errors that pass once the new leader is known everywhere."""
+
+_BACKOFF_SECONDS = 0.1
+_MAX_BACKOFF_SECONDS = 1.0
+_RETRIES = 8
+_POLL_SECONDS = 0.2
+_GRACE_SECONDS = 2.0
+_REFUSED_SECONDS = 2.0
+
+
+class LogToPython:
+    """Takes librdkafka's log lines, which would otherwise go to the terminal.
+
+    They are for debugging: a broker that is down gives twenty a second, and the error raised has the last of them.
+    """
+
+    def log(self, level: int, message: str, *arguments: object) -> None:
+        """Pass a line on."""
+        _LOG.debug("level %s: " + message, level, *arguments)
+
+
+class Client:
+    """Admin calls to one cluster, each bounded by `timeout` seconds; errors name the servers, never a secret."""
+
+    def __init__(
+        self, settings: KafkaSettings, *, timeout: float, clock: Clock, connect: Callable[..., AdminClient]
+    ) -> None:
+        self.settings = settings
+        self.timeout = timeout
+        self._clock = clock
+        self._connect = connect
+        self._admin: AdminClient | None = None
+        self._heard: deque[KafkaError] = deque(maxlen=20)
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client; connects on first use, so that a source can be built (and a process forked) before."""
+        if self._admin is None:
+            settings = self.settings.librdkafka(**{"error_cb": self._heard.append, "log.connection.close": False})
+            try:
+                self._admin = self._connect(settings, logger=LogToPython())
+            except KafkaException as error:
+                raise self.translated(error, "reading the connection's settings") from None
+        return self._admin
+
+    def settled(self, futures: Iterable[Future[_T]], doing: str) -> None:
+        """Return once all futures are done; a login that stays refused ends the wait early."""
+        left = set(futures)
+        begun = time.monotonic()
+        self._heard.clear()
+        while left:
+            left = wait(left, timeout=_POLL_SECONDS).not_done
+            self.admin.poll(0)
+            waited = time.monotonic() - begun
+            refused = waited > _REFUSED_SECONDS and self._last_refusal()
+            if left and (refused or waited > self.timeout + _GRACE_SECONDS):
+                raise self._failed("no answer", doing)
+
+    def topic_names(self) -> list[str]:
+        """Return the names of all topics that are there."""
+        self._heard.clear()
+        try:
+            known = self.admin.list_topics(timeout=self.timeout).topics
+        except KafkaException as error:
+            raise self.translated(error, "listing topics") from None
+        return [name for name, topic in known.items() if not topic.error or topic.error.name() not in MISSING]
+
+    def answer(self, future: Future[_T], doing: str) -> _T:
+        """Return one future's result; raises what `translated` makes of its error."""
+        if not future.done():
+            self.settled([future], doing)
+        try:
+            return future.result()
+        except KafkaException as error:
+            raise self.translated(error, doing) from None
+
+    def translated(self, error: KafkaException, doing: str) -> KafkaLakeError:
+        """Return our error for one of librdkafka's: refused settings, or a cluster out of reach."""
+        cause: KafkaError = error.args[0]
+        if self._admin is not None:
+            self._admin.poll(0)
+        if cause.name() in _REFUSED:
+            self._heard.append(cause)
+        return self._failed(cause.str(), doing)
+
+    def _failed(self, said: str, doing: str) -> KafkaLakeError:
+        facts = {"connection": self.settings.connection, "bootstrap_servers": self.settings.bootstrap}
+        where = f"Kafka at {self.settings.bootstrap} (connection {self.settings.connection!r})"
+        if refusal := self._last_refusal():
+            message = (
+                f"{where} refused {doing}: {refusal.str()}. Check the connection's protocol, login and permissions."
+            )
+            return ConnectionSettingsError(message, **facts)
+        last = f" ({self._heard[-1].str()})" if self._heard else ""
+        message = (
+            f"{where} did not answer while {doing}: {said}{last}. Check that it runs and is reachable, then repeat."
+        )
+        return UnavailableError(message, **facts)
+
+    def _last_refusal(self) -> KafkaError | None:
+        return next((error for error in reversed(self._heard) if error.name() in _REFUSED), None)
+
+    def offsets(
+        self, wanted: Mapping[Key, OffsetSpec], isolation: object
+    ) -> tuple[dict[Key, ListOffsetsResultInfo], dict[Key, KafkaError]]:
+        """Ask the leaders of all partitions in one call; `(answers, errors)` together name every partition wanted.
+
+        Partitions whose leader is just moving are asked again, a bounded number of times.
+        """
+        found: dict[Key, ListOffsetsResultInfo] = {}
+        errors: dict[Key, KafkaError] = {}
+        left = dict(wanted)
+        until = time.monotonic() + self.timeout
+        for attempt in range(_RETRIES):
+            self._ask(left, isolation, found, errors)
+            left = {key: wanted[key] for key, error in errors.items() if error.name() in _MOVING}
+            if not left or time.monotonic() > until:
+                break
+            if attempt + 1 < _RETRIES:
+                self._clock.sleep(min(_BACKOFF_SECONDS * 2**attempt, _MAX_BACKOFF_SECONDS))
+        return found, errors
+
+    def _ask(
+        self,
+        wanted: Mapping[Key, OffsetSpec],
+        isolation: object,
+        found: dict[Key, ListOffsetsResultInfo],
+        errors: dict[Key, KafkaError],
+    ) -> None:
+        if not wanted:
+            return
+        asked = {TopicPartition(*key): spec for key, spec in wanted.items()}
+        futures = self.admin.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout)
+        self.settled(futures.values(), "listing offsets")
+        errors.update(dict.fromkeys(wanted, KafkaError(KafkaError.UNKNOWN, "the answer left it out")))
+        for partition, future in futures.items():
+            key = (partition.topic, partition.partition)
+            error = future.exception()
+            if error is None:
+                found[key] = future.result()
+                errors.pop(key, None)
+            elif isinstance(error, KafkaException):
+                errors[key] = error.args[0]
+            else:
+                raise error

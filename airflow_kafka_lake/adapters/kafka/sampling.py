@@ -1,0 +1,106 @@
+"""A small read at a few offset ranges: how heavy the records are and how old."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
+
+from airflow_kafka_lake.adapters.kafka.client import LogToPython
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.snapshots import Sample
+from airflow_kafka_lake.core.spec import Isolation
+
+Stretch = tuple[str, int, OffsetRange]
+
+STRETCHES = 16
+SECONDS = 5.0
+RECORDS = 300
+BYTES = 1024 * 1024
+_STRETCH_SECONDS = 1.5
+
+
+def sample(settings: KafkaSettings, stretches: Sequence[Stretch], isolation: Isolation) -> tuple[Sample, ...]:
+    """Read at the start of at most `STRETCHES` stretches, spread evenly over all, within `SECONDS` altogether.
+
+    A stretch that gave no record within the bound is left out. Nothing is committed to a group.
+    """
+    if not stretches:
+        return ()
+    until = time.monotonic() + SECONDS
+    consumer = Consumer(_settings(settings, isolation), logger=LogToPython())
+    try:
+        chosen = stretches[:: math.ceil(len(stretches) / STRETCHES)]
+        found = [_read(consumer, stretch, min(until, time.monotonic() + _STRETCH_SECONDS)) for stretch in chosen]
+    finally:
+        consumer.close()
+    return tuple(item for item in found if item)
+
+
+def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object]:
+    return settings.librdkafka(
+        **{
+            # librdkafka wants a group name even where none is joined; without commits it leaves no trace.
+            "group.id": "kafka-lake-sample",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "allow.auto.create.topics": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation.value,
+            "max.partition.fetch.bytes": BYTES // 4,
+            "queued.max.messages.kbytes": 2 * BYTES // 1024,
+            "fetch.wait.max.ms": 10,
+            "log.connection.close": False,
+        }
+    )
+
+
+def _read(consumer: Consumer, stretch: Stretch, until: float) -> Sample | None:
+    topic, partition, wanted = stretch
+    consumer.assign([TopicPartition(topic, partition, wanted.start)])
+    records = weight = 0
+    seen_to = wanted.start
+    first: int | None = None
+    for message in _messages(consumer, stretch, until):
+        if message.offset() >= wanted.end:
+            seen_to = wanted.end
+            break
+        if not records:
+            kind, milliseconds = message.timestamp()
+            first = None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
+        records += 1
+        weight += _weight(message)
+        seen_to = message.offset() + 1
+        if records >= RECORDS or weight >= BYTES or seen_to == wanted.end:
+            break
+    if not records:
+        return None
+    span = seen_to - wanted.start
+    return Sample(
+        topic=topic,
+        partition=partition,
+        bytes_per_offset=weight / span,
+        records_per_offset=records / span,
+        first_timestamp_ms=first,
+    )
+
+
+def _messages(consumer: Consumer, stretch: Stretch, until: float) -> Iterator[Message]:
+    """Yield a partition's records until its end, an error of it, or the time."""
+    while (left := until - time.monotonic()) > 0:
+        message = consumer.poll(left)
+        if message is None or (message.topic(), message.partition()) != stretch[:2]:
+            continue
+        if message.error():
+            return
+        if message.offset() >= stretch[2].start:
+            yield message
+
+
+def _weight(message: Message) -> int:
+    headers = message.headers() or []
+    return len(message.key() or b"") + len(message.value() or b"") + sum(len(k) + len(v or b"") for k, v in headers)

@@ -1,0 +1,232 @@
+"""`ports.OffsetSource` of a real cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
+
+from airflow_kafka_lake.adapters.kafka import sampling
+from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, group_offset, topic_id
+from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
+    PipelineFileError,
+    UnavailableError,
+    UnknownPartitionError,
+    UnknownTopicError,
+    UnstableError,
+)
+from airflow_kafka_lake.core.snapshots import (
+    GroupOffsetState,
+    Sample,
+    Snapshot,
+    TopicDescription,
+)
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.ports import Clock
+
+_PASSES = 3
+_INTERNAL = "__"
+_LEVELS = {
+    Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
+}
+
+
+class KafkaOffsetSource:
+    """Reads the offsets of a cluster with a few admin calls per broker, whatever the number of partitions.
+
+    Raises UnavailableError within about `timeout_seconds` per call, ConnectionSettingsError for a refused login.
+    `isolation` decides which records `offsets_at` sees. Connects on first use.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        *,
+        clock: Clock,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+        timeout_seconds: float = 15.0,
+        connect: Callable[..., AdminClient] = AdminClient,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._isolation = isolation
+        self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
+
+    def check(self) -> str:
+        """Say in one sentence which cluster answers."""
+        call = self._client.admin.describe_cluster(request_timeout=self._client.timeout)
+        cluster = self._client.answer(call, "describing the cluster")
+        brokers = len(cluster.nodes)
+        return f"Kafka cluster {cluster.cluster_id} with {brokers} broker{'s' * (brokers != 1)} answers."
+
+    def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
+        """See `ports.OffsetSource`; PipelineFileError for a pattern that is no regular expression."""
+        found = set(self._described(names))
+        if pattern is not None:
+            matches = _compiled(pattern).fullmatch
+            found |= {name for name in self._client.topic_names() if not name.startswith(_INTERNAL) and matches(name)}
+        return tuple(sorted(found))
+
+    def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
+        """See `ports.OffsetSource`."""
+        found = self._described(topics)
+        if not found:
+            return ()
+        asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in found]
+        calls = self._client.admin.describe_configs(asked, request_timeout=self._client.timeout)
+        doing = "reading the topics' settings"
+        self._client.settled(calls.values(), doing)
+        settings = {resource.name: self._client.answer(call, doing) for resource, call in calls.items()}
+        return tuple(
+            TopicDescription(
+                topic=name,
+                topic_id=topic.id,
+                partitions=len(topic.partitions),
+                cleanup_policy=settings[name]["cleanup.policy"].value,
+                retention_ms=_limit(settings[name]["retention.ms"].value),
+                retention_bytes=_limit(settings[name]["retention.bytes"].value),
+            )
+            for name, topic in found.items()
+        )
+
+    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+        """See `ports.OffsetSource`; UnstableError when the topics changed during every one of a few passes."""
+        for left in reversed(range(_PASSES)):
+            observed_at = self._clock.now()
+            before = self._described(topics)
+            committed = self._group_offsets(group, before)
+            bounds, unknown = self._bounds(before)
+            after = self._described(topics)
+            if any(before[name].identity != after[name].identity for name in before):
+                continue
+            if left and any(item.contradiction for item in bounds.values()):
+                continue
+            return assembled(observed_at, before, bounds, unknown, committed)
+        raise UnstableError(
+            f"The topics {', '.join(sorted(set(topics)))} were created anew or got partitions while they were being "
+            f"observed, {_PASSES} times in a row. Repeat when nobody changes them.",
+            topics=sorted(set(topics)),
+        )
+
+    def offsets_at(self, partitions: Sequence[Key], timestamp_ms: int) -> Mapping[Key, int | None]:
+        """See `ports.OffsetSource`; UnavailableError names a partition that did not answer."""
+        # A negative time would be read as one of Kafka's symbols for earliest and latest.
+        spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
+        found, errors = self._client.offsets(dict.fromkeys(partitions, spec), _LEVELS[self._isolation])
+        if errors:
+            raise self._silent(errors)
+        return {key: answer.offset if answer.offset >= 0 else None for key, answer in found.items()}
+
+    def _silent(self, errors: Mapping[Key, KafkaError]) -> KafkaLakeError:
+        """Return the error for partitions that did not tell an offset: not there, or out of reach."""
+        (topic, partition), error = next(iter(sorted(errors.items(), key=lambda item: item[0])))
+        facts = {"topic": topic, "partition": partition}
+        absent = error.name() in MISSING | {"_NOENT"}
+        if absent and partition not in self._described([topic])[topic].partitions:
+            return UnknownPartitionError(f"Topic {topic!r} has no partition {partition}. Check the request.", **facts)
+        return UnavailableError(
+            f"Kafka at {self._settings.bootstrap} did not say which offset partition {partition} of topic {topic!r} "
+            f"has at a time: {error.str()}. Check that the partition has a leader, then repeat.",
+            **facts,
+        )
+
+    def sample(self, stretches: Sequence[sampling.Stretch], isolation: Isolation) -> tuple[Sample, ...]:
+        """See `ports.OffsetSource`; reads at most 16 stretches in about 5 s, spread evenly over those given."""
+        return sampling.sample(self._settings, stretches, isolation)
+
+    def _described(self, topics: Sequence[str]) -> dict[str, Topic]:
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        calls = self._client.admin.describe_topics(TopicCollection(names), request_timeout=self._client.timeout)
+        self._client.settled(calls.values(), "describing topics")
+        missing = [name for name in names if _name(calls[name].exception()) in MISSING]
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            raise UnknownTopicError(
+                f"Kafka at {self._settings.bootstrap} has no topic {listed}. Check the pipeline's topics and the "
+                f"connection {self._settings.connection!r}.",
+                topics=missing,
+                connection=self._settings.connection,
+            )
+        answers = {name: self._client.answer(calls[name], "describing topics") for name in names}
+        return {
+            name: Topic(
+                id=topic_id(name, answer.topic_id),
+                partitions=frozenset(item.id for item in answer.partitions),
+                led=frozenset(item.id for item in answer.partitions if item.leader and item.leader.id >= 0),
+            )
+            for name, answer in answers.items()
+        }
+
+    def _bounds(self, topics: Mapping[str, Topic]) -> tuple[dict[Key, Bounds], dict[Key, str]]:
+        """Read last stable, then high watermark, then log start; a partition that fails once is not asked again."""
+        unknown = {(n, p): "it has no leader now" for n, t in topics.items() for p in t.partitions - t.led}
+        keys = [(name, partition) for name, topic in topics.items() for partition in topic.led]
+        steps: list[Mapping[Key, ListOffsetsResultInfo]] = []
+        for spec, level in (
+            (OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),
+            (OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
+            (OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED),
+        ):
+            found, errors = self._client.offsets(dict.fromkeys(keys, spec), level)
+            unknown |= {key: error.str() for key, error in errors.items()}
+            keys = [key for key in keys if key in found]
+            steps.append(found)
+        return {
+            key: Bounds(
+                last_stable=steps[0][key].offset,
+                high_watermark=steps[1][key].offset,
+                log_start=steps[2][key].offset,
+                leader_epoch=steps[1][key].leader_epoch,
+            )
+            for key in keys
+        }, unknown
+
+    def _group_offsets(self, group: str | None, topics: Mapping[str, Topic]) -> dict[Key, GroupOffset]:
+        keys = [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
+        if group is None or not keys:
+            return dict.fromkeys(keys, (None, GroupOffsetState.NONE))
+        # Named partitions: the answer for "all" leaves out a partition whose only offset is still pending.
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*key) for key in keys])
+        call = self._client.admin.list_consumer_group_offsets(
+            [asked], require_stable=True, request_timeout=self._client.timeout
+        )[group]
+        self._client.settled([call], f"reading the offsets of group {group!r}")
+        if error := call.exception():
+            state = GroupOffsetState.NONE if _name(error) == "GROUP_ID_NOT_FOUND" else GroupOffsetState.UNKNOWN
+            return dict.fromkeys(keys, (None, state))
+        answers = {(item.topic, item.partition): group_offset(item) for item in call.result().topic_partitions}
+        return {key: answers.get(key, (None, GroupOffsetState.UNKNOWN)) for key in keys}
+
+
+def _name(error: BaseException | KafkaError | None) -> str:
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    return cause.name() if isinstance(cause, KafkaError) else ""
+
+
+def _limit(text: str) -> int | None:
+    return int(text) if int(text) >= 0 else None
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise PipelineFileError(
+            f"topic_pattern {pattern!r} is not a regular expression: {error}. Correct it in the pipeline.",
+            value=pattern,
+        ) from None

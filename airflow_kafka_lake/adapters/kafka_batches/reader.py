@@ -1,0 +1,134 @@
+"""`ports.BatchReader` over kafka-python's low-level client."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, KafkaNetClient, errors
+from airflow_kafka_lake.adapters.kafka_batches.session import Session, translated
+from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
+from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.batches import divided, lost
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.spec import Isolation
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_LARGEST_ANSWER_BYTES = 2**31 - 1
+
+
+class KafkaBatchReader:
+    """Kafka's raw record batches: the witness for offsets without a row (`ports.BatchReader`).
+
+    `settings` are kafka-python's keyword arguments (`KafkaSettings.kafka_python()`); ConnectionSettingsError names a
+    key that kafka-python would ignore. `timeout_seconds` bounds every single wait for Kafka, not the whole reading;
+    `bytes_per_second` bounds what is read. Connections live only as long as a call.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        timeout_seconds: float = 30.0,
+        bytes_per_second: float | None = None,
+    ) -> None:
+        self._settings = _checked(settings)
+        self._timeout = timeout_seconds
+        self._bytes_per_second = bytes_per_second
+
+    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
+        """Say of every gap what its offsets are: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
+
+        Under read_uncommitted aborted records have rows, so a missing one is UNEXPLAINED. Raises IdentityError when a
+        topic's id is not the gap's, UnavailableError when the brokers cannot be read, ConnectionSettingsError when
+        they refuse us.
+        """
+        if not gaps:
+            return {}
+        by_stream: dict[StreamKey, list[Gap]] = defaultdict(list)
+        for gap in gaps:
+            by_stream[gap.topic, gap.topic_id, gap.partition].append(gap)
+        with self._connected() as client:
+            session = Session(client, by_stream, timeout=self._timeout)
+            found = client._manager.run(self._read, session, by_stream, isolation)  # noqa: SLF001  # no other door
+        said: dict[Gap, tuple[Explanation, ...]] = {}
+        for stream, its_gaps in by_stream.items():
+            parts = divided(found[stream], [gap.range for gap in its_gaps])
+            said |= {gap: parts[gap.range] for gap in its_gaps}
+        return said
+
+    async def _read(
+        self, session: Session, by_stream: Mapping[StreamKey, Sequence[Gap]], isolation: Isolation
+    ) -> Mapping[StreamKey, Sequence[Explanation]]:
+        """Read all streams, one after the other on each leader, the leaders side by side."""
+        await session.check_identity()
+        pace = Pace(self._bytes_per_second)
+        by_leader: dict[int | None, list[Walk]] = defaultdict(list)
+        for stream, its_gaps in by_stream.items():
+            asked = RangeSet(gap.range for gap in its_gaps)
+            by_leader[session.leader(stream)].append(Walk(session, stream, asked, isolation, pace))
+        await session.side_by_side([partial(_in_turn, walks) for walks in by_leader.values()])
+        await _doubt_holes(session, [walk for walks in by_leader.values() for walk in walks])
+        # Again behind the reading: older brokers are asked by name, and what a name stands for may change meanwhile.
+        await session.check_identity()
+        return {walk.stream: walk.found for walks in by_leader.values() for walk in walks}
+
+    @contextmanager
+    def _connected(self) -> Iterator[KafkaNetClient]:
+        timeout_ms = int(self._timeout * 1000)
+        client = KafkaNetClient(
+            **{
+                **self._settings,
+                "request_timeout_ms": timeout_ms,
+                "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
+                "slow_task_threshold_secs": 0,
+            }
+        )
+        try:
+            try:
+                client._manager.bootstrap(timeout_ms)  # noqa: SLF001  # no other door
+            except (errors.KafkaError, OSError) as error:
+                raise translated(error, self._timeout) from error
+            yield client
+        finally:
+            client.close()
+
+
+async def _in_turn(walks: Sequence[Walk]) -> None:
+    for walk in walks:
+        await walk.run()
+
+
+async def _doubt_holes(session: Session, walks: Sequence[Walk]) -> None:
+    """Believe in the cleaner only where there is one: elsewhere an offset without a record is a loss."""
+    doubtful = [walk for walk in walks if any(item.fate is Fate.COMPACTED for item in walk.found)]
+    if not doubtful:
+        return
+    compacted = await session.compacted()
+    for walk in doubtful:
+        match compacted[walk.stream[0]]:
+            case False:
+                walk.found = [*lost(walk.found, "and the topic is not compacted")]
+            case None:
+                walk.found = [*lost(walk.found, "and we may not read whether the topic is compacted (DescribeConfigs)")]
+
+
+def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse what kafka-python would pass over in silence, above all a protocol that would mean plaintext."""
+    if unknown := sorted(settings.keys() - SETTINGS):
+        raise ConnectionSettingsError(
+            f"kafka-python has no setting {', '.join(map(repr, unknown))}. Correct the connection's extra.",
+            settings=unknown,
+        )
+    protocol = str(settings.get("security_protocol", "PLAINTEXT")).upper()
+    if protocol not in _PROTOCOLS:
+        raise ConnectionSettingsError(
+            f"security_protocol {protocol!r} is none of {', '.join(_PROTOCOLS)}. Correct the connection's extra.",
+            option="security.protocol",
+        )
+    return {**settings, "security_protocol": protocol}

@@ -1,0 +1,90 @@
+"""From the bytes of a Fetch answer to the facts of its batches; no key or value of a record is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_kafka_lake.adapters.kafka_batches.client import LegacyRecordBatch, MemoryRecords
+from airflow_kafka_lake.core.batches import Batch, Control
+from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+
+
+def opened(data: bytes) -> list[Any]:
+    """Split an answer into its batches, bodies unread; a last one that was cut off is left out."""
+    with _readable():
+        return list(MemoryRecords(data))
+
+
+def end_of(batch: Any) -> int:
+    """Return the offset behind the last one that a batch owns."""
+    # A compressed message of the formats before transactions carries the offset of the last message inside it.
+    return (batch.base_offset if isinstance(batch, LegacyRecordBatch) else batch.last_offset) + 1
+
+
+def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
+    """Return the facts of opened batches, in order; a batch can be read once.
+
+    Of batches that own no wanted offset only the header is read: all their offsets are given as present. Raises
+    UnavailableError for bytes that cannot be read.
+    """
+    ranges, at = wanted.ranges, 0
+    found = []
+    with _readable():
+        for batch in batches:
+            if isinstance(batch, LegacyRecordBatch):
+                found.append(_legacy(batch))
+                continue
+            while at < len(ranges) and ranges[at].end <= batch.base_offset:
+                at += 1
+            found.append(_facts(batch, wanted=at < len(ranges) and ranges[at].start <= batch.last_offset))
+    return tuple(found)
+
+
+def _facts(batch: Any, *, wanted: bool) -> Batch:
+    owned = OffsetRange(batch.base_offset, batch.last_offset + 1)
+    if wanted and not batch.validate_crc():
+        raise ValueError(f"wrong checksum in batch {owned}")
+    # Without compaction every offset of a batch has a record, and the header says how many there are.
+    decoded = list(batch) if batch.is_control_batch or (wanted and batch.records_count < owned.span) else None
+    return Batch(
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        present=RangeSet((owned,)) if decoded is None else _offsets(decoded),
+        producer_id=batch.producer_id if batch.has_producer_id() else None,
+        is_transactional=batch.is_transactional,
+        control=_control(decoded or []) if batch.is_control_batch else None,
+    )
+
+
+def _legacy(message: Any) -> Batch:
+    present = _offsets(list(message))
+    return Batch(base_offset=present.ranges[0].start, last_offset=message.base_offset, present=present)
+
+
+def _control(records: list[Any]) -> Control:
+    match records:
+        case [marker] if marker.commit:
+            return Control.COMMIT
+        case [marker] if marker.abort:
+            return Control.ABORT
+        case _:
+            return Control.OTHER
+
+
+def _offsets(records: list[Any]) -> RangeSet:
+    return RangeSet(OffsetRange(record.offset, record.offset + 1) for record in records)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Say of damaged bytes what they are."""
+    try:
+        yield
+    except Exception as error:  # the codecs' errors have no common root
+        raise UnavailableError(
+            f"A record batch that Kafka returned cannot be read ({error!r}). If it happens again, look at the "
+            "partition's files on its leader with kafka-dump-log."
+        ) from error

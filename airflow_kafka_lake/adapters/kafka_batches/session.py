@@ -1,0 +1,256 @@
+"""One conversation with a cluster: bounded repeats, moved leaders, topic identity."""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from airflow_kafka_lake.adapters.kafka_batches.client import (
+    DescribeConfigsRequest,
+    FetchRequest,
+    KafkaNetClient,
+    ListOffsetsRequest,
+    MetadataRequest,
+    errors,
+)
+from airflow_kafka_lake.core.batches import AbortedTransaction
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.plan import StreamKey
+
+T = TypeVar("T")
+
+_EARLIEST = -2
+_TOPIC_CONFIG = 2
+_ANY_SIZE = 2**31 - 1
+_LAST_FETCH_BY_NAME = 12
+_MAX_WAIT_MS = 100
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
+_GONE_AFTER = 6
+_NO_ID = uuid.UUID(int=0)
+
+
+class _ThrottledError(errors.RetriableError):
+    """The broker kept the data back because of a quota."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a Fetch said of one partition; `last_stable` and `high_watermark` are exclusive ends."""
+
+    records: bytes
+    aborted: tuple[AbortedTransaction, ...]
+    log_start: int
+    last_stable: int
+    high_watermark: int
+
+
+class Session:
+    """Asks about a fixed set of streams and insists that their topics stay the ones with these ids.
+
+    Every call repeats what is worth repeating for at most `timeout` seconds and then raises UnavailableError;
+    IdentityError when a topic has another id or is gone, ConnectionSettingsError when the broker refuses the login or
+    the topic.
+    """
+
+    def __init__(self, client: KafkaNetClient, streams: Iterable[StreamKey], *, timeout: float) -> None:
+        self._manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
+        self._ids: dict[str, uuid.UUID] = {}
+        for topic, topic_id, _ in streams:
+            if self._ids.setdefault(topic, _uuid(topic_id)) != _uuid(topic_id):
+                raise IdentityError(f"Topic {topic!r} was asked for under two ids; only one of them can exist.")
+        self._timeout = timeout
+        self._leaders: dict[tuple[str, int], int] = {}
+
+    async def sleep(self, seconds: float) -> None:
+        """Let the other conversations go on for a while."""
+        await self._manager._net.sleep(seconds)  # noqa: SLF001  # the loop has no other door
+
+    async def side_by_side(self, conversations: Iterable[Callable[[], Awaitable[None]]]) -> None:
+        """Hold several conversations at once; when one fails the others still come to their end."""
+        running = [self._manager.call_soon(conversation) for conversation in conversations]
+        failures = []
+        for future in running:
+            try:
+                await future
+            except Exception as error:  # noqa: BLE001  # raised below
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    async def check_identity(self) -> None:
+        """Compare every topic's id with the recorded one, and learn who leads the partitions."""
+        await self._patiently(self._describe)
+
+    def leader(self, stream: StreamKey) -> int | None:
+        """Return the broker that leads a partition, as last heard."""
+        topic, _, partition = stream
+        return self._leaders.get((topic, partition))
+
+    async def fetch(self, stream: StreamKey, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
+        """Read batches from the one that owns `offset`, or the first after it; None when the offset is out of range.
+
+        However small `max_bytes` is, one whole batch comes back if there is one below the end that the isolation
+        allows (0: high watermark, 1: last stable). An empty answer that a quota explains is asked again.
+        """
+        return await self._patiently(lambda: self._fetch(stream, offset, isolation, max_bytes))
+
+    async def log_start(self, stream: StreamKey) -> int:
+        """Ask for the first offset that can be read."""
+        return await self._patiently(lambda: self._log_start(stream))
+
+    async def compacted(self) -> Mapping[str, bool | None]:
+        """Say of every topic whether Kafka's cleaner may take records out of its middle; None: it may not be told."""
+        return await self._patiently(self._compacted)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        until, pause, unknown = time.monotonic() + self._timeout, _FIRST_PAUSE_SECONDS, 0
+        while True:
+            try:
+                return await ask()
+            except (errors.KafkaError, OSError) as error:
+                unknown += isinstance(error, errors.UnknownTopicOrPartitionError | errors.UnknownTopicIdError)
+                if unknown == _GONE_AFTER:
+                    raise self._gone() from error
+                if not _worth_repeating(error) or time.monotonic() >= until:
+                    raise translated(error, self._timeout) from error
+                if getattr(error, "invalid_metadata", False):
+                    self._leaders.clear()
+            await self.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    async def _describe(self) -> None:
+        wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=_NO_ID) for name in self._ids]
+        response = await self._manager.send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        self._manager.cluster.update_metadata(response)
+        for topic in response.topics:
+            _raise_for(topic.error_code)
+            if (found := topic.topic_id or _NO_ID) != self._ids[topic.name]:
+                raise IdentityError(
+                    f"Topic {topic.name!r} has the id {_text(found)}, recorded is {_text(self._ids[topic.name])}: it "
+                    "was deleted and created again. What was planned of the former one can no longer be explained.",
+                    topic=topic.name,
+                    topic_id=_text(self._ids[topic.name]),
+                )
+            for item in topic.partitions:
+                self._leaders[topic.name, item.partition_index] = item.leader_id
+
+    async def _ask_leader(self, stream: StreamKey, request: Any) -> Any:
+        if self.leader(stream) is None:
+            await self._describe()
+        leader = self.leader(stream)
+        if leader is None:
+            raise errors.UnknownTopicOrPartitionError
+        if leader < 0:
+            raise errors.LeaderNotAvailableError
+        return await self._manager.send(request, node_id=leader)
+
+    async def _fetch(self, stream: StreamKey, offset: int, isolation: int, max_bytes: int) -> Answer | None:
+        topic, _, partition = stream
+        piece = FetchRequest.FetchTopic.FetchPartition(
+            partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+        )
+        response = await self._ask_leader(
+            stream,
+            FetchRequest(
+                max_wait_ms=_MAX_WAIT_MS,
+                min_bytes=1,
+                max_bytes=_ANY_SIZE,
+                isolation_level=isolation,
+                # Older versions send the name, newer ones only the id; a broker without ids gets the name.
+                topics=[FetchRequest.FetchTopic(topic=topic, topic_id=self._ids[topic], partitions=[piece])],
+                max_version=_LAST_FETCH_BY_NAME if self._ids[topic] == _NO_ID else None,
+            ),
+        )
+        _raise_for(response.error_code or 0)
+        if not response.responses:
+            raise _ThrottledError(f"the broker keeps data back for {response.throttle_time_ms} ms")
+        data = response.responses[0].partitions[0]
+        if data.error_code == errors.OffsetOutOfRangeError.errno:
+            return None
+        _raise_for(data.error_code)
+        if not data.records and response.throttle_time_ms:
+            raise _ThrottledError(f"the broker keeps data back for {response.throttle_time_ms} ms")
+        return Answer(
+            records=data.records or b"",
+            aborted=tuple(
+                AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
+                for item in data.aborted_transactions or ()
+            ),
+            log_start=data.log_start_offset,
+            last_stable=data.last_stable_offset,
+            high_watermark=data.high_watermark,
+        )
+
+    async def _log_start(self, stream: StreamKey) -> int:
+        topic, _, partition = stream
+        piece = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=partition, timestamp=_EARLIEST, current_leader_epoch=-1
+        )
+        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[piece])
+        response = await self._ask_leader(
+            stream, ListOffsetsRequest(topics=[asked], replica_id=-1, isolation_level=0, min_version=1)
+        )
+        data = response.topics[0].partitions[0]
+        _raise_for(data.error_code)
+        return int(data.offset)
+
+    async def _compacted(self) -> Mapping[str, bool | None]:
+        asked = [
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=_TOPIC_CONFIG, resource_name=topic, configuration_keys=["cleanup.policy"]
+            )
+            for topic in self._ids
+        ]
+        response = await self._manager.send(DescribeConfigsRequest(resources=asked))
+        told: dict[str, bool | None] = dict.fromkeys(self._ids)
+        for result in response.results:
+            if result.error_code != errors.TopicAuthorizationFailedError.errno:
+                _raise_for(result.error_code)
+                told[result.resource_name] = any("compact" in (config.value or "") for config in result.configs)
+        return told
+
+    def _gone(self) -> IdentityError:
+        return IdentityError(
+            f"Kafka no longer knows {', '.join(sorted(self._ids))} with the recorded ids and partitions. Was a topic "
+            "deleted? What was planned of it can no longer be explained."
+        )
+
+
+def translated(error: Exception, seconds: float) -> KafkaLakeError:
+    """Say what a client error means for us; the text holds no setting."""
+    if isinstance(error, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
+        return ConnectionSettingsError(
+            f"Kafka refuses to let us read record batches ({type(error).__name__}). Give the connection's user the "
+            "operations Read and Describe on the topic, or correct its login."
+        )
+    return UnavailableError(
+        f"Kafka did not answer a read of record batches within {seconds:g} s ({error}). Check that the brokers run and "
+        "are reachable at their advertised addresses, then repeat."
+    )
+
+
+def _worth_repeating(error: Exception) -> bool:
+    return bool(getattr(error, "retriable", True)) or isinstance(error, errors.UnknownBrokerIdError)
+
+
+def _raise_for(code: int) -> None:
+    if code:
+        raise errors.for_code(code)
+
+
+def _uuid(topic_id: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
+    except ValueError as error:
+        raise IdentityError(
+            f"{topic_id!r} is not a Kafka topic id (22 characters of URL-safe base64), so no topic can have it.",
+            topic_id=topic_id,
+        ) from error
+
+
+def _text(topic_id: uuid.UUID) -> str:
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

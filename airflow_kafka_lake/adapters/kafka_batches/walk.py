@@ -1,0 +1,106 @@
+"""Through the gaps of one partition: isolated ones with small reads, dense ones as one stream."""
+
+from __future__ import annotations
+
+import time
+
+from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
+from airflow_kafka_lake.adapters.kafka_batches.session import Answer, Session
+from airflow_kafka_lake.core.accounting import Explanation
+from airflow_kafka_lake.core.batches import Pieces, explain, unexplained
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.spec import Isolation
+
+_ONE_BATCH = 1
+_FIRST_STREAM_BYTES, _LARGEST_STREAM_BYTES = 64 * 1024, 4 * 1024 * 1024
+_WORTH_A_PROBE_BYTES = 256 * 1024
+"""Reading this much takes about as long as asking once more."""
+
+_BELIEVE_SILENCE_AFTER = 3
+_WITHOUT_END = 2**63 - 1
+
+
+class Pace:
+    """Keeps all walks of a reader below a number of bytes per second; None: no bound."""
+
+    def __init__(self, bytes_per_second: float | None) -> None:
+        self._rate = bytes_per_second
+        self._paid_until = 0.0
+
+    def pause_after(self, size: int) -> float:
+        """Return how many seconds to wait after `size` bytes were read."""
+        if self._rate is None:
+            return 0.0
+        now = time.monotonic()
+        self._paid_until = max(now, self._paid_until) + size / self._rate
+        return self._paid_until - now
+
+
+class Walk:
+    """Explains the asked offsets of one stream, in offset order.
+
+    Each Fetch answer is explained by itself: at isolation 1 it lists every aborted transaction that overlaps it, also
+    those that began before it or whose marker lies behind it.
+    """
+
+    def __init__(self, session: Session, stream: StreamKey, asked: RangeSet, isolation: Isolation, pace: Pace) -> None:
+        self._session = session
+        self.stream = stream
+        self._pieces = Pieces(asked)
+        self._level = 1 if isolation is Isolation.READ_COMMITTED else 0
+        self._pace = pace
+        self.found: list[Explanation] = []
+
+    async def run(self) -> None:
+        """Explain exactly the asked offsets: `found` is then sorted and disjoint."""
+        size, silences = _ONE_BATCH, 0
+        while (start := self._pieces.next) is not None:
+            answer = await self._session.fetch(self.stream, start, isolation=self._level, max_bytes=size)
+            if answer is None:
+                await self._out_of_range(start)
+                continue
+            if (reached := self._take(answer)) > start:
+                size, silences = self._next_size(size, len(answer.records) / (reached - start), reached), 0
+                await self._session.sleep(self._pace.pause_after(len(answer.records)))
+                continue
+            silences += 1
+            await self._silence(start, answer, believe=silences == _BELIEVE_SILENCE_AFTER)
+
+    def _take(self, answer: Answer) -> int:
+        """Explain what lies before the end of the answer's last batch; return that end, 0 for an empty answer."""
+        batches = opened(answer.records)
+        if not batches:
+            return 0
+        reached = end_of(batches[-1])
+        here = RangeSet(self._pieces.upto(reached))
+        self.found += explain(here, facts(batches, here), answer.aborted, log_start=answer.log_start)
+        return reached
+
+    def _next_size(self, size: int, bytes_per_offset: float, reached: int) -> int:
+        ahead = self._pieces.next
+        if ahead is None or (ahead - reached) * bytes_per_offset > _WORTH_A_PROBE_BYTES:
+            return _ONE_BATCH
+        return min(max(4 * size, _FIRST_STREAM_BYTES), _LARGEST_STREAM_BYTES)
+
+    async def _silence(self, start: int, answer: Answer, *, believe: bool) -> None:
+        """Look behind an empty answer: at isolation 1 nothing is left up to an open transaction, which bounds it."""
+        behind = None
+        if self._level == 1 and start < answer.last_stable:
+            behind = await self._session.fetch(self.stream, start, isolation=0, max_bytes=_ONE_BATCH)
+        if behind and (batches := opened(behind.records)) and batches[0].base_offset > start:
+            end = batches[0].base_offset
+            self.found += explain(RangeSet(self._pieces.upto(end)), (), (), log_start=behind.log_start, end_known=end)
+        elif believe:
+            end = answer.last_stable if self._level == 1 else answer.high_watermark
+            self._give_up(f"Kafka returned nothing from offset {start} on, with its readable end at {end}")
+
+    async def _out_of_range(self, start: int) -> None:
+        log_start = await self._session.log_start(self.stream)
+        if start < log_start:
+            self.found += unexplained(RangeSet(self._pieces.upto(log_start)), f"below the log start {log_start}")
+        else:
+            self._give_up(f"offset {start} lies beyond the end of the log")
+
+    def _give_up(self, seen: str) -> None:
+        self.found += unexplained(RangeSet(self._pieces.upto(_WITHOUT_END)), seen)

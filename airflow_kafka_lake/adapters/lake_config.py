@@ -1,0 +1,299 @@
+"""Read the extra of an Airflow connection of type `lake` once, and say it again in PyIceberg's and in Spark's words.
+
+Both engines must reach the very same catalog rows: the same database, the same catalog name and the same layout of the
+catalog tables. Keys are an allow-list, because some catalog properties name code to load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
+CATALOG_NAME = "lake"
+_CONF = f"spark.sql.catalog.{CATALOG_NAME}"
+_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_BUSY_SECONDS = 30
+
+_OWN_KEYS = frozenset({"format", "catalog", "uri", "warehouse"})
+_PASSED = re.compile(
+    r"(s3|gcs|adls|hdfs|client|header|oauth2|rest)[.-].+|token|credential|scope|audience|resource|prefix"
+)
+_CODE = re.compile(
+    r"(^|.*[.-])(impl|factory|class|class-name|provider|credentials-provider)(\..*)?|.*-impl|rest\.auth\..*"
+)
+_SECRET = re.compile(r"secret|password|token|credential|key|sas|connection-string|^header\.", re.IGNORECASE)
+_POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
+_JAVA_IO = "io-impl"
+_ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
+
+_REFUSED_CATALOGS = {
+    "hadoop": "HadoopCatalog renames files and is not a compare-and-swap: two publishers could both succeed",
+    "hive": "its commits hold a lock that can expire under a slow committer, and this package has not proven them",
+    "glue": "this package has not proven its commits; AWS also offers Glue as a REST catalog",
+    "dynamodb": "this package has not proven its commits",
+    "bigquery": "this package has not proven its commits; it also offers a REST catalog",
+    "nessie": "reach Nessie through its Iceberg REST endpoint",
+    "in-memory": "it ends with the process, so Spark and the publisher would see two different lakes",
+    "memory": "it ends with the process, so Spark and the publisher would see two different lakes",
+}
+
+
+class CatalogKind(StrEnum):
+    """The catalogs whose commit is one compare-and-swap that PyIceberg and Spark share."""
+
+    SQL = "sql"
+    REST = "rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeSettings:
+    """A validated lake connection; `repr` shows neither the catalog's address nor any further key.
+
+    Construct it with `parse`. `warehouse` is a URI without a trailing slash, None only for a REST catalog that knows
+    its own.
+    """
+
+    connection_id: str
+    kind: CatalogKind
+    warehouse: str | None
+    uri: str = field(repr=False)
+    credential: str | None = field(default=None, repr=False)
+    java_io: str | None = None
+    further: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def parse(
+        cls,
+        connection_id: str,
+        extra: Mapping[str, Any],
+        password: str | None = None,
+        login: str | None = None,
+    ) -> LakeSettings:
+        """Validate a connection of type `lake` (WIRE.md); ConnectionSettingsError names the key that is wrong.
+
+        Login and password are the database's for `catalog: sql` and the credential (`id:secret`, or the secret
+        alone) for `catalog: rest`.
+        """
+        read = _Reader(connection_id, extra)
+        read.require_format()
+        kind = read.kind()
+        further = read.further()
+        java_io = further.pop(_JAVA_IO, None)
+        uri = read.required("uri")
+        if kind is CatalogKind.SQL:
+            uri, credential = read.database_uri(uri, login, password), None
+        else:
+            credential = read.rest_credential(uri, login, password, further)
+        warehouse = read.warehouse(required=kind is CatalogKind.SQL)
+        return cls(
+            connection_id=connection_id,
+            kind=kind,
+            warehouse=warehouse,
+            uri=uri,
+            credential=credential,
+            java_io=java_io,
+            further=further,
+        )
+
+    @property
+    def catalog_name(self) -> str:
+        """The catalog's name in both engines; the SQL catalog stores it in every row."""
+        return CATALOG_NAME
+
+    def pyiceberg(self) -> dict[str, str]:
+        """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""
+        properties = {"type": self.kind.value, "uri": self.uri, **self.further}
+        if self.warehouse:
+            properties["warehouse"] = self.warehouse
+        if self.credential:
+            properties["credential"] = self.credential
+        if self.kind is CatalogKind.SQL:
+            properties["schema_version"] = "v1"
+            properties["uri"] = _python_uri(self.uri)
+        return properties
+
+    def spark(self) -> dict[str, str]:
+        """Return the Spark confs of the catalog `lake`, with Iceberg's SQL extensions (branches need them).
+
+        Raises ConnectionSettingsError for a database that Java cannot reach (PostgreSQL through a Unix socket).
+        """
+        confs = {"spark.sql.extensions": _EXTENSIONS, _CONF: "org.apache.iceberg.spark.SparkCatalog"}
+        # A table cached by a warm session would be staged onto, and read, as it was half a minute ago.
+        options = {"cache-enabled": "false", **self.further}
+        if self.warehouse:
+            options["warehouse"] = self.warehouse
+        if self.java_io:
+            options[_JAVA_IO] = self.java_io
+        if self.kind is CatalogKind.SQL:
+            options |= {"type": "jdbc", "jdbc.schema-version": "V1", **_jdbc(self.connection_id, self.uri)}
+        else:
+            options |= {"type": "rest", "uri": self.uri}
+            if self.credential:
+                options["credential"] = self.credential
+        return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
+
+    @property
+    def secret_keys(self) -> frozenset[str]:
+        """Names, in `spark()` and in `pyiceberg()`, whose values must never reach argv, a log or a message."""
+        names = {key for key in self.further if _SECRET.search(key)} | {"credential", "jdbc.password"}
+        holds_password = self.kind is CatalogKind.SQL and not self.uri.startswith("sqlite")
+        return frozenset(names | {f"{_CONF}.{name}" for name in names} | ({"uri"} if holds_password else set()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """One pass over an extra; every refusal names the connection and the key."""
+
+    connection_id: str
+    extra: Mapping[str, Any]
+
+    def refuse(self, problem: str, key: str) -> ConnectionSettingsError:
+        return ConnectionSettingsError(
+            f"Connection {self.connection_id!r} (type lake): {problem}", connection=self.connection_id, key=key
+        )
+
+    def required(self, key: str) -> str:
+        value = self.extra.get(key)
+        if not isinstance(value, str) or not value.strip():
+            raise self.refuse(f"the extra needs {key!r} as a text, for example {_EXAMPLES[key]!r}.", key)
+        return value.strip()
+
+    def require_format(self) -> None:
+        if (value := self.extra.get("format", "iceberg")) != "iceberg":
+            raise self.refuse(f"format {value!r} is not supported: use 'iceberg'.", "format")
+
+    def kind(self) -> CatalogKind:
+        value = self.required("catalog")
+        if reason := _REFUSED_CATALOGS.get(value.lower()):
+            raise self.refuse(f"catalog {value!r} is refused: {reason}. Use 'rest' or 'sql'.", "catalog")
+        try:
+            return CatalogKind(value)
+        except ValueError:
+            raise self.refuse(f"catalog {value!r} is not known: use 'rest' or 'sql'.", "catalog") from None
+
+    def further(self) -> dict[str, str]:
+        return {key: self._passed(key, value) for key, value in self.extra.items() if key not in _OWN_KEYS}
+
+    def _passed(self, key: str, value: object) -> str:
+        if key == _JAVA_IO:
+            if not isinstance(value, str) or not _ICEBERG_CLASS.fullmatch(value):
+                raise self.refuse("io-impl must name a class of org.apache.iceberg: it is code that Spark loads.", key)
+            return value
+        if _CODE.fullmatch(key):
+            raise self.refuse(f"key {key!r} is refused: it names code to load from configuration.", key)
+        if not _PASSED.fullmatch(key):
+            raise self.refuse(
+                f"key {key!r} is not known. Known: format, catalog, uri, warehouse, io-impl, and what begins with "
+                "s3., gcs., adls., hdfs., client., header., oauth2-, rest.",
+                key,
+            )
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str | int):
+            return str(value)
+        raise self.refuse(f"the value of {key!r} must be a text, a number or true/false.", key)
+
+    def warehouse(self, *, required: bool) -> str | None:
+        if not required and "warehouse" not in self.extra:
+            return None
+        value = self.required("warehouse")
+        if value.startswith("/"):
+            value = f"file://{value}"
+        if required and not re.fullmatch(r"[a-z][a-z0-9+.-]*://.+", value):
+            raise self.refuse(
+                "warehouse must be a URI such as 'file:///data/warehouse' or 's3://bucket/path'.", "warehouse"
+            )
+        return value.rstrip("/")
+
+    def rest_credential(
+        self, uri: str, login: str | None, password: str | None, further: Mapping[str, str]
+    ) -> str | None:
+        if not re.fullmatch(r"https?://[^/@]+(/.*)?", uri):
+            raise self.refuse(
+                "uri of a REST catalog must be http(s)://host[:port][/path]; the credential goes into the password.",
+                "uri",
+            )
+        if password and "credential" in further:
+            raise self.refuse("credential is given twice, in the extra and in the password field.", "credential")
+        return f"{login}:{password}" if login and password else password or None
+
+    def database_uri(self, uri: str, login: str | None, password: str | None) -> str:
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import ArgumentError
+
+        try:
+            url = make_url(uri)
+        except (ArgumentError, ValueError):
+            raise self.refuse(f"uri is not a database URL; for example {_EXAMPLES['uri']!r}.", "uri") from None
+        if url.drivername == "sqlite":
+            return self._sqlite(url)
+        if url.drivername in {"postgresql", "postgresql+psycopg2"}:
+            return self._postgresql(url, login, password)
+        raise self.refuse(
+            f"a SQL catalog on {url.drivername!r} is not supported: use sqlite:////path or postgresql://host:port/db.",
+            "uri",
+        )
+
+    def _sqlite(self, url: URL) -> str:
+        if not url.database or not PurePosixPath(url.database).is_absolute() or url.query:
+            raise self.refuse(
+                "a SQLite catalog needs an absolute path and nothing after it (sqlite:////data/catalog.db): "
+                "Spark runs in another folder.",
+                "uri",
+            )
+        return url.render_as_string()
+
+    def _postgresql(self, url: URL, login: str | None, password: str | None) -> str:
+        for name, inside, outside in (("login", url.username, login), ("password", url.password, password)):
+            if inside and outside and inside != outside:
+                raise self.refuse(f"uri and the {name} field name two different {name}s; give one.", "uri")
+        if not url.database:
+            raise self.refuse("uri names no database; for example 'postgresql://host:5432/catalog'.", "uri")
+        if unknown := sorted(set(url.query) - _POSTGRES_OPTIONS):
+            raise self.refuse(f"uri has options both drivers do not share: {', '.join(unknown)}.", "uri")
+        whole = url.set(
+            drivername="postgresql", username=url.username or login or None, password=url.password or password or None
+        )
+        return whole.render_as_string(hide_password=False)
+
+
+_EXAMPLES = {"catalog": "sql", "uri": "sqlite:////data/catalog.db", "warehouse": "file:///data/warehouse"}
+
+
+def _python_uri(uri: str) -> str:
+    if uri.startswith("sqlite:"):
+        return f"{uri}?timeout={_BUSY_SECONDS}"
+    return uri.replace("postgresql:", "postgresql+psycopg2:", 1)
+
+
+def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
+    from sqlalchemy.engine import make_url
+
+    url = make_url(uri)
+    if url.drivername == "sqlite":
+        return {"uri": f"jdbc:sqlite:{url.database}", "jdbc.busy_timeout": str(_BUSY_SECONDS * 1000)}
+    if not url.host or "host" in url.query:
+        raise ConnectionSettingsError(
+            f"Connection {connection_id!r} (type lake): Spark's JDBC driver needs host and port in uri, "
+            "for example 'postgresql://db.example.org:5432/catalog'; it cannot use a Unix socket.",
+            connection=connection_id,
+            key="uri",
+        )
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    query = f"?{urlencode(url.query)}" if url.query else ""
+    options = {"uri": f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}{query}"}
+    if url.username:
+        options["jdbc.user"] = url.username
+    if url.password:
+        options["jdbc.password"] = url.password
+    return options

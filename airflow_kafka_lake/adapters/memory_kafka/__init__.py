@@ -1,0 +1,8 @@
+"""A Kafka in memory, for simulations and for tests of Dags: what a real one would answer, and whatever goes wrong."""
+
+from __future__ import annotations
+
+from airflow_kafka_lake.adapters.memory_kafka.cluster import MemoryKafka
+from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
+
+__all__ = ["Entry", "Log", "MemoryKafka"]

@@ -1,0 +1,280 @@
+"""The cluster: topics with ids, group offsets, and three ways to look at them."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
+from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.errors import (
+    IdentityError,
+    PipelineFileError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    UnavailableError,
+    UnknownPartitionError,
+    UnknownTopicError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.snapshots import (
+    GroupOffsetState,
+    PartitionSnapshot,
+    Sample,
+    Snapshot,
+    TopicDescription,
+    UnknownPartition,
+)
+from airflow_kafka_lake.core.spec import Isolation
+
+_SAMPLED_RECORDS = 300
+
+
+@dataclass(slots=True, kw_only=True)
+class _Topic:
+    """One generation of a topic."""
+
+    id: str
+    logs: list[Log]
+    cleanup_policy: str
+    retention_ms: int | None
+    retention_bytes: int | None
+
+
+class MemoryKafka:
+    """`ports.OffsetSource`, `ports.BatchReader` and a record reader in one; deterministic when `now` is.
+
+    `down` puts the whole cluster out of reach, `log(topic, partition)` gives a partition's log, to look at or to
+    damage. `isolation` decides which records `offsets_at` sees.
+    """
+
+    def __init__(
+        self,
+        *,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.down = False
+        self._isolation = isolation
+        self._now = now
+        self._topics: dict[str, _Topic] = {}
+        self._created = 0
+        self._groups: dict[tuple[str, str, int], tuple[int | None, GroupOffsetState]] = {}
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int = 1,
+        *,
+        cleanup_policy: str = "delete",
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+    ) -> str:
+        """Create a topic, or create it anew; return its id, which no other generation ever gets."""
+        self.delete_topic(topic)
+        self._created += 1
+        made = _Topic(
+            id=base64.urlsafe_b64encode(self._created.to_bytes(16, "big")).decode().rstrip("="),
+            logs=[Log() for _ in range(partitions)],
+            cleanup_policy=cleanup_policy,
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
+        )
+        self._topics[topic] = made
+        return made.id
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic with its group offsets, if it is there."""
+        self._topics.pop(topic, None)
+        self._groups = {key: value for key, value in self._groups.items() if key[1] != topic}
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Let a topic grow to `total` partitions."""
+        logs = self._known([topic])[topic].logs
+        logs.extend(Log() for _ in range(total - len(logs)))
+
+    def log(self, topic: str, partition: int) -> Log:
+        """Return one partition's log."""
+        logs = self._known([topic])[topic].logs
+        if not 0 <= partition < len(logs):
+            facts = {"topic": topic, "partition": partition}
+            raise UnknownPartitionError(f"Topic {topic!r} has no partition {partition}. Check the request.", **facts)
+        return logs[partition]
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        *values: bytes | None,
+        key: bytes | None = None,
+        transaction: str | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[int]:
+        """Append records, all with one key; return their offsets. A transaction stays open until `end`."""
+        log = self.log(topic, partition)
+        at = self._milliseconds() if timestamp_ms is None else timestamp_ms
+        return [log.append(Entry(key=key, value=v, timestamp_ms=at), transaction=transaction) for v in values]
+
+    def end(self, transaction: str, *, commit: bool) -> None:
+        """Commit or abort a transaction: a marker in every partition it wrote to."""
+        for topic in self._topics.values():
+            for log in topic.logs:
+                log.end(transaction, commit=commit, timestamp_ms=self._milliseconds())
+
+    def commit_group(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        offset: int | None,
+        state: GroupOffsetState = GroupOffsetState.KNOWN,
+    ) -> None:
+        """Set what a group committed; None with state UNSTABLE, UNKNOWN or NONE."""
+        self.log(topic, partition)
+        self._groups[group, topic, partition] = (offset, state)
+
+    def read(
+        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation
+    ) -> list[tuple[int, bytes | None, bytes | None]]:
+        """Return `(offset, key, value)` of the records that a reader of a stretch sees.
+
+        As under Spark's `failOnDataLoss`, a start below the log start or an end beyond the readable end is an error.
+        """
+        log = self._reached(topic, partition)
+        facts = {"topic": topic, "partition": partition, "start": stretch.start, "end": stretch.end}
+        what = f"Offsets {stretch} of {topic!r}-{partition}"
+        if stretch.start < log.log_start:
+            raise RangeExpiredError(f"{what} begin below the log start {log.log_start}.", **facts)
+        if stretch.end > log.readable_end(isolation):
+            raise RangeBeyondEndError(f"{what} end above {log.readable_end(isolation)}.", **facts)
+        return [(offset, entry.key, entry.value) for offset, entry in log.records(stretch, isolation)]
+
+    def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
+        """See `ports.OffsetSource`."""
+        self._reach()
+        found = set(self._known(names))
+        if pattern is not None:
+            try:
+                matches = re.compile(pattern).fullmatch
+            except re.error as error:
+                problem = f"topic_pattern {pattern!r} is not a regular expression: {error}. Correct it."
+                raise PipelineFileError(problem, value=pattern) from None
+            found |= {name for name in self._topics if not name.startswith("__") and matches(name)}
+        return tuple(sorted(found))
+
+    def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
+        """See `ports.OffsetSource`."""
+        self._reach()
+        return tuple(
+            TopicDescription(
+                topic=name,
+                topic_id=topic.id,
+                partitions=len(topic.logs),
+                cleanup_policy=topic.cleanup_policy,
+                retention_ms=topic.retention_ms,
+                retention_bytes=topic.retention_bytes,
+            )
+            for name, topic in self._known(topics).items()
+        )
+
+    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+        """See `ports.OffsetSource`."""
+        self._reach()
+        known = self._known(topics)
+        logs = [(name, topic.id, number, log) for name, topic in known.items() for number, log in enumerate(topic.logs)]
+        return Snapshot(
+            observed_at=self._now(),
+            partitions=tuple(self._observed(*item, group) for item in logs if not item[-1].unreachable),
+            unknown=tuple(
+                UnknownPartition(topic=name, topic_id=topic_id, partition=number, reason=log.unreachable)
+                for name, topic_id, number, log in logs
+                if log.unreachable
+            ),
+        )
+
+    def offsets_at(
+        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
+    ) -> Mapping[tuple[str, int], int | None]:
+        """See `ports.OffsetSource`."""
+        logs = {key: self._reached(*key) for key in partitions}
+        return {key: log.first_at(timestamp_ms, log.readable_end(self._isolation)) for key, log in logs.items()}
+
+    def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
+        """See `ports.OffsetSource`."""
+        self._reach()
+        found = []
+        for topic, partition, stretch in stretches:
+            seen = list(itertools.islice(self.log(topic, partition).records(stretch, isolation), _SAMPLED_RECORDS))
+            if seen:
+                span = (seen[-1][0] + 1 if len(seen) == _SAMPLED_RECORDS else stretch.end) - stretch.start
+                found.append(
+                    Sample(
+                        topic=topic,
+                        partition=partition,
+                        bytes_per_offset=sum(entry.bytes for _, entry in seen) / span,
+                        records_per_offset=len(seen) / span,
+                        first_timestamp_ms=seen[0][1].timestamp_ms,
+                    )
+                )
+        return tuple(found)
+
+    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
+        """See `ports.BatchReader`."""
+        return {gap: tuple(self._explained(gap, isolation)) for gap in gaps}
+
+    def _explained(self, gap: Gap, isolation: Isolation) -> Iterator[Explanation]:
+        self._reach()
+        topic = self._topics.get(gap.topic)
+        if topic is None or topic.id != gap.topic_id:
+            facts = {"topic": gap.topic, "expected": gap.topic_id, "found": topic and topic.id}
+            raise IdentityError(f"Topic {gap.topic!r} is gone or was created anew since it was planned.", **facts)
+        log = self._reached(gap.topic, gap.partition)
+        compacted = "compact" in topic.cleanup_policy
+        fates = (
+            (offset, log.fate(offset, isolation, compacted=compacted) or Fate.UNEXPLAINED)
+            for offset in range(gap.range.start, gap.range.end)
+        )
+        for fate, run in itertools.groupby(fates, key=lambda item: item[1]):
+            offsets = [offset for offset, _ in run]
+            yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=f"memory: {fate}")
+
+    def _observed(self, topic: str, topic_id: str, partition: int, log: Log, group: str | None) -> PartitionSnapshot:
+        nothing = (None, GroupOffsetState.NONE)
+        offset, state = nothing if group is None else self._groups.get((group, topic, partition), nothing)
+        return PartitionSnapshot(
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            leader_epoch=log.leader_epoch,
+            log_start=log.log_start,
+            last_stable=log.last_stable,
+            high_watermark=log.high_watermark,
+            group_offset=offset,
+            group_offset_state=state,
+        )
+
+    def _known(self, names: Sequence[str]) -> dict[str, _Topic]:
+        missing = sorted(set(names) - self._topics.keys())
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            raise UnknownTopicError(f"Kafka has no topic {listed}. Check the pipeline's topics.", topics=missing)
+        return {name: self._topics[name] for name in sorted(set(names))}
+
+    def _reach(self) -> None:
+        if self.down:
+            raise UnavailableError("Kafka in memory is down. Repeat when it is up.")
+
+    def _reached(self, topic: str, partition: int) -> Log:
+        self._reach()
+        log = self.log(topic, partition)
+        if log.unreachable:
+            facts = {"topic": topic, "partition": partition}
+            raise UnavailableError(f"{topic!r}-{partition} is out of reach: {log.unreachable}. Repeat.", **facts)
+        return log
+
+    def _milliseconds(self) -> int:
+        return int(self._now().timestamp() * 1000)

@@ -1,0 +1,147 @@
+"""What a table in memory consists of, and the one compare-and-set that moves its main."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.ports import Publication
+
+MAIN = "main"
+Position = tuple[str, str, int, int, bytes | None, bytes | None]
+"""What a job writes of a record: topic, topic id, partition, offset, key, value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a table."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One snapshot: what it added, and all that it shows."""
+
+    id: int
+    parent: int | None
+    spec: int
+    token: Token | None = None
+    added: tuple[Row, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+
+class Answer(StrEnum):
+    """What becomes of the next commit to main."""
+
+    GIVEN = "it lands or is rejected, and says so"
+    LOST_LANDED = "it lands, and the answer is lost"
+    LOST = "it never lands, and the answer is lost"
+    LATE = "the answer is lost, and it lands at `land_late`, if its requirements still hold then"
+
+
+_IDS = itertools.count(1)
+
+
+@dataclass(slots=True, kw_only=True)
+class Store:
+    """One table: snapshots, and the branches that point to them."""
+
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    spec: int = 0
+    refs: dict[str, int] = field(default_factory=dict)
+    commits: dict[int, Commit] = field(default_factory=dict)
+    owners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    last: tuple[str, Token] | None = None
+
+    def head(self) -> TableHead:
+        """Return what a load supplies."""
+        return TableHead(uuid=self.uuid, snapshot=self.refs.get(MAIN), owners=dict(self.owners), last=self.last)
+
+    def rows(self) -> tuple[Row, ...]:
+        """Return what a reader of main sees."""
+        return self.commits[self.refs[MAIN]].rows if MAIN in self.refs else ()
+
+    def history(self) -> Iterator[Commit]:
+        """Walk main back to the oldest snapshot that is not expired."""
+        commit = self.commits.get(self.refs.get(MAIN, 0))
+        while commit is not None:
+            yield commit
+            commit = None if commit.parent is None else self.commits.get(commit.parent)
+
+    def add(self, branch: str, added: Iterable[Row], *, token: Token | None = None) -> Commit:
+        """Commit rows on top of main and let a branch point there."""
+        parent, new = self.refs.get(MAIN), tuple(added)
+        commit = Commit(id=next(_IDS), parent=parent, spec=self.spec, token=token, added=new, rows=self.rows() + new)
+        self.commits[commit.id] = commit
+        self.refs[branch] = commit.id
+        return commit
+
+    def publish(self, publication: Publication, owners: Mapping[str, tuple[str, str]]) -> PublishOutcome:
+        """Move main when all that the publication requires holds, else change nothing."""
+        if rejected := self._unmet(publication):
+            return rejected
+        added: tuple[Row, ...] = ()
+        if publication.audited is not None:
+            added = self.commits[publication.audited].added
+            del self.refs[branch_of(publication.token.attempt)]
+        commit = self.add(MAIN, added, token=publication.token)
+        self.owners = {**self.owners, **owners}
+        self.last = (publication.ledger_id, publication.token)
+        return Committed(snapshot=commit.id)
+
+    def _unmet(self, publication: Publication) -> Rejected | None:
+        head, token, audited = publication.head, publication.token, publication.audited
+        if self.uuid != head.uuid:
+            return Rejected(requirement=Requirement.TABLE_UUID)
+        if self.refs.get(MAIN) != head.snapshot:
+            return Rejected(requirement=Requirement.MAIN_HEAD)
+        if audited is None:
+            return None
+        if self.refs.get(branch_of(token.attempt)) != audited:
+            return Rejected(requirement=Requirement.STAGING_BRANCH)
+        staged = self.commits[audited]
+        if staged.added and staged.spec != self.spec:
+            return Rejected(requirement=Requirement.SPEC)
+        return stranger(self.head(), {row.topic_id for row in staged.added}, (publication.ledger_id, token.pipeline))
+
+
+def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
+    """Return the refusal that names another owner of one of the topics; None when there is none."""
+    for topic_id in sorted(topic_ids):
+        ledger_id, pipeline = head.owners.get(topic_id, owner)
+        if (ledger_id, pipeline) != owner:
+            whose = f"belongs to pipeline {pipeline} of ledger {ledger_id}"
+            return Rejected(requirement=Requirement.OWNER, detail=f"topic {topic_id} {whose}")
+    return None
+
+
+def contents_of(rows: Iterable[Row]) -> tuple[StreamContent, ...]:
+    """Say per stream which offsets some rows hold, and how many of them twice."""
+    offsets: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for row in rows:
+        offsets[row.topic, row.topic_id, row.partition].append(row.offset)
+    return tuple(
+        StreamContent(
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            offsets=RangeSet(OffsetRange(offset, offset + 1) for offset in set(found)),
+            duplicates=len(found) - len(set(found)),
+        )
+        for (topic, topic_id, partition), found in sorted(offsets.items())
+    )

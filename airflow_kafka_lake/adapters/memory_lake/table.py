@@ -1,0 +1,260 @@
+"""The lake and its tables in memory, held to the contract of `ports.Lake`.
+
+What only a test or a memory job runner does (stage, expire, roll back, lose an answer) are methods of the table beside
+the port's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from airflow_kafka_lake.adapters.memory_lake.store import (
+    MAIN,
+    Answer,
+    Position,
+    Row,
+    Store,
+    contents_of,
+    stranger,
+)
+from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import (
+    EMPTY_TABLE,
+    Absent,
+    AttemptRecord,
+    Committed,
+    Found,
+    Look,
+    PublishOutcome,
+    Rejected,
+    Requirement,
+    TableHead,
+    Token,
+    Unclear,
+    Unknown,
+)
+from airflow_kafka_lake.ports import Publication, Staged
+
+
+class MemoryLake:
+    """`ports.Lake` in memory; set `reachable` to False to have every call raise UnavailableError."""
+
+    def __init__(self) -> None:
+        self.reachable = True
+        self._tables: dict[str, MemoryTable] = {}
+
+    def table(self, identifier: str) -> MemoryTable:
+        """Return the table's handle, the same for the same name."""
+        return self._tables.setdefault(identifier, MemoryTable(identifier, self))
+
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+        """Commit rows to an attempt's branch, as a Spark job does."""
+        self.table(identifier).stage(attempt, rows)
+
+
+class MemoryTable:
+    """`ports.LakeTable` in memory."""
+
+    def __init__(self, identifier: str, lake: MemoryLake) -> None:
+        self.identifier = identifier
+        self.next_answer = Answer.GIVEN
+        self.next_rejection: Requirement | None = None
+        self._lake = lake
+        self._store: Store | None = None
+        self._receipts: dict[tuple[object, ...], ReceiptRow] = {}
+        self._damaged: set[int] = set()
+        self._late: Callable[[], PublishOutcome] | None = None
+        self._committing = threading.RLock()
+
+    # What the port asks for.
+
+    def ensure(self, partition_by: str) -> TableHead:  # noqa: ARG002 - nothing to partition here
+        """Create the table when it is missing."""
+        self._require_reachable()
+        if self._store is None:
+            self._store = Store()
+        return self.head()
+
+    def head(self) -> TableHead:
+        """Return the head; UnknownSubjectError when the table does not exist."""
+        return self._load().head()
+
+    def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
+        """Record the owner of each topic in a commit that moves main, when one is missing."""
+        head, owner = self.head(), (ledger_id, pipeline)
+        if refused := stranger(head, topic_ids, owner):
+            return refused
+        missing = {topic_id: owner for topic_id in topic_ids if topic_id not in head.owners}
+        if not missing and head.snapshot is not None:
+            return Committed(snapshot=head.snapshot)
+        token = Token(pipeline=pipeline, wave="owner", attempt="0" * 16, fence=0, ranges="", kind="owner")
+        return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id), owners=missing)
+
+    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
+        """Search main's history and rows for any of the attempts."""
+        store, head = self._load(), self.head()
+        bases = {attempt.attempt: attempt.base for attempt in attempts if attempt.base is not None}
+        waiting = set(bases.values())
+        if not bases:
+            return Absent(head=head)
+        whole, oldest = False, None
+        for commit in store.history():
+            waiting.discard(commit.id)
+            if whole := not waiting:
+                break
+            if commit.token and commit.token.attempt in bases and commit.token.kind in {"publish", "replace"}:
+                return Found(attempt=commit.token.attempt, snapshot=commit.id, head=head)
+            oldest = commit
+        for row in self.rows():
+            if row.attempt in bases:
+                return Found(attempt=row.attempt, snapshot=None, head=head)
+        if whole or (waiting == {EMPTY_TABLE} and (oldest is None or oldest.parent is None)):
+            return Absent(head=head)
+        for receipt in self._receipts.values():
+            if receipt.kind == "published" and receipt.attempt in bases:
+                return Found(attempt=receipt.attempt, snapshot=None, head=head)
+        return Unclear(head=head, reason="main's history ends before the attempt began, and no row or receipt is there")
+
+    def staged(self, attempt: str) -> Staged | None:
+        """Return what the attempt's branch added; None when nothing is committed on it."""
+        store = self._load()
+        ref = store.refs.get(branch_of(attempt))
+        if ref is None:
+            return None
+        if ref in self._damaged:
+            raise JobFailedError(f"Staged file of snapshot {ref} of attempt {attempt} cannot be read. Stage again.")
+        added = store.commits[ref].added
+        if strangers := {row.attempt for row in added} - {attempt}:
+            raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(strangers)}.")
+        return Staged(snapshot=ref, bytes=sum(_bytes(row) for row in added), streams=contents_of(added))
+
+    def publish(self, publication: Publication) -> PublishOutcome:
+        """Make a staged attempt visible by one compare-and-set commit on `publication.head`."""
+        return self._commit(publication)
+
+    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
+        """Move main with an empty commit."""
+        return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id))
+
+    def drop(self, attempt: str) -> None:
+        """Remove an attempt's branch, if there is one."""
+        self._require_reachable()
+        if self._store is not None:
+            self._store.refs.pop(branch_of(attempt), None)
+
+    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
+        """Return what main holds of some topics."""
+        return contents_of(row for row in self.rows() if row.topic_id in topic_ids)
+
+    def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
+        """Keep the receipts that are not there yet."""
+        self._require_reachable()
+        for row in rows:
+            key = (row.attempt, row.kind, row.topic_id, row.partition, row.range, row.generation)
+            self._receipts.setdefault(key, row)
+
+    def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
+        """Return the `rows` receipts of an attempt."""
+        self._require_reachable()
+        found = [row for row in self._receipts.values() if row.attempt == attempt and row.kind == "rows"]
+        return tuple(sorted(found, key=lambda r: (r.topic, r.topic_id, r.partition, r.range)))
+
+    # What a job does.
+
+    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
+        """Commit rows to a branch of their own; JobFailedError when the branch exists already.
+
+        `written_as` is the attempt that the rows themselves name, when it differs.
+        """
+        with self._committing:
+            store = self._load()
+            if branch_of(attempt) in store.refs:
+                raise JobFailedError(f"Branch {branch_of(attempt)} exists already: another job stages this attempt.")
+            added = tuple(_row(position, written_as or attempt) for position in rows)
+            store.add(branch_of(attempt), added)
+
+    # What happens to tables in the world.
+
+    def rows(self) -> tuple[Row, ...]:
+        """Return what a reader of main sees."""
+        return self._load().rows()
+
+    def write_foreign(self, rows: Iterable[Row] = ()) -> int:
+        """Commit to main without a token, as another writer does; return the new head."""
+        with self._committing:
+            return self._load().add(MAIN, rows).id
+
+    def damage(self, attempt: str) -> None:
+        """Make a staged file unreadable."""
+        self._damaged.add(self._load().refs[branch_of(attempt)])
+
+    def expire(self) -> None:
+        """Forget every snapshot that no branch points to, tokens included; no row of a live snapshot goes."""
+        store = self._load()
+        store.commits = {id_: commit for id_, commit in store.commits.items() if id_ in store.refs.values()}
+
+    def roll_back(self, snapshot: int) -> None:
+        """Set main to an earlier snapshot."""
+        self._load().refs[MAIN] = snapshot
+
+    def recreate(self) -> None:
+        """Drop the table and create another one of the same name."""
+        self._store = None
+        self.ensure("")
+
+    def change_spec(self) -> None:
+        """Change the partition spec: files staged before do not fit any more."""
+        self._load().spec += 1
+
+    def land_late(self) -> PublishOutcome | None:
+        """Let the commit arrive whose answer was lost as LATE; None when there is none."""
+        late, self._late = self._late, None
+        return late() if late else None
+
+    def _commit(
+        self, publication: Publication, *, owners: Mapping[str, tuple[str, str]] | None = None
+    ) -> PublishOutcome:
+        with self._committing:
+            self._load()
+            answer, self.next_answer = self.next_answer, Answer.GIVEN
+            rejection, self.next_rejection = self.next_rejection, None
+            if rejection is not None:
+                return Rejected(requirement=rejection, detail="asked for")
+            if answer in {Answer.GIVEN, Answer.LOST_LANDED}:
+                outcome = self._load().publish(publication, owners or {})
+                if answer is Answer.GIVEN or isinstance(outcome, Rejected):
+                    return outcome
+            if answer is Answer.LATE:
+                self._late = lambda: self._load().publish(publication, owners or {})
+            return Unknown(reason=f"connection lost: {answer}")
+
+    def _load(self) -> Store:
+        self._require_reachable()
+        if self._store is None:
+            raise UnknownSubjectError(f"Table {self.identifier} does not exist.", table=self.identifier)
+        return self._store
+
+    def _require_reachable(self) -> None:
+        if not self._lake.reachable:
+            raise UnavailableError("The lake is out of reach. Try again.")
+
+
+def _row(position: Position, attempt: str) -> Row:
+    topic, topic_id, partition, offset, key, value = position
+    return Row(
+        topic=topic,
+        topic_id=topic_id,
+        partition=partition,
+        offset=offset,
+        key=key,
+        value=value,
+        attempt=attempt,
+    )
+
+
+def _bytes(row: Row) -> int:
+    return len(row.key or b"") + len(row.value or b"") + len(row.topic) + 64

@@ -1,0 +1,296 @@
+"""The ledger in memory: the whole contract without a database, for tests, simulations and dry runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
+from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
+from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave, StreamKey, StreamRecord
+from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import (
+    RESOLVED,
+    WAVE_TRANSITIONS,
+    Act,
+    AttemptKey,
+    RangeState,
+    WaveState,
+)
+
+
+class MemoryLedger(MemoryAttempts):
+    """`ports.Ledger` over dicts."""
+
+    def save_pipeline(self, spec: PipelineSpec) -> None:
+        """See `ports.Ledger`, as for all below."""
+        with self._writing() as draft:
+            versions = draft.specs.get(spec.name, ())
+            if versions and versions[-1] == spec:
+                return
+            draft.specs[spec.name] = (*versions, spec)
+            self._event(draft, spec.name, self._actor, "pipeline", spec.name, f"version {len(versions) + 1}")
+
+    def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
+        with self._writing() as draft:
+            if (pipeline, table) not in draft.tables:
+                draft.tables[pipeline, table] = uuid
+                self._event(draft, pipeline, self._actor, "table", table, uuid)
+            return draft.tables[pipeline, table]
+
+    def record_plan(self, plan: Plan, actor: str) -> None:
+        guards.check_plan(plan)
+        name = plan.spec.name
+        with self._writing() as draft:
+            if plan.id in draft.plans:
+                raise guards.overtaken(f"Plan {plan.id} is on record already.")
+            if plan.spec not in draft.specs.get(name, ()):
+                draft.specs[name] = (*draft.specs.get(name, ()), plan.spec)
+            draft.plans[plan.id] = plan.spec
+            for stream in plan.streams:
+                self._plan_stream(draft, plan, stream)
+            for ordinal, wave in enumerate(plan.waves):
+                draft.waves[wave.id] = Wave(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table)
+                self._plan_ranges(draft, plan, wave)
+            self._refuse_overlaps(draft, plan)
+            self._event(draft, name, actor, "plan", plan.id, history.planned(plan))
+
+    @staticmethod
+    def _plan_stream(draft: State, plan: Plan, stream: PlannedStream) -> None:
+        seen, key = stream.snapshot, (plan.spec.name, stream.snapshot.key)
+        known = draft.streams.get(key)
+        if (known.version if known else None) != stream.version:
+            raise guards.overtaken(
+                f"Stream {seen.key} of pipeline {plan.spec.name} was planned by somebody else first."
+            )
+        draft.streams[key] = StreamRecord(
+            topic=seen.topic,
+            topic_id=seen.topic_id,
+            partition=seen.partition,
+            origin=known.origin if known else stream.origin,
+            watermark=known.watermark if known else stream.origin,
+            version=known.version + 1 if known else 1,
+            planned=RangeSet(),
+            covered=RangeSet(),
+            end_seen=seen.readable_end(plan.spec.isolation),
+            leader_epoch=seen.leader_epoch,
+        )
+
+    @staticmethod
+    def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave) -> None:
+        for item in wave.ranges:
+            draft.ranges[item.id] = RangeRecord(
+                id=item.id,
+                pipeline=plan.spec.name,
+                plan=plan.id,
+                wave=wave.id,
+                topic=item.topic,
+                topic_id=item.topic_id,
+                partition=item.partition,
+                range=item.range,
+                state=RangeState.PLANNED,
+                reason=None,
+                estimated_bytes=item.estimated_bytes,
+            )
+
+    @staticmethod
+    def _refuse_overlaps(draft: State, plan: Plan) -> None:
+        live = ordered(item for item in draft.ranges.values() if item.pipeline == plan.spec.name)
+        for a, b in pairwise(live):
+            if a.stream == b.stream and a.range.overlaps(b.range):
+                raise guards.overlaps_recorded(plan)
+
+    def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
+        guards.check_verdicts(verdicts)
+        with self._writing() as draft:
+            row = self._wave(draft, wave)
+            found = draft.tries.get((wave, fence))
+            if row.fence != fence or (found.record.attempt if found else None) != attempt:
+                raise guards.stale(AttemptKey(wave=wave, fence=fence, attempt=attempt or "-"), row.state, row.fence)
+            if row.state not in WAVE_TRANSITIONS[Act.CANCEL][0]:
+                raise guards.forbidden(wave, row.state, WAVE_TRANSITIONS[Act.CANCEL])
+            for verdict in verdicts:
+                item = draft.ranges.get(verdict.range_id)
+                if item is None or item.wave != wave or item.state is not RangeState.PLANNED:
+                    raise guards.not_planned(verdict.range_id, wave)
+                draft.ranges[item.id] = replace(item, state=verdict.state, reason=verdict.reason)
+            self._give_back(draft, row)
+            self._event(draft, row.pipeline, actor, "take", wave, history.taken(verdicts))
+
+    def _give_back(self, draft: State, row: Wave) -> None:
+        """Leave a wave, after ranges went from it, to whoever claims it next: or to nobody, when it is empty."""
+        states = [item.state for item in draft.ranges_of(row.id)]
+        state = WaveState.PLANNED if RangeState.PLANNED in states else guards.emptied(states)
+        draft.waves[row.id] = replace(row, state=state, attempt=None, holder=None, lease_until=None)
+        self._end_tries(draft, row.id, guards.ENDED_BY_CLAIM)
+
+    def release(self, ranges: Sequence[str], *, wave: str, actor: str, reason: str | None) -> str:
+        if not ranges:
+            raise ValueError("no range is named to be released")
+        with self._writing() as draft:
+            found = [self._releasable(draft, name) for name in dict.fromkeys(ranges)]
+            sources = list(dict.fromkeys(item.wave for item in found))
+            home = draft.waves[sources[0]]
+            if len({(draft.waves[name].pipeline, draft.waves[name].table) for name in sources}) > 1:
+                raise guards.mixed_tables()
+            left = {item.id for item in draft.ranges_of(home.id) if item.state not in RESOLVED}
+            if len(sources) == 1 and home.state is WaveState.CANCELLED and left <= set(ranges):
+                target = home.id
+                draft.waves[target] = replace(home, state=WAVE_TRANSITIONS[Act.RELEASE][1])
+            else:
+                target = self._new_wave(draft, wave, home, {item.plan for item in found})
+            for item in found:
+                draft.ranges[item.id] = replace(item, wave=target, state=RangeState.PLANNED, reason=None)
+            self._dissolve_empty(draft, sources)
+            self._event(draft, home.pipeline, actor, "release", target, history.released(len(found), reason))
+            return target
+
+    @staticmethod
+    def _releasable(draft: State, name: str) -> RangeRecord:
+        if name not in draft.ranges:
+            raise guards.unknown("range", name)
+        item = draft.ranges[name]
+        if item.state not in (RangeState.CANCELLED, RangeState.HELD):
+            raise guards.wrong_state(name, item.state, "CANCELLED or HELD")
+        return item
+
+    @staticmethod
+    def _new_wave(draft: State, name: str, home: Wave, plans: set[str]) -> str:
+        if name in draft.waves:
+            raise guards.taken_id("wave", name)
+        plan = [item for item in draft.plans if item in plans][-1]
+        ordinal = 1 + max(item.ordinal for item in draft.waves.values() if item.plan == plan)
+        draft.waves[name] = Wave(id=name, pipeline=home.pipeline, plan=plan, ordinal=ordinal, table=home.table)
+        return name
+
+    @staticmethod
+    def _dissolve_empty(draft: State, waves: Iterable[str]) -> None:
+        for name in waves:
+            row = draft.waves[name]
+            if row.state is WaveState.CANCELLED and all(item.state in RESOLVED for item in draft.ranges_of(name)):
+                draft.waves[name] = replace(row, state=WaveState.DISSOLVED)
+
+    def skip(
+        self,
+        pipeline: str,
+        stream: StreamKey,
+        stretch: OffsetRange,
+        *,
+        skip_id: str,
+        reason: str,
+        actor: str,
+        acknowledge_order: bool,
+        guards: Sequence[AttemptKey],
+    ) -> int:
+        with self._writing() as draft:
+            return self._skip(draft, pipeline, stream, stretch, skip_id, reason, actor, acknowledge_order, guards)
+
+    def _skip(
+        self,
+        draft: State,
+        pipeline: str,
+        key: StreamKey,
+        stretch: OffsetRange,
+        skip_id: str,
+        reason: str,
+        actor: str,
+        acknowledge_order: bool,
+        held: Sequence[AttemptKey],
+    ) -> int:
+        row = draft.streams.get((pipeline, key))
+        if row is None:
+            raise guards.unknown("stream", f"{key[0]}/{key[2]} ({key[1]})")
+        if skip_id in draft.skips:
+            raise guards.taken_id("skip", skip_id)
+        touched = [item for item in draft.pieces(pipeline, key) if item.range.overlaps(stretch)]
+        taken_from = {item.wave for item in touched if item.state is RangeState.PLANNED}
+        for name in sorted(taken_from):
+            self._refuse_unguarded(draft.waves[name], held)
+        pieces, passed = guards.cut_for_skip(touched, stretch, skip_id, row.origin)
+        for piece in pieces:
+            draft.ranges[piece.id] = _piece(piece, pipeline, key, skip_id, reason)
+        draft.skips[skip_id] = acknowledge_order
+        draft.streams[pipeline, key] = replace(row, version=row.version + 1)
+        for name in sorted(taken_from | {item.wave for item in held if self._holds(draft.waves.get(item.wave), item)}):
+            self._give_back(draft, draft.waves[name])
+        self._dissolve_empty(draft, {item.wave for item in touched if item.state is RangeState.CANCELLED})
+        table = draft.specs[pipeline][-1].table_for(key[0])
+        for item in passed:
+            self._outbox(draft, table, "skip", _passed(pipeline, key, item, skip_id), attempt=skip_id, fence=0)
+        self._event(draft, pipeline, actor, "skip", skip_id, history.skipped(key, stretch, passed.span, reason))
+        return passed.span
+
+    def _refuse_unguarded(self, row: Wave, held: Sequence[AttemptKey]) -> None:
+        if (
+            row.fence
+            and row.state in guards.GUARDED
+            and not any(item.wave == row.id and self._holds(row, item) for item in held)
+        ):
+            raise guards.unguarded(row.id)
+
+    def advance(self, pipeline: str) -> tuple[Advance, ...]:
+        moves: list[Advance] = []
+        with self._writing() as draft:
+            for (owner, key), row in sorted(draft.streams.items(), key=lambda item: item[0]):
+                if owner != pipeline:
+                    continue
+                resolved = [item for item in draft.pieces(pipeline, key) if item.state in RESOLVED]
+                end = RangeSet(item.range for item in resolved).unbroken_end(row.watermark)
+                if end == row.watermark:
+                    continue
+                moved = [item for item in resolved if row.watermark <= item.range.start < end]
+                move = Advance(
+                    sequence=len(draft.moves) + 1,
+                    topic=row.topic,
+                    topic_id=row.topic_id,
+                    partition=row.partition,
+                    start=row.watermark,
+                    end=end,
+                    rows=sum(item.rows or 0 for item in moved),
+                )
+                draft.streams[owner, key] = replace(row, watermark=end, version=row.version + 1)
+                draft.moves.append((pipeline, move))
+                moves.append(move)
+            if moves:
+                self._event(draft, pipeline, self._actor, "advance", pipeline, history.advanced(moves))
+        return tuple(moves)
+
+    def told(self, pipeline: str, sequence: int) -> None:
+        with self._writing() as draft:
+            draft.told[pipeline] = max(sequence, draft.told.get(pipeline, 0))
+
+    def sent(self, items: Sequence[int]) -> None:
+        with self._writing() as draft:
+            for item in items:
+                draft.outbox.pop(item, None)
+
+
+def _piece(piece: guards.Piece, pipeline: str, key: StreamKey, skip_id: str, reason: str) -> RangeRecord:
+    source = piece.source or RangeRecord(
+        id=piece.id,
+        pipeline=pipeline,
+        plan=skip_id,
+        wave=skip_id,
+        topic=key[0],
+        topic_id=key[1],
+        partition=key[2],
+        range=piece.range,
+        state=RangeState.PLANNED,
+        reason=None,
+        estimated_bytes=0,
+    )
+    kept = replace(source, id=piece.id, range=piece.range, estimated_bytes=piece.estimated_bytes)
+    if not piece.skipped:
+        return kept
+    accounting = Accounting(skipped=piece.range.span)
+    return replace(kept, state=RangeState.SKIPPED, reason=reason, rows=0, accounting=accounting)
+
+
+def _passed(pipeline: str, key: StreamKey, passed: OffsetRange, skip_id: str) -> RangeRecord:
+    piece = guards.Piece(id=skip_id, range=passed, source=None, skipped=True)
+    return _piece(piece, pipeline, key, skip_id, "")

@@ -1,0 +1,61 @@
+"""Processes of this machine, told apart by start time where a pid is used again."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import psutil
+
+from airflow_kafka_lake.core.waves import Holder
+
+SAME_START_SECONDS = 1.5
+"""Start times are computed from the boot time, which moves a little when the clock is set."""
+
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
+_INITIAL_NAMESPACE = "4026531836"
+
+
+class HostProcesses:
+    """Who this process is, and whether another one still lives (`ports.Processes`)."""
+
+    def this(self) -> Holder:
+        """Return this process."""
+        found = self.holder(os.getpid())
+        assert found is not None
+        return found
+
+    def holder(self, pid: int) -> Holder | None:
+        """Return the living process of a pid on this host; None when there is none."""
+        try:
+            process = psutil.Process(pid)
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            return Holder(host=host(), pid=pid, started=process.create_time())
+        except psutil.NoSuchProcess:
+            return None
+
+    def dead(self, holder: Holder) -> bool:
+        """Say whether a holder is known to be dead: of this host, and no process has its pid and start time."""
+        return holder.host == host() and not self.alive(holder)
+
+    def alive(self, holder: Holder) -> bool:
+        """Say whether a holder is known to live: of this host, with its pid and its start time."""
+        if holder.host != host():
+            return False
+        found = self.holder(holder.pid)
+        return found is not None and abs(found.started - holder.started) <= SAME_START_SECONDS
+
+
+def host() -> str:
+    """Return the name under which pids are comparable: the host's, and the pid namespace's inside a container.
+
+    Containers may share a host name, and then their pids and start times may agree by accident.
+    """
+    name = socket.gethostname()
+    try:
+        namespace = str(_PID_NAMESPACE.readlink()).strip("pid:[]")
+    except OSError:
+        return name
+    return name if namespace == _INITIAL_NAMESPACE else f"{name}#{namespace}"

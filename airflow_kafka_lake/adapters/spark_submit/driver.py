@@ -1,0 +1,105 @@
+"""The driver's process group: started apart from ours, watched, and ended as a whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.waves import Holder
+
+GRACE_SECONDS = 5.0
+_POLL_SECONDS = 0.1
+
+
+class Driver:
+    """One running driver; `ref` is `host/pid/starttime`, enough for `end_orphan` on a later day."""
+
+    def __init__(self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str], cwd: Path) -> None:
+        try:
+            with log.open("wb") as output:
+                # A session of its own: signals for the worker's group are not the driver's, and the group is endable.
+                self._process = subprocess.Popen(
+                    [str(word) for word in command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=dict(env),
+                    cwd=cwd,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise JobFailedError(
+                f"{command[0]} does not start: {error.strerror}. Check the Spark installation and the Java it uses."
+            ) from error
+        self.ref = str(_holder(self._process))
+
+    def wait(self, every: Callable[[], None], seconds: float, tick: Callable[[], None]) -> int:
+        """Return the exit code; `every` is called each `seconds` while the driver lives, `tick` often."""
+        due = time.monotonic() + seconds
+        while not self._exited():
+            tick()
+            if time.monotonic() >= due:
+                every()
+                due = time.monotonic() + seconds
+            time.sleep(_POLL_SECONDS)
+        return self.end()
+
+    def end(self) -> int:
+        """End what is left of the group, TERM and then KILL, and return the first process's code; safe to repeat."""
+        if self._process.returncode is None:
+            _end_group(self._process.pid, self._exited)
+        return self._process.wait()
+
+    def _exited(self) -> bool:
+        """Look without reaping: until `end` has signalled the group, the kernel must not give its number away."""
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+
+def end_orphan(job_ref: str) -> bool:
+    """End the process group of a job whose worker died; True when there was one to end.
+
+    Touches nothing unless the reference is of this host and its pid still has its start time and leads a group of its
+    own: a pid that is used again is somebody else's.
+    """
+    try:
+        holder = Holder.parse(job_ref)
+    except ValueError:
+        return False
+    if not HostProcesses().alive(holder):
+        return False
+    try:
+        process = psutil.Process(holder.pid)
+        if os.getpgid(holder.pid) != holder.pid:
+            return False
+        _end_group(holder.pid, lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    except (psutil.NoSuchProcess, ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _holder(process: subprocess.Popen[bytes]) -> Holder:
+    """Return who the child is; it is not reaped yet, so that its pid cannot be another's."""
+    host = HostProcesses().this().host
+    return Holder(host=host, pid=process.pid, started=psutil.Process(process.pid).create_time())
+
+
+def _end_group(group: int, gone: Callable[[], bool]) -> None:
+    """Signal the group TERM, give its leader time, then KILL whatever of the group is left."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+        until = time.monotonic() + GRACE_SECONDS
+        while not gone() and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        os.killpg(group, signal.SIGKILL)

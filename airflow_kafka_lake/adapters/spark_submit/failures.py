@@ -1,0 +1,132 @@
+"""What a failed driver said, without its secrets, and what to do about the usual reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.staging import StageJob
+
+TAIL_LINES = 25
+_TAIL_CHARACTERS = 4_000
+_MASK = "***"
+_SECRET_KEY = re.compile(
+    r"(?i)password|passwd|secret|token|credential|jaas|private|(access|account|api|session|storage)[.\-_]?key|keystore[.\-_]key"
+)
+_SECRET_PART = re.compile(
+    r"""(?i)(?:password|secret|token)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))|://[^/@\s:]*:([^@\s]+)@"""
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A usual failure: the `pattern` of what the driver says, and what it means for a person."""
+
+    name: str
+    pattern: re.Pattern[str]
+    advice: str
+
+
+REASONS = (
+    Reason(
+        name="data-loss",
+        pattern=re.compile(
+            r"OffsetOutOfRangeException|failOnDataLoss|KAFKA_DATA_LOSS|[Ss]ome data may have been lost|"
+            r"Cannot fetch offset \d+|out of range with no configured reset policy"
+        ),
+        advice="Kafka no longer has offsets of this wave: retention, deletion or truncation passed them before or "
+        "during the read. Nothing was published; plan again to see what is left, and skip what is lost.",
+    ),
+    Reason(
+        name="branch-exists",
+        pattern=re.compile(r"Ref kafka_lake_\w+ already exists|[Bb]ranch kafka_lake_\w+ already exists"),
+        advice="The attempt's staging branch exists already: this attempt was begun before, so nothing was written. "
+        "Run the wave again; it gets an attempt of its own.",
+    ),
+    Reason(
+        name="table-not-found",
+        pattern=re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTableException|Table does not exist"),
+        advice="Spark does not find the lake table: it was dropped, or the lake connection names another catalog or "
+        "warehouse for Spark than for this worker.",
+    ),
+    Reason(
+        name="out-of-memory",
+        pattern=re.compile(
+            r"java\.lang\.OutOfMemoryError|GC overhead limit exceeded|Container killed .* memory limits"
+        ),
+        advice="Spark ran out of memory: raise the driver memory (a local master does everything in the driver) or the "
+        "executor memory in the spark connection, or lower target_range_bytes.",
+    ),
+    Reason(
+        name="kafka-authentication",
+        pattern=re.compile(
+            r"SaslAuthenticationException|SslAuthenticationException|AuthorizationException|LoginException"
+        ),
+        advice="Kafka refused Spark's credentials or lacks a permission for them: check the kafka connection, and that "
+        "the user may describe and read these topics.",
+    ),
+    Reason(
+        name="kafka-unreachable",
+        pattern=re.compile(
+            r"No resolvable bootstrap urls|org\.apache\.kafka\.common\.errors\.TimeoutException|"
+            r"Failed to create new KafkaAdminClient|Timed out waiting for a node assignment"
+        ),
+        advice="Spark does not reach Kafka from where it runs: check bootstrap.servers, the brokers' advertised "
+        "listeners, and the network between Spark and Kafka.",
+    ),
+    Reason(
+        name="unknown-topic",
+        pattern=re.compile(r"UnknownTopicOrPartitionException|UnknownTopicIdException"),
+        advice="A topic of this wave does not exist any more. Plan again.",
+    ),
+    Reason(
+        name="master-unreachable",
+        pattern=re.compile(r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master"),
+        advice="Spark does not reach its master: check the host and port of the spark connection.",
+    ),
+)
+"""In this order: the first whose pattern is found names the failure."""
+
+
+class Secrets:
+    """The secret values of some settings, to be masked wherever they would be shown."""
+
+    def __init__(self, *settings: Mapping[str, str]) -> None:
+        found = {value for mapping in settings for key, value in mapping.items() for value in _secrets_of(key, value)}
+        longest_first = sorted(found, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if found else None
+
+    def masked(self, text: str) -> str:
+        """Return the text with every secret value replaced."""
+        return self._pattern.sub(_MASK, text) if self._pattern else text
+
+
+def job_failed(job: StageJob, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError:
+    """Return the error of a driver that ended with `code`, from the lines it wrote."""
+    text = [secrets.masked(line) for line in lines]
+    reason = recognised(text)
+    end = "\n".join(text[-TAIL_LINES:])[-_TAIL_CHARACTERS:]
+    ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    advice = reason.advice if reason else "Its last words are below; the wave is unharmed and can be run again."
+    return JobFailedError(
+        f"The Spark job of wave {job.wave} (attempt {job.attempt}) {ended}. {advice}\n{end}",
+        wave=job.wave,
+        attempt=job.attempt,
+        reason=reason.name if reason else None,
+    )
+
+
+def recognised(lines: Iterable[str]) -> Reason | None:
+    """Return the usual reason that the driver's lines show."""
+    text = "\n".join(lines)
+    return next((reason for reason in REASONS if reason.pattern.search(text)), None)
+
+
+def _secrets_of(key: str, value: str) -> set[str]:
+    """Return the value when its key says so, line by line as logs show it, and what stands inside as password."""
+    whole = {value, *value.splitlines()} if _SECRET_KEY.search(key) else set()
+    parts = {part for groups in _SECRET_PART.findall(value) for part in groups}
+    spoken = {re.sub(r"\\(.)", r"\1", part) for part in parts}
+    return {text for text in whole | parts | spoken if text.strip()}

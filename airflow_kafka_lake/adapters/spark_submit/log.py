@@ -1,0 +1,45 @@
+"""A driver's log file, read while it grows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+_KEPT_LINES = 2_000
+
+
+class FollowedLog:
+    """Hands every finished line to `say` once and keeps the last ones in `lines`."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path = path
+        self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._say = say
+        self._read = 0
+        self._unfinished = b""
+
+    def follow(self) -> None:
+        """Read what was written since the last call; does nothing before the file exists."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._read)
+                added = file.read()
+        except FileNotFoundError:
+            return
+        self._read += len(added)
+        *finished, self._unfinished = (self._unfinished + added).split(b"\n")
+        for line in finished:
+            self._take(line)
+
+    def finish(self) -> None:
+        """Read the rest, an unfinished last line included."""
+        self.follow()
+        if self._unfinished:
+            self._take(self._unfinished)
+            self._unfinished = b""
+
+    def _take(self, raw: bytes) -> None:
+        line = raw.decode("utf-8", errors="replace").rstrip("\r")
+        self.lines.append(line)
+        self._say(line)

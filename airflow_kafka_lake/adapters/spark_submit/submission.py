@@ -1,0 +1,166 @@
+"""What a submit is made of: the private files, the command line without secrets, the environment without Airflow's."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import airflow_kafka_lake
+from airflow_kafka_lake.adapters.java import PysparkMissingError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.jobs.stage import PROPERTIES_FILE
+
+_PACKAGE = Path(airflow_kafka_lake.__file__).parent
+_TRAVELS = ("__init__.py", "core/*.py", "jobs/*.py")
+_JOB_FILE = "job.json"
+_ZIP_FILE = "kafka_lake.zip"
+_SECRETIVE = r"(?i)secret|password|passwd|token|access[.]?key|credential|jaas"
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+_ALWAYS = {
+    "spark.submit.deployMode": "client",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+_UNLESS_SAID = {
+    # PyIceberg commits to the same tables: a cached one would be old.
+    "spark.sql.catalog.lake.cache-enabled": "false",
+    # Fetched data of a read that is over would stay in the executor for minutes.
+    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.cache.timeout": "30s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+    "spark.kafka.consumer.cache.capacity": "16",
+    "spark.redaction.regex": _SECRETIVE,
+    "spark.sql.redaction.options.regex": _SECRETIVE + "|url",
+    "spark.log.level": "WARN",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+_ON_THIS_MACHINE = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+_STRANGERS = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
+
+
+def is_local(master: str) -> bool:
+    """Say whether Spark runs wholly inside the driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def checked_master(master: str) -> str:
+    """Return the master; refuse a missing one, which spark-submit would silently take for a default."""
+    if not master.strip():
+        raise ConnectionSettingsError(
+            "The spark connection names no master. "
+            "Set its host, e.g. local[2], spark://host:7077, k8s://https://host or yarn."
+        )
+    return master.strip()
+
+
+def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark settings; refuse those that are not Spark's, and the deploy mode `cluster`."""
+    for key in conf:
+        if not key.startswith("spark."):
+            raise ConnectionSettingsError(f"{key!r} is no Spark setting: its name must begin with 'spark.'.", key=key)
+    if conf.get("spark.submit.deployMode", "client") != "client":
+        raise ConnectionSettingsError(
+            "Deploy mode cluster is not supported: the job's private files are on this machine. Use client mode."
+        )
+    return dict(conf)
+
+
+def properties(
+    *, master: str, catalog: Mapping[str, str], conf: Mapping[str, str], driver_memory: str, folder: Path
+) -> dict[str, str]:
+    """Return all Spark settings of an attempt; the caller's win over ours wherever that is safe."""
+    local = _ON_THIS_MACHINE | {"spark.local.dir": str(folder)} if is_local(master) else {}
+    extensions = [ICEBERG_EXTENSIONS, *filter(None, conf.get("spark.sql.extensions", "").split(","))]
+    java_options = f"-Djava.io.tmpdir={folder} -XX:-UsePerfData {conf.get('spark.driver.extraJavaOptions', '')}"
+    return {
+        "spark.driver.memory": driver_memory,
+        **_UNLESS_SAID,
+        **local,
+        **conf,
+        **catalog,
+        **_ALWAYS,
+        "spark.sql.extensions": ",".join(dict.fromkeys(extensions)),
+        "spark.driver.extraJavaOptions": java_options.strip(),
+    }
+
+
+def write_files(folder: Path, job: StageJob, kafka: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """Write what the driver reads; the files that may hold secrets are readable by their owner only."""
+    _write_private(folder / PROPERTIES_FILE, properties_text(settings))
+    _write_private(folder / _JOB_FILE, json.dumps({"job": job.to_json(), "kafka": dict(kafka)}))
+    (folder / _ZIP_FILE).write_bytes(package_zip())
+
+
+def command(spark_submit: Path, folder: Path, *, master: str, name: str, jars: Sequence[Path | str]) -> list[str]:
+    """Return the command line: paths and names only, for everybody on the machine can read it."""
+    return [
+        str(spark_submit),
+        "--master", master,
+        "--deploy-mode", "client",
+        "--name", name,
+        "--properties-file", str(folder / PROPERTIES_FILE),
+        "--py-files", str(folder / _ZIP_FILE),
+        *(["--jars", ",".join(map(str, jars))] if jars else []),
+        str(_PACKAGE / "jobs" / "stage.py"),
+        str(folder / _JOB_FILE),
+    ]  # fmt: skip
+
+
+def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str, str]:
+    """Return this process's environment without Airflow's part, which holds connections and keys."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_STRANGERS)}
+    ours = {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+    }
+    homes = {"JAVA_HOME": java_home, "SPARK_HOME": spark_home}
+    return kept | ours | {key: str(path) for key, path in homes.items() if path}
+
+
+def pyspark_home() -> Path:
+    """Return the folder of the installed PySpark, which is a whole Spark; raises PysparkMissingError."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise PysparkMissingError("PySpark is not installed here. Run: pip install 'airflow-kafka-lake[spark]'")
+    return Path(found.origin).parent
+
+
+def properties_text(settings: Mapping[str, str]) -> str:
+    """Render a Java properties file."""
+    return "".join(f"{_escaped(key, ' =:#!')}={_escaped(value, ' ')}\n" for key, value in settings.items())
+
+
+@cache
+def package_zip() -> bytes:
+    """Return what of this package the driver needs, as a zip: Spark's side has nothing of ours installed."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path in sorted(path for pattern in _TRAVELS for path in _PACKAGE.glob(pattern)):
+            archive.write(path, path.relative_to(_PACKAGE.parent))
+    return buffer.getvalue()
+
+
+def _write_private(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _escaped(text: str, special: str) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return "".join("\\" + character if character in special else character for character in text)

@@ -1,0 +1,105 @@
+"""What happened: costs, events, watermark moves, and receipts on their way to the lake."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
+from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
+from airflow_kafka_lake.core import guards
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, Pace, ReceiptRow
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+
+
+def pace(connection: Connection, name: str) -> Pace:
+    """Return what the last settled waves cost."""
+    span = (
+        select(func.sum(range_.c.end_offset - range_.c.start_offset))
+        .where(range_.c.wave == wave.c.id, range_.c.state == RangeState.SETTLED)
+        .scalar_subquery()
+    )
+    query = (
+        select(attempt_.c.staged_bytes, attempt_.c.started_at, attempt_.c.ended_at, span.label("offsets"))
+        .join(wave, wave.c.id == attempt_.c.wave)
+        .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED)
+        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED)
+        .order_by(wave.c.settled_at.desc())
+        .limit(guards.PACE_WAVES)
+    )
+    found = connection.execute(query).all()
+    return guards.pace(
+        (row.staged_bytes, _seconds(row.started_at, row.ended_at), int(row.offsets or 0)) for row in found
+    )
+
+
+def _seconds(start: datetime, end: datetime) -> float:
+    return (end - start).total_seconds()
+
+
+def events(connection: Connection, name: str, after: int, limit: int) -> tuple[Event, ...]:
+    """Return events by sequence."""
+    query = select(event).where(event.c.pipeline == name, event.c.sequence > after)
+    return tuple(
+        Event(sequence=r.sequence, at=r.at, actor=r.actor, kind=r.kind, subject=r.subject, detail=r.detail)
+        for r in connection.execute(query.order_by(event.c.sequence).limit(limit))
+    )
+
+
+def untold(connection: Connection, name: str) -> tuple[Advance, ...]:
+    """Return the moves after the told position."""
+    position = select(told.c.sequence).where(told.c.pipeline == name).scalar_subquery()
+    return moves(connection, move.c.pipeline == name, move.c.sequence > func.coalesce(position, 0))
+
+
+def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance, ...]:
+    """Return watermark moves by sequence."""
+    query = select(move, stream.c.topic, stream.c.topic_id, stream.c.partition).join(
+        stream, stream.c.id == move.c.stream
+    )
+    return tuple(
+        Advance(
+            sequence=row.sequence,
+            topic=row.topic,
+            topic_id=row.topic_id,
+            partition=row.partition,
+            start=row.start_offset,
+            end=row.end_offset,
+            rows=row.row_count,
+        )
+        for row in connection.execute(query.where(*where).order_by(move.c.sequence))
+    )
+
+
+def outbox_items(connection: Connection, name: str) -> tuple[OutboxItem, ...]:
+    """Return the receipts that the lake does not have yet, oldest first."""
+    key = (stream.c.topic, stream.c.topic_id, stream.c.partition)
+    query = select(outbox, *key).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
+    return tuple(
+        OutboxItem(id=row.id, table=row.table_name, row=_receipt(row))
+        for row in connection.execute(query.order_by(outbox.c.id))
+    )
+
+
+def _receipt(row: Any) -> ReceiptRow:
+    return ReceiptRow(
+        pipeline=row.pipeline,
+        wave=row.wave,
+        attempt=row.attempt,
+        fence=row.fence,
+        kind=row.kind,
+        topic=row.topic,
+        topic_id=row.topic_id,
+        partition=row.partition,
+        range=OffsetRange(row.start_offset, row.end_offset),
+        generation=row.generation,
+        rows=row.row_count,
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+        accounting=reading.accounting_of(row),
+        recorded_at=row.recorded_at,
+    )

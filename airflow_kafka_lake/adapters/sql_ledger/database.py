@@ -1,0 +1,187 @@
+"""The database behind the ledger: connections, transactions, and its troubles as errors of ours."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.pool import StaticPool
+
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    ConnectionSettingsError,
+    KafkaLakeError,
+    StateError,
+    UnavailableError,
+)
+
+T = TypeVar("T")
+TRIES = 5
+PAUSE = 0.05
+OVERLAP = "kafka_lake: ranges of a stream never overlap"
+"""What the SQLite trigger says; PostgreSQL says it by SQLSTATE 23P01."""
+
+_BEGIN = "kafka_lake_begin"
+_BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
+
+
+class Trouble(Enum):
+    """What kind of error a database driver raised."""
+
+    BUSY = auto()
+    OVERLAP = auto()
+    CONSTRAINT = auto()
+    LOST = auto()
+
+
+class Database:
+    """A SQLite file or a PostgreSQL database, opened when it is first used.
+
+    `read` is one consistent snapshot; `write` is one transaction, repeated a few times when the database asks for it
+    (lock timeouts, deadlocks, serialization failures), then ConcurrentError.
+    """
+
+    def __init__(self, url: str | URL, *, lock_timeout: float) -> None:
+        self.url = _checked_url(url)
+        self._lock_timeout = lock_timeout
+        self._engine = self._create()
+        if self.is_sqlite:
+            self._reader = self._engine.execution_options(**{_BEGIN: "BEGIN"})
+        else:
+            self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Say which of the two it is."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for tests that count statements."""
+        return self._engine
+
+    def name(self) -> str:
+        """Return the address without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        self._engine.dispose()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` on one consistent snapshot."""
+        return self._run(self._reader, work)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction: all of it, or nothing."""
+        return self._run(self._engine, work)
+
+    def _run(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        for turn in range(TRIES):
+            try:
+                with engine.connect() as connection, connection.begin():
+                    return work(connection)
+            except DBAPIError as error:
+                if trouble(error) is not Trouble.BUSY:
+                    raise self._translated(error) from None
+            time.sleep(PAUSE * turn)
+        raise ConcurrentError(f"The ledger {self.name()} is busy: other transactions hold its rows. Repeat.")
+
+    def _translated(self, error: DBAPIError) -> KafkaLakeError:
+        said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+        if password := self.url.password:
+            said = said.replace(str(password), "***")
+        if isinstance(error, IntegrityError):
+            return StateError(f"The ledger {self.name()} refuses the change: {said}. Nothing was recorded.")
+        return UnavailableError(f"The ledger {self.name()} cannot be used: {said}. Check its connection, then repeat.")
+
+    def _create(self) -> Engine:
+        options: dict[str, Any] = {"hide_parameters": True}
+        if not self.is_sqlite:
+            engine = create_engine(self.url, pool_pre_ping=True, connect_args={"connect_timeout": 10}, **options)
+            event.listen(engine, "connect", self._prepare_postgresql)
+            return engine
+        if _file(self.url) is None:
+            options["poolclass"] = StaticPool
+            options["connect_args"] = {"check_same_thread": False}
+        engine = create_engine(self.url, **options)
+        event.listen(engine, "do_connect", self._create_file)
+        event.listen(engine, "connect", self._prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _prepare_postgresql(self, connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, false)", (f"{int(self._lock_timeout * 1000)}ms",))
+        connection.commit()
+
+    def _create_file(self, *_: object) -> None:
+        file = _file(self.url)
+        if file is None or file.exists():
+            return
+        if not file.parent.is_dir():
+            raise ConnectionSettingsError(
+                f"The ledger {file} cannot be created: there is no folder {file.parent}. Create it, or correct the "
+                "ledger connection's host."
+            )
+        try:
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise ConnectionSettingsError(
+                f"The ledger {file} cannot be created: {error.strerror}. Let this user write to {file.parent}, or "
+                "correct the ledger connection's host."
+            ) from None
+
+    def _prepare_sqlite(self, connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
+        if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A deferred transaction that reads before it writes fails at once when another one wrote in between.
+    connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN IMMEDIATE"))
+
+
+def _file(url: URL) -> Path | None:
+    name = url.database
+    return None if not name or name == ":memory:" or name.startswith("file:") else Path(name)
+
+
+def _checked_url(url: str | URL) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise ConnectionSettingsError("The ledger's address is no database URL. Correct its connection.") from None
+    backend = parsed.get_backend_name()
+    if backend in {"postgresql", "postgres"}:
+        return parsed.set(drivername="postgresql+psycopg2")
+    if backend == "sqlite":
+        return parsed
+    raise ConnectionSettingsError(
+        f"The ledger lives in SQLite or PostgreSQL, not in {backend}. Correct its connection."
+    )
+
+
+def trouble(error: DBAPIError) -> Trouble:
+    """Tell what a driver's error means for the transaction."""
+    state = getattr(error.orig, "pgcode", None)
+    said = str(error.orig)
+    if state in _BUSY_STATES or "database is locked" in said or "database table is locked" in said:
+        return Trouble.BUSY
+    if state == "23P01" or OVERLAP in said:
+        return Trouble.OVERLAP
+    return Trouble.CONSTRAINT if isinstance(error, IntegrityError) else Trouble.LOST

@@ -1,0 +1,229 @@
+"""`ports.Ledger` over SQL: every method is one transaction around one function of this package."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from sqlalchemy import URL, Connection, Engine
+from sqlalchemy.exc import IntegrityError
+
+from airflow_kafka_lake.adapters.sql_ledger import chronicle, claiming, deciding, reading, recording, schema, skipping
+from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
+from airflow_kafka_lake.core import guards
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.records import (
+    Advance,
+    Claim,
+    Event,
+    OutboxItem,
+    Pace,
+    PipelineRecord,
+    RangeRecord,
+    Verdict,
+    WaveRecord,
+)
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import (
+    AttemptKey,
+    AttemptOutcome,
+    AttemptRecord,
+    Holder,
+    RangeState,
+    Token,
+    WaveState,
+)
+
+T = TypeVar("T")
+
+
+class SqlLedger:
+    """The ledger in SQLite or PostgreSQL. Nothing is opened before the first call.
+
+    `url` is a SQLAlchemy URL; `lock_timeout` (seconds) is how long one statement waits for others; `actor` names who
+    decides where the port has no argument for it. A SQLite ledger is created on first use; a PostgreSQL ledger is
+    created by `upgrade`. Raises LedgerSchemaError, UnavailableError, ConnectionSettingsError besides the port's errors.
+    """
+
+    def __init__(self, url: str | URL, *, lock_timeout: float = 10.0, actor: str = "ledger") -> None:
+        self._database = Database(url, lock_timeout=lock_timeout)
+        self._actor = actor
+        self._ready = False
+        self._opening = threading.Lock()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for those who count or watch statements."""
+        return self._database.engine
+
+    def close(self) -> None:
+        """Close all idle connections; the ledger can be used again."""
+        self._database.close()
+
+    def check(self) -> str:
+        """Return the schema's revision; LedgerSchemaError when it is missing, older or newer."""
+        self._database.read(lambda c: schema.check(c, self._database.name()))
+        return schema.NEWEST
+
+    def upgrade(self) -> str:
+        """Bring the schema to the newest revision and return it."""
+        self._database.write(lambda c: schema.upgrade(c, self._database.name()))
+        return schema.NEWEST
+
+    def _open(self) -> Database:
+        if not self._ready:
+            with self._opening:
+                self._create_or_check()
+                self._ready = True
+        return self._database
+
+    def _create_or_check(self) -> None:
+        if self._database.is_sqlite and self._database.read(schema.is_empty):
+            self._database.write(lambda c: schema.upgrade(c, self._database.name()))
+        self.check()
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        return self._open().read(work)
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        return self._open().write(work)
+
+    def ledger_id(self) -> str:
+        """See `ports.LedgerReader`, as for all below."""
+        return self._read(reading.ledger_id)
+
+    def pipeline(self, name: str) -> PipelineRecord | None:
+        return self._read(lambda c: reading.pipeline_record(c, name))
+
+    def pipelines(self) -> tuple[str, ...]:
+        return self._read(reading.pipelines)
+
+    def streams(
+        self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
+    ) -> tuple[StreamRecord, ...]:
+        return self._read(lambda c: reading.streams(c, pipeline, topic, partitions))
+
+    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
+        wanted = None if states is None else tuple(states)
+        return self._read(lambda c: reading.waves_of(c, pipeline, wanted))
+
+    def wave(self, wave: str) -> WaveRecord:
+        return self._read(lambda c: reading.one_wave(c, wave))
+
+    def range(self, range_id: str) -> RangeRecord:
+        return self._read(lambda c: reading.one_range(c, range_id))
+
+    def ranges(
+        self,
+        *,
+        pipeline: str | None = None,
+        wave: str | None = None,
+        plan: str | None = None,
+        states: Iterable[RangeState] | None = None,
+    ) -> tuple[RangeRecord, ...]:
+        wanted = None if states is None else tuple(states)
+        return self._read(lambda c: reading.ranges_by(c, pipeline, wave, plan, wanted))
+
+    def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
+        return self._read(lambda c: reading.attempts(c, wave))
+
+    def knows(self, token: Token) -> bool:
+        return self._read(lambda c: reading.knows(c, token))
+
+    def pace(self, pipeline: str) -> Pace:
+        return self._read(lambda c: chronicle.pace(c, pipeline))
+
+    def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
+        return self._read(lambda c: chronicle.events(c, pipeline, after, limit))
+
+    def untold(self, pipeline: str) -> tuple[Advance, ...]:
+        return self._read(lambda c: chronicle.untold(c, pipeline))
+
+    def outbox(self, pipeline: str) -> tuple[OutboxItem, ...]:
+        return self._read(lambda c: chronicle.outbox_items(c, pipeline))
+
+    def save_pipeline(self, spec: PipelineSpec) -> None:
+        self._write(lambda c: recording.save_pipeline(c, spec, self._actor))
+
+    def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
+        return self._write(lambda c: recording.bind_table(c, pipeline, table, uuid, self._actor))
+
+    def record_plan(self, plan: Plan, actor: str) -> None:
+        guards.check_plan(plan)
+
+        def work(connection: Connection) -> None:
+            try:
+                recording.record_plan(connection, plan, actor)
+            except IntegrityError as error:
+                if trouble(error) is Trouble.OVERLAP:
+                    raise guards.overlaps_recorded(plan) from None
+                raise guards.overtaken(f"Plan {plan.id} met another planner's records.") from None
+
+        self._write(work)
+
+    def claim(self, wave: str, *, attempt: str, holder: Holder, lease: timedelta, over: int | None = None) -> Claim:
+        return self._write(lambda c: claiming.claim(c, wave, attempt, holder, lease, over))
+
+    def renew(self, key: AttemptKey, lease: timedelta) -> None:
+        self._write(lambda c: claiming.renew(c, key, lease))
+
+    def record_base(self, key: AttemptKey, base: int) -> None:
+        self._write(lambda c: claiming.record(c, key, base=base))
+
+    def record_job(self, key: AttemptKey, job: str) -> None:
+        self._write(lambda c: claiming.record(c, key, job=job))
+
+    def mark_staged(self, key: AttemptKey, audited: int, staged_bytes: int) -> None:
+        self._write(lambda c: claiming.mark_staged(c, key, audited, staged_bytes))
+
+    def mark_publishing(self, key: AttemptKey) -> None:
+        self._write(lambda c: claiming.mark_publishing(c, key))
+
+    def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
+        self._write(lambda c: claiming.settle(c, key, attempt, snapshot, receipts))
+
+    def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
+        self._write(lambda c: claiming.end_attempt(c, key, outcome, error))
+
+    def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
+        self._write(lambda c: deciding.take(c, wave, fence, attempt, verdicts, actor))
+
+    def release(self, ranges: Sequence[str], *, wave: str, actor: str, reason: str | None) -> str:
+        return self._write(lambda c: deciding.release(c, ranges, wave, actor, reason))
+
+    def skip(
+        self,
+        pipeline: str,
+        stream: StreamKey,
+        stretch: OffsetRange,
+        *,
+        skip_id: str,
+        reason: str,
+        actor: str,
+        acknowledge_order: bool,
+        guards: Sequence[AttemptKey],
+    ) -> int:
+        asked = skipping.Skip(
+            id=skip_id,
+            pipeline=pipeline,
+            stream=stream,
+            stretch=stretch,
+            reason=reason,
+            actor=actor,
+            acknowledge_order=acknowledge_order,
+            held=tuple(guards),
+        )
+        return self._write(lambda c: skipping.record_skip(c, asked))
+
+    def advance(self, pipeline: str) -> tuple[Advance, ...]:
+        return self._write(lambda c: deciding.advance(c, pipeline, self._actor))
+
+    def told(self, pipeline: str, sequence: int) -> None:
+        self._write(lambda c: recording.tell(c, pipeline, sequence))
+
+    def sent(self, items: Sequence[int]) -> None:
+        self._write(lambda c: deciding.forget_sent(c, items))

@@ -1,0 +1,1 @@
+"""Alembic revisions of the ledger's schema, run by `kafka-lake db upgrade`."""

@@ -1,0 +1,262 @@
+"""The ledger's queries: rows in, values of `core` out; each function is one or two statements."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, union_all
+
+from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
+from airflow_kafka_lake.adapters.sql_ledger.tables import (
+    binding,
+    meta,
+    pipeline,
+    range_,
+    stream,
+    wave,
+)
+from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
+from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.core import guards
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamRecord
+from airflow_kafka_lake.core.records import (
+    PipelineRecord,
+    RangeRecord,
+    WaveRecord,
+)
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import (
+    RESOLVED,
+    AttemptRecord,
+    Holder,
+    RangeState,
+    Token,
+    WaveState,
+)
+from airflow_kafka_lake.ports import MAX_LEASE
+
+SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+
+
+def lease_live() -> ColumnElement[bool]:
+    """Return the condition that a wave's lease holds, by the database's clock."""
+    return and_(wave.c.lease_until.is_not(None), wave.c.lease_until > now(), wave.c.lease_until <= now(2 * MAX_LEASE))
+
+
+def ledger_id(connection: Connection) -> str:
+    """Return the id given at creation."""
+    return connection.execute(select(meta.c.value).where(meta.c.key == "ledger_id")).scalar_one()
+
+
+def spec_of(text: str) -> PipelineSpec:
+    """Read a stored configuration."""
+    return PipelineSpec.from_json(json.loads(text))
+
+
+def newest_spec(connection: Connection, name: str) -> Any | None:
+    """Return version, digest and spec of a pipeline's newest configuration."""
+    query = select(pipeline.c.version, pipeline.c.digest, pipeline.c.spec).where(pipeline.c.name == name)
+    return connection.execute(query.order_by(pipeline.c.version.desc()).limit(1)).first()
+
+
+def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
+    """Return a pipeline with its table bindings."""
+    found = newest_spec(connection, name)
+    if found is None:
+        return None
+    query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline == name)
+    return PipelineRecord(
+        spec=spec_of(found.spec), tables={row.table_name: row.uuid for row in connection.execute(query)}
+    )
+
+
+def pipelines(connection: Connection) -> tuple[str, ...]:
+    """Return all names, sorted."""
+    return tuple(sorted(connection.execute(select(pipeline.c.name).distinct()).scalars()))
+
+
+def streams(
+    connection: Connection, name: str, topic: str | None, partitions: Sequence[int] | None
+) -> tuple[StreamRecord, ...]:
+    """Return streams with coverage. Of `[origin, watermark)`, settled for good, no range is read."""
+    chosen = [stream.c.pipeline == name]
+    if topic is not None:
+        chosen.append(stream.c.topic == topic)
+    if partitions is not None:
+        chosen.append(stream.c.partition.in_(list(partitions)))
+    columns = (range_.c.stream, range_.c.start_offset, range_.c.end_offset, range_.c.state)
+    base = select(*columns).join(stream, stream.c.id == range_.c.stream).where(*chosen)
+    # Two branches, because each can walk the index by (stream, start).
+    outside = union_all(
+        base.where(range_.c.start_offset >= stream.c.watermark), base.where(range_.c.start_offset < stream.c.origin)
+    )
+    planned: dict[int, list[OffsetRange]] = defaultdict(list)
+    covered: dict[int, list[OffsetRange]] = defaultdict(list)
+    for key, start, end, state in connection.execute(outside):
+        planned[key].append(OffsetRange(start, end))
+        if state in RESOLVED:
+            covered[key].append(OffsetRange(start, end))
+    found = []
+    for row in connection.execute(select(stream).where(*chosen)):
+        passed = RangeSet.between(row.origin, row.watermark).ranges
+        found.append(
+            StreamRecord(
+                topic=row.topic,
+                topic_id=row.topic_id,
+                partition=row.partition,
+                origin=row.origin,
+                watermark=row.watermark,
+                version=row.version,
+                planned=RangeSet((*passed, *planned[row.id])),
+                covered=RangeSet((*passed, *covered[row.id])),
+                end_seen=row.end_seen,
+                leader_epoch=row.leader_epoch,
+            )
+        )
+    return tuple(sorted(found, key=lambda record: record.key))
+
+
+def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveRecord, ...]:
+    """Return waves, oldest plan first, in plan order."""
+    mine = range_.c.wave == wave.c.id
+    settled = and_(mine, range_.c.state == RangeState.SETTLED)
+    query = (
+        select(
+            wave,
+            lease_live().label("lease_live"),
+            select(func.count()).where(mine).scalar_subquery().label("ranges"),
+            select(func.sum(range_.c.row_count)).where(settled).scalar_subquery().label("row_count"),
+        )
+        .join(plan_, plan_.c.id == wave.c.plan)
+        .where(*where)
+        .order_by(plan_.c.number, wave.c.ordinal, wave.c.id)
+    )
+    return tuple(_wave(row) for row in connection.execute(query))
+
+
+def _wave(row: Any) -> WaveRecord:
+    return WaveRecord(
+        id=row.id,
+        pipeline=row.pipeline,
+        plan=row.plan,
+        table=row.table_name,
+        state=row.state,
+        fence=row.fence,
+        holder=None if row.holder is None else Holder.parse(row.holder),
+        lease_until=row.lease_until,
+        lease_live=bool(row.lease_live),
+        snapshot=row.snapshot_id,
+        ranges=row.ranges,
+        rows=None if row.row_count is None else int(row.row_count),
+    )
+
+
+def waves_of(connection: Connection, name: str, states: Iterable[WaveState] | None) -> tuple[WaveRecord, ...]:
+    """Return a pipeline's waves in some states."""
+    where = [wave.c.pipeline == name]
+    if states is not None:
+        where.append(wave.c.state.in_(list(states)))
+    return waves(connection, *where)
+
+
+def one_wave(connection: Connection, name: str) -> WaveRecord:
+    """Return one wave; UnknownSubjectError when there is none."""
+    found = waves(connection, wave.c.id == name)
+    if not found:
+        raise guards.unknown("wave", name)
+    return found[0]
+
+
+def _range_query() -> Select[Any]:
+    key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
+    return select(range_, *key).join(stream, stream.c.id == range_.c.stream)
+
+
+def ranges(connection: Connection, *where: ColumnElement[bool]) -> tuple[RangeRecord, ...]:
+    """Return ranges, sorted by stream and start."""
+    found = [_range(row) for row in connection.execute(_range_query().where(*where))]
+    return tuple(sorted(found, key=lambda item: (item.stream, item.range)))
+
+
+def _range(row: Any) -> RangeRecord:
+    return RangeRecord(
+        id=row.id,
+        pipeline=row.pipeline,
+        plan=row.plan or row.skip,
+        wave=row.wave or row.skip,
+        topic=row.topic,
+        topic_id=row.topic_id,
+        partition=row.partition,
+        range=OffsetRange(row.start_offset, row.end_offset),
+        state=row.state,
+        reason=row.reason,
+        estimated_bytes=row.estimated_bytes,
+        rows=row.row_count,
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+        accounting=None if row.visible is None else accounting_of(row),
+    )
+
+
+def accounting_of(row: Any) -> Accounting:
+    return Accounting(**{name: getattr(row, name) for name in SUMS})
+
+
+def ranges_by(
+    connection: Connection,
+    pipeline: str | None,
+    wave: str | None,
+    plan: str | None,
+    states: Iterable[RangeState] | None,
+) -> tuple[RangeRecord, ...]:
+    """Return the ranges of one pipeline, wave or plan."""
+    chosen = [
+        column == value
+        for column, value in ((stream.c.pipeline, pipeline), (range_.c.wave, wave), (range_.c.plan, plan))
+        if value is not None
+    ]
+    if len(chosen) != 1:
+        raise ValueError("name exactly one of pipeline, wave and plan")
+    if states is not None:
+        chosen.append(range_.c.state.in_(list(states)))
+    return ranges(connection, *chosen)
+
+
+def one_range(connection: Connection, name: str) -> RangeRecord:
+    """Return one range; UnknownSubjectError when there is none."""
+    found = ranges(connection, range_.c.id == name)
+    if not found:
+        raise guards.unknown("range", name)
+    return found[0]
+
+
+def attempts(connection: Connection, name: str) -> tuple[AttemptRecord, ...]:
+    """Return a wave's attempts by fence."""
+    query = select(attempt_).where(attempt_.c.wave == name).order_by(attempt_.c.fence)
+    return tuple(
+        AttemptRecord(
+            wave=row.wave,
+            fence=row.fence,
+            attempt=row.attempt,
+            holder=row.holder,
+            job=row.job,
+            base=row.base,
+            audited=row.audited,
+            outcome=row.outcome,
+            error=row.error,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+        )
+        for row in connection.execute(query)
+    )
+
+
+def knows(connection: Connection, token: Token) -> bool:
+    """Say whether a token was given out by a claim of ours, or speaks of an ownership."""
+    mine = (attempt_.c.wave == token.wave, attempt_.c.fence == token.fence, attempt_.c.attempt == token.attempt)
+    return token.wave == guards.OWNER_WAVE or bool(connection.execute(select(exists().where(*mine))).scalar())

@@ -1,0 +1,63 @@
+"""The ledger's schema: which version is there, and how the newest one gets there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, inspect, text
+
+from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
+from airflow_kafka_lake.core.errors import LedgerSchemaError
+
+NEWEST = "0001"
+"""The revision this package reads and writes. Revisions are numbers of four digits, so text order is their order."""
+
+FOLDER = Path(__file__).parent / "migrations"
+
+
+def revision(connection: Connection) -> str | None:
+    """Return the schema's revision; None when there is no schema."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+
+
+def is_empty(connection: Connection) -> bool:
+    """Say whether the database holds no table at all."""
+    return not inspect(connection).get_table_names()
+
+
+def check(connection: Connection, name: str) -> None:
+    """Raise LedgerSchemaError unless the schema is exactly the one this package knows."""
+    found = revision(connection)
+    if found == NEWEST:
+        return
+    if found is None:
+        problem, way = "has no schema", "create it with: kafka-lake db upgrade"
+    elif found < NEWEST:
+        problem, way = f"has schema {found}, older than {NEWEST}", "bring it up with: kafka-lake db upgrade"
+    else:
+        problem, way = f"has schema {found}, newer than {NEWEST}", "install the package version that made it"
+    raise LedgerSchemaError(f"The ledger {name} {problem}; {way}. Nothing was touched.", found=found, wanted=NEWEST)
+
+
+def upgrade(connection: Connection, name: str) -> None:
+    """Bring the schema to the newest revision, inside the caller's transaction; a newer one is refused."""
+    found = revision(connection)
+    if found is not None and found > NEWEST:
+        check(connection, name)
+    if found == NEWEST:
+        return
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(FOLDER))
+
+    def steps(current: Any, _context: Any) -> Any:
+        return script._upgrade_revs("head", current)  # noqa: SLF001 (what `alembic upgrade` itself runs)
+
+    with EnvironmentContext(Config(), script, fn=steps) as environment:
+        environment.configure(connection=connection, version_table=VERSION_TABLE)
+        environment.run_migrations()

@@ -1,0 +1,150 @@
+"""Skips: what a person decided to pass unread, cut out of what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger.deciding import dissolve_empty, give_back, lock_waves
+from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
+from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, skip, stream
+from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.waves import AttemptKey, RangeState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """What is asked for."""
+
+    id: str
+    pipeline: str
+    stream: StreamKey
+    stretch: OffsetRange
+    reason: str
+    actor: str
+    acknowledge_order: bool
+    held: tuple[AttemptKey, ...]
+
+
+def record_skip(connection: Connection, asked: Skip) -> int:
+    """See `ports.Ledger.skip`."""
+    home = _lock_stream(connection, asked)
+    if connection.execute(select(skip.c.id).where(skip.c.id == asked.id)).first():
+        raise guards.taken_id("skip", asked.id)
+    before = _touched(connection, home.id, asked.stretch)
+    waves = lock_waves(connection, {item.wave for item in before} | {key.wave for key in asked.held})
+    touched = _touched(connection, home.id, asked.stretch)
+    if {item.wave for item in touched} != {item.wave for item in before}:
+        raise guards.overtaken(f"Ranges of stream {asked.stream} were moved by somebody else.")
+    losing = sorted({item.wave for item in touched if item.state is RangeState.PLANNED})
+    held = {key.wave for key in asked.held if key.wave in waves and _holds(waves[key.wave], key)}
+    for name in losing:
+        if waves[name].fence and waves[name].state in guards.GUARDED and name not in held:
+            raise guards.unguarded(name)
+    pieces, passed = guards.cut_for_skip(touched, asked.stretch, asked.id, home.origin)
+    _write_skip(connection, asked, home.id, passed)
+    _write_pieces(connection, asked, home.id, pieces)
+    give_back(connection, sorted({*losing, *held}))
+    dissolve_empty(connection, {item.wave for item in touched if item.state is RangeState.CANCELLED})
+    text = history.skipped(asked.stream, asked.stretch, passed.span, asked.reason)
+    record_event(connection, asked.pipeline, asked.actor, "skip", asked.id, text)
+    return passed.span
+
+
+def _lock_stream(connection: Connection, asked: Skip) -> Any:
+    """Lock the stream and raise its version: a plan or an advance made from what was before is refused."""
+    topic, topic_id, partition = asked.stream
+    written = connection.execute(
+        update(stream)
+        .where(stream.c.pipeline == asked.pipeline, stream.c.topic == topic)
+        .where(stream.c.topic_id == topic_id, stream.c.partition == partition)
+        .values(version=stream.c.version + 1)
+        .returning(stream.c.id, stream.c.origin)
+    ).first()
+    if written is None:
+        raise guards.unknown("stream", f"{topic}/{partition} ({topic_id})")
+    return written
+
+
+def _touched(connection: Connection, key: int, stretch: OffsetRange) -> tuple[RangeRecord, ...]:
+    crossing = (range_.c.start_offset < stretch.end, range_.c.end_offset > stretch.start)
+    return reading.ranges(connection, range_.c.stream == key, *crossing)
+
+
+def _holds(row: Any, key: AttemptKey) -> bool:
+    return (row.fence, row.attempt) == (key.fence, key.attempt)
+
+
+def _write_skip(connection: Connection, asked: Skip, key: int, passed: RangeSet) -> None:
+    connection.execute(
+        insert(skip).values(
+            id=asked.id,
+            stream=key,
+            start_offset=asked.stretch.start,
+            end_offset=asked.stretch.end,
+            offsets=passed.span,
+            reason=asked.reason,
+            actor=asked.actor,
+            at=now(),
+            acknowledge_order=asked.acknowledge_order,
+        )
+    )
+    spec = reading.newest_spec(connection, asked.pipeline)
+    assert spec is not None
+    insert_rows(
+        connection,
+        outbox,
+        [{"start_offset": item.start, "end_offset": item.end, "skipped": item.span} for item in passed],
+        pipeline=asked.pipeline,
+        table_name=reading.spec_of(spec.spec).table_for(asked.stream[0]),
+        kind="skip",
+        wave=asked.id,
+        attempt=asked.id,
+        fence=0,
+        stream=key,
+        generation=0,
+        recorded_at=now(),
+        **dict.fromkeys(("row_count", "visible", "control", "aborted", "compacted", "unexplained"), 0),
+    )
+
+
+def _write_pieces(connection: Connection, asked: Skip, key: int, pieces: Iterable[guards.Piece]) -> None:
+    """Shrink what was cut before its other pieces are inserted: at no moment do two ranges overlap."""
+    first = [piece for piece in pieces if piece.source is not None and piece.id == piece.source.id]
+    others = [piece for piece in pieces if piece.source is None or piece.id != piece.source.id]
+    names = ("end_offset", "estimated_bytes", "state", "reason", "skip", "row_count", *reading.SUMS)
+    if first:
+        columns = [range_.c[name] for name in ("id", *names)]
+        given = rows(connection, columns, ({"id": p.id, **_values(p, asked)} for p in first))
+        connection.execute(
+            update(range_).where(range_.c.id == given.c.id).values({name: given.c[name] for name in names})
+        )
+    new = [
+        {
+            "id": piece.id,
+            "start_offset": piece.range.start,
+            "plan": piece.source.plan if piece.source else None,
+            "wave": piece.source.wave if piece.source else None,
+            **_values(piece, asked),
+        }
+        for piece in others
+    ]
+    insert_rows(connection, range_, new, stream=key, generation=0)
+
+
+def _values(piece: guards.Piece, asked: Skip) -> dict[str, Any]:
+    sums: dict[str, Any] = dict.fromkeys(("row_count", *reading.SUMS))
+    kept: dict[str, Any] = {"end_offset": piece.range.end, "estimated_bytes": piece.estimated_bytes}
+    if piece.skipped:
+        sums = dict.fromkeys(sums, 0) | {"skipped": piece.range.span}
+        return {**kept, **sums, "state": RangeState.SKIPPED, "reason": asked.reason, "skip": asked.id}
+    assert piece.source is not None
+    return {**kept, **sums, "state": piece.source.state, "reason": piece.source.reason, "skip": None}

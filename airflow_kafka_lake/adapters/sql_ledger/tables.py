@@ -1,0 +1,185 @@
+"""The ledger's tables, by the names and types that statements use.
+
+What the database itself guards (uniqueness, checks, no overlap) is created by `migrations`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, Table, Text
+
+from airflow_kafka_lake.adapters.sql_ledger.types import Number, Prose, Timestamp, Word
+from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+
+PREFIX = "kafka_lake_"
+VERSION_TABLE = PREFIX + "alembic_version"
+
+metadata = MetaData()
+
+
+def _table(name: str, *columns: Column[object]) -> Table:
+    return Table(PREFIX + name, metadata, *columns)
+
+
+def _id(name: str, *, key: bool = False, null: bool = False) -> Column[object]:
+    return Column(name, String(200), primary_key=key, nullable=null)
+
+
+def _offset(name: str, *, null: bool = False) -> Column[object]:
+    return Column(name, BigInteger, nullable=null)
+
+
+def _accounting(*, null: bool) -> list[Column[object]]:
+    names = ("row_count", "first_offset", "last_offset", "visible", "control", "aborted", "compacted", "skipped")
+    return [_offset(name, null=null or name.endswith("_offset")) for name in (*names, "unexplained")]
+
+
+meta = _table("meta", Column("key", String(40), primary_key=True), Column("value", Text, nullable=False))
+"""`ledger_id`. Its row is also the latch that makes sequences grow in commit order."""
+
+pipeline = _table(
+    "pipeline",
+    _id("name", key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("digest", String(16), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("recorded_at", Timestamp, nullable=False),
+)
+binding = _table(
+    "table_binding",
+    _id("pipeline", key=True),
+    Column("table_name", String(600), primary_key=True),
+    Column("uuid", String(100), nullable=False),
+)
+stream = _table(
+    "stream",
+    Column("id", Number, primary_key=True),
+    _id("pipeline"),
+    Column("topic", String(249), nullable=False),
+    Column("topic_id", String(40), nullable=False),
+    Column("partition", Integer, nullable=False),
+    _offset("origin"),
+    _offset("watermark"),
+    Column("version", BigInteger, nullable=False),
+    _offset("end_seen"),
+    Column("leader_epoch", Integer),
+)
+plan = _table(
+    "plan",
+    Column("number", Number, primary_key=True),
+    _id("id"),
+    _id("pipeline"),
+    Column("pipeline_version", Integer, nullable=False),
+    Column("observed_at", Timestamp, nullable=False),
+    Column("recorded_at", Timestamp, nullable=False),
+    Column("actor", Prose, nullable=False),
+    Column("detail", Text, nullable=False),
+)
+snapshot = _table(
+    "snapshot",
+    _id("plan", key=True),
+    Column("stream", BigInteger, primary_key=True, autoincrement=False),
+    Column("leader_epoch", Integer),
+    _offset("log_start"),
+    _offset("last_stable"),
+    _offset("high_watermark"),
+    _offset("group_offset", null=True),
+    Column("group_offset_state", Word(GroupOffsetState), nullable=False),
+    _offset("start_offset"),
+    _offset("end_offset"),
+    Column("reason", Prose, nullable=False),
+)
+wave = _table(
+    "wave",
+    _id("id", key=True),
+    _id("plan"),
+    Column("ordinal", Integer, nullable=False),
+    _id("pipeline"),
+    Column("table_name", String(600), nullable=False),
+    Column("state", Word(WaveState), nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    _id("attempt", null=True),
+    Column("holder", String(400)),
+    Column("lease_until", Timestamp),
+    Column("snapshot_id", BigInteger),
+    Column("settled_at", Timestamp),
+)
+attempt = _table(
+    "attempt",
+    _id("wave", key=True),
+    Column("fence", BigInteger, primary_key=True, autoincrement=False),
+    _id("attempt"),
+    Column("holder", String(400), nullable=False),
+    Column("job", Prose),
+    Column("base", BigInteger),
+    Column("audited", BigInteger),
+    Column("staged_bytes", BigInteger),
+    Column("outcome", Word(AttemptOutcome), nullable=False),
+    Column("error", Prose),
+    Column("started_at", Timestamp, nullable=False),
+    Column("ended_at", Timestamp),
+)
+skip = _table(
+    "skip",
+    _id("id", key=True),
+    Column("stream", BigInteger, nullable=False),
+    _offset("start_offset"),
+    _offset("end_offset"),
+    Column("offsets", BigInteger, nullable=False),
+    Column("reason", Prose, nullable=False),
+    Column("actor", Prose, nullable=False),
+    Column("at", Timestamp, nullable=False),
+    Column("acknowledge_order", Boolean, nullable=False),
+)
+range_ = _table(
+    "range",
+    _id("id", key=True),
+    Column("stream", BigInteger, nullable=False),
+    _id("plan", null=True),
+    _id("wave", null=True),
+    _id("skip", null=True),
+    _offset("start_offset"),
+    _offset("end_offset"),
+    Column("generation", Integer, nullable=False),
+    Column("state", Word(RangeState), nullable=False),
+    Column("reason", Prose),
+    Column("estimated_bytes", BigInteger, nullable=False),
+    *_accounting(null=True),
+)
+move = _table(
+    "advance",
+    Column("sequence", Number, primary_key=True),
+    _id("pipeline"),
+    Column("stream", BigInteger, nullable=False),
+    Column("at", Timestamp, nullable=False),
+    _offset("start_offset"),
+    _offset("end_offset"),
+    Column("row_count", BigInteger, nullable=False),
+)
+told = _table("told", _id("pipeline", key=True), Column("sequence", BigInteger, nullable=False))
+event = _table(
+    "event",
+    Column("sequence", Number, primary_key=True),
+    Column("at", Timestamp, nullable=False),
+    _id("pipeline"),
+    Column("actor", Prose, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("subject", Prose, nullable=False),
+    Column("detail", Prose, nullable=False),
+)
+outbox = _table(
+    "outbox",
+    Column("id", Number, primary_key=True),
+    _id("pipeline"),
+    Column("table_name", String(600), nullable=False),
+    Column("kind", String(20), nullable=False),
+    _id("wave"),
+    _id("attempt"),
+    Column("fence", BigInteger, nullable=False),
+    Column("stream", BigInteger, nullable=False),
+    _offset("start_offset"),
+    _offset("end_offset"),
+    Column("generation", Integer, nullable=False),
+    *_accounting(null=False),
+    Column("recorded_at", Timestamp, nullable=False),
+)

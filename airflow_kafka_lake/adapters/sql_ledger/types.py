@@ -1,0 +1,144 @@
+"""Column types and expressions that SQLite and PostgreSQL spell differently."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Dialect,
+    Float,
+    FunctionElement,
+    Integer,
+    String,
+    Subquery,
+    Table,
+    Text,
+    TypeDecorator,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+)
+from sqlalchemy.ext.compiler import compiles
+
+Number = BigInteger().with_variant(Integer, "sqlite")
+"""A key that the database counts up itself."""
+
+
+class Timestamp(TypeDecorator[datetime]):
+    """An aware time in UTC; SQLite keeps it as text of fixed width, so that text order is time order."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind as UTC."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return as UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Word(TypeDecorator[StrEnum]):
+    """One of a closed set of words, stored as itself."""
+
+    impl = String(20)
+    cache_ok = True
+
+    def __init__(self, words: type[StrEnum]) -> None:
+        super().__init__()
+        self.words = words
+
+    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind the word."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return the member."""
+        return None if value is None else self.words(value)
+
+
+class Prose(TypeDecorator[str]):
+    """Free text from anywhere: what a database cannot store of it (NUL, broken UTF-8) is replaced."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind what can be stored."""
+        return None if value is None else clean(value)
+
+
+def clean(text: str) -> str:
+    """Replace what a database cannot store."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+class _Now(FunctionElement[datetime]):
+    type = Timestamp()
+    inherit_cache = True
+    name = "now"
+
+
+@compiles(_Now, "sqlite")
+def _now_sqlite(element: _Now, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', printf('%+.3f seconds', {seconds}))"
+
+
+@compiles(_Now, "postgresql")
+def _now_postgresql(element: _Now, compiler: Any, **kw: Any) -> str:
+    return f"(clock_timestamp() + make_interval(secs => {compiler.process(element.clauses, **kw)}))"
+
+
+def now(plus: timedelta = timedelta()) -> ColumnElement[datetime]:
+    """Return the database's clock, some time ahead: leases and history never trust a worker's."""
+    return _Now(literal(plus.total_seconds(), Float))
+
+
+def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mapping[str, Any]]) -> Subquery:
+    """Return values as a relation inside a statement: one bound JSON document, whatever the number of rows.
+
+    `columns` gives the names and types; each value is a mapping of JSON values by column name.
+    """
+    document = bindparam(None, json.dumps([dict(value) for value in values]), Text)
+    if connection.dialect.name == "sqlite":
+        each = func.json_each(document).table_valued("value", name="each")
+        parts = [func.json_extract(each.c.value, f"$.{c.name}", type_=c.type).label(c.name) for c in columns]
+        return select(*parts).subquery("given")
+    shape = [column(c.name, _plain(c.type)) for c in columns]
+    each = func.json_to_recordset(cast(document, JSON)).table_valued(*shape, name="each")
+    return select(each.render_derived(with_types=True)).subquery("given")
+
+
+def _plain(kind: Any) -> Any:
+    return Text() if isinstance(kind, (Word, Prose, String)) else BigInteger()
+
+
+def insert_rows(connection: Connection, table: Table, values: Sequence[Mapping[str, Any]], **constants: Any) -> None:
+    """Insert any number of rows with one statement; `constants` (values or expressions) are the same in every row."""
+    if not values:
+        return
+    columns = [table.c[name] for name in values[0]]
+    given = rows(connection, columns, values)
+    same = [
+        value.label(name) if isinstance(value, ColumnElement) else literal(value, table.c[name].type).label(name)
+        for name, value in constants.items()
+    ]
+    source = select(*given.c, *same)
+    connection.execute(insert(table).from_select([*values[0], *constants], source))

@@ -1,0 +1,50 @@
+"""The second front door: the command table under `airflow kafka-lake …`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from airflow_kafka_lake.cli.commands import COMMANDS, Command
+from airflow_kafka_lake.cli.front import LEDGER
+
+
+def get_cli_commands() -> list[Any]:
+    """Return the command group for Airflow's own parser (the `cli` entry of the provider info)."""
+    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
+
+    common = (
+        Arg(("--ledger",), metavar="CONN_ID", default=LEDGER, help=f"ledger connection (default: {LEDGER})"),
+        Arg(("--json",), action="store_true", help="print one JSON document on stdout and nothing else"),
+    )
+    return [
+        GroupCommand(
+            name="kafka-lake",
+            help="Move bounded Kafka offset ranges into a lake table, exactly once",
+            subcommands=[
+                ActionCommand(
+                    name=command.name,
+                    help=command.help,
+                    func=_Run(command),
+                    args=(*(Arg(argument.names, **argument.settings) for argument in command.arguments), *common),
+                )
+                for command in COMMANDS
+            ],
+        )
+    ]
+
+
+class _Run:
+    """Runs one command with what Airflow's parser read, and ends with its exit code."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self.__name__ = f"kafka_lake_{command.name}"
+
+    def __call__(self, arguments: argparse.Namespace) -> None:
+        from airflow_kafka_lake.cli.front import run_parsed
+
+        arguments.run = self._command.run
+        if code := run_parsed(arguments):
+            sys.exit(code)

@@ -1,0 +1,95 @@
+"""The world of a pipeline, opened from its connections for the length of a `with` block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_kafka_lake.adapters.clocks import SystemClock
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
+from airflow_kafka_lake.hooks.lake import LakeHook
+from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER, LedgerHook
+from airflow_kafka_lake.hooks.spark import SparkJobs, SparkRunnerHook
+from airflow_kafka_lake.ports import Ledger, Ports
+
+
+class OnFirstUse:
+    """Stands for an adapter that is built when its first method is asked for: `status` needs no Java, `db` no Kafka."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._built: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._built is None:
+            self._built = self._build()
+        return getattr(self._built, name)
+
+    def close(self) -> None:
+        """Close what was built, if it can be closed."""
+        close = getattr(self._built, "close", None)
+        if close is not None:
+            close()
+
+
+@contextmanager
+def open_ports(
+    spec: PipelineSpec,
+    *,
+    ledger_connection: str = DEFAULT_LEDGER,
+    actor: str,
+    say: Callable[[str], None],
+    need_spark: bool = False,
+    need_kafka: bool = False,
+) -> Iterator[Ports]:
+    """Open ledger, Kafka, lake and Spark of a pipeline.
+
+    Adapters are built on first use. What is needed (`need_…`) is checked before the block begins, so that nothing is
+    claimed for a job that could not start: raises ConnectionSettingsError, or what is missing on this machine.
+    """
+    kafka, lake = KafkaSourceHook(spec.kafka_connection), LakeHook(spec.lake_connection)
+
+    def jobs() -> SparkJobs:
+        hook = SparkRunnerHook(spec.spark_connection)
+        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java())
+
+    opened = [
+        OnFirstUse(LedgerHook(ledger_connection).ledger),
+        OnFirstUse(lambda: kafka.source(spec.isolation)),
+        OnFirstUse(kafka.batches),
+        OnFirstUse(lake.lake),
+        OnFirstUse(jobs),
+    ]
+    ledger, source, batches, tables, runner = opened
+    if need_kafka:
+        _ = kafka.settings, lake.settings
+    if need_spark:
+        runner.check()
+    try:
+        yield Ports(
+            ledger=ledger,
+            source=source,
+            batches=batches,
+            lake=tables,
+            runner=runner,
+            clock=SystemClock(),
+            processes=HostProcesses(),
+            actor=actor,
+            say=say,
+        )
+    finally:
+        for adapter in opened:
+            adapter.close()
+
+
+@contextmanager
+def open_ledger(ledger_connection: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
+    """Open the ledger alone."""
+    ledger = LedgerHook(ledger_connection).ledger()
+    try:
+        yield ledger
+    finally:
+        ledger.close()

@@ -1,0 +1,57 @@
+"""From a `kafka` connection to the planner's source, the auditor's reader and the job's settings."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.hooks.connections import get_connection
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+TYPES = ("kafka",)
+
+
+class KafkaSourceHook:
+    """Opens a Kafka cluster by its connection; the type `kafka` is the Kafka provider's, and reused here."""
+
+    conn_name_attr = "kafka_conn_id"
+    default_conn_name = "kafka_default"
+    conn_type = "kafka"
+    hook_name = "Apache Kafka (Kafka Lake)"
+
+    def __init__(self, kafka_conn_id: str = default_conn_name) -> None:
+        self.kafka_conn_id = kafka_conn_id
+
+    @cached_property
+    def settings(self) -> KafkaSettings:
+        """The validated settings; ConnectionSettingsError names what is wrong."""
+        return KafkaSettings.parse(
+            get_connection(self.kafka_conn_id, *TYPES).extra,
+            connection=self.kafka_conn_id,
+        )
+
+    def source(self, isolation: Isolation = Isolation.READ_COMMITTED) -> KafkaOffsetSource:
+        """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
+        from airflow_kafka_lake.adapters.clocks import SystemClock
+        from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+
+        return KafkaOffsetSource(self.settings, clock=SystemClock(), isolation=isolation)
+
+    def batches(self) -> KafkaBatchReader:
+        """Return the cluster's raw record batches (`ports.BatchReader`); connects for each call."""
+        from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+        return KafkaBatchReader(self.settings.kafka_python())
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Say whether the cluster answers, in one sentence."""
+        try:
+            return True, self.source().check()
+        except KafkaLakeError as error:
+            return False, error.message

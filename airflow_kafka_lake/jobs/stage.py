@@ -1,0 +1,224 @@
+"""Stage the records of one attempt: Kafka batch reads, one append to a branch that no reader of main sees.
+
+The branch is `kafka_lake_<attempt>`. It exists as soon as the job begins, and its head is then an ordinary snapshot
+(main's, or an empty one on an empty table). The append, also one of zero rows, commits a snapshot whose summary holds
+`kafka-lake.staged-by = <attempt>` (`STAGED_BY`). So a reader tells the three cases apart by the branch's head:
+
+    no branch                        the job never began
+    head without this STAGED_BY      the job began and did not finish
+    head with STAGED_BY = attempt    the job finished; what this one snapshot added is all there is
+
+The same function runs under spark-submit and under Spark Connect: it uses DataFrames and SQL text only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
+from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.wire import PREFIX
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CATALOG = "lake"
+STAGED_BY = PREFIX + "staged-by"
+PROPERTIES_FILE = "spark.properties"
+RETAIN_DAYS = 7
+
+_ATTEMPT = re.compile(r"[0-9a-f]{16}")
+_TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
+_FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
+_POLLS_PER_TASK = 16
+
+WRITE_OPTIONS = {
+    "write-format": "parquet",
+    "compression-codec": "zstd",
+    "compression-level": "1",
+    # Files stay in offset order, and no row crosses the network: no shuffle, no sort by partition value.
+    "distribution-mode": "none",
+    "fanout-enabled": "true",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Stretches that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks."""
+
+    stretches: tuple[Stretch, ...]
+    split: int | None
+    tasks: int | None
+
+
+def stage(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> None:
+    """Write every record of the job's stretches to the attempt's new branch, in one commit.
+
+    `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
+    writes: somebody else began this attempt. Spark's and Iceberg's own errors pass through.
+    """
+    table, branch = table_name(job), quoted_branch(job)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    records = _records(spark, job, kafka).selectExpr(*columns(job))
+    spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS")
+    writer = records.writeTo(f"{table}.`branch_{job.branch}`")
+    for key, value in {**WRITE_OPTIONS, f"snapshot-property.{STAGED_BY}": job.attempt}.items():
+        writer = writer.option(key, value)
+    writer.append()
+
+
+def main(argv: list[str]) -> None:
+    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`.
+
+    The file, and the Spark properties beside it, may hold secrets and are removed as soon as they were read.
+    """
+    (path,) = map(Path, argv)
+    request = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    path.with_name(PROPERTIES_FILE).unlink(missing_ok=True)
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    try:
+        stage(spark, StageJob.from_json(request["job"]), request["kafka"])
+    finally:
+        spark.stop()
+
+
+def table_name(job: StageJob) -> str:
+    """Return the table as a quoted SQL identifier in the catalog `lake`."""
+    parts = job.table.split(".")
+    if len(parts) < 2:
+        raise RefusedError(f"The table {job.table!r} has no namespace: use namespace.table.", table=job.table)
+    return ".".join(f"`{_checked(TABLE_PART, part, 'table')}`" for part in (CATALOG, *parts))
+
+
+def quoted_branch(job: StageJob) -> str:
+    """Return the staging branch as a quoted SQL identifier."""
+    _checked(_ATTEMPT, job.attempt, "attempt id")
+    return f"`{job.branch}`"
+
+
+def columns(job: StageJob) -> list[str]:
+    """Return the SELECT list that makes a row of the table of a record of Spark's Kafka source."""
+    ids = dict(sorted({(stretch.topic, stretch.topic_id) for stretch in job.stretches}))
+    for stretch in job.stretches:
+        if ids[stretch.topic] != stretch.topic_id:
+            raise RefusedError(f"Topic {stretch.topic} has two ids in one job; only its present one can be read.")
+    pairs = ", ".join(
+        f"'{_checked(TOPIC_NAME, topic, 'topic')}', '{_checked(_TOPIC_ID, topic_id, 'topic id')}'"
+        for topic, topic_id in ids.items()
+    )
+    return [
+        "key",
+        "value",
+        "headers",
+        "topic AS kafka_topic",
+        f"map({pairs})[topic] AS kafka_topic_id",
+        "partition AS kafka_partition",
+        "offset AS kafka_offset",
+        "timestamp AS kafka_timestamp",
+        "timestampType AS kafka_timestamp_type",
+        f"'{_checked(_ATTEMPT, job.attempt, 'attempt id')}' AS ingest_attempt",
+    ]
+
+
+def reads(job: StageJob) -> tuple[Read, ...]:
+    """Divide the job into stretches heavier than a task, which are split, and the others, which are gathered.
+
+    Gathering counts input partitions and knows no weight: pieces of a heavy stretch stay out of it, so that no task
+    gets several of them beside another that got only light ones.
+    """
+    limit = job.max_records_per_partition
+    heavy = tuple(s for s in job.stretches if limit is not None and s.range.span > limit)
+    light = tuple(s for s in job.stretches if limit is None or s.range.span <= limit)
+    tasks = job.tasks if limit is None else math.ceil(sum(s.range.span for s in light) / limit)
+    both = (
+        Read(stretches=heavy, split=limit, tasks=None),
+        Read(stretches=light, split=None, tasks=tasks if len(light) > tasks else None),
+    )
+    return tuple(read for read in both if read.stretches)
+
+
+def source_options(job: StageJob, scan: Iterable[Stretch], kafka: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of one batch read: `scan` holds at most one stretch of each partition.
+
+    Offsets are explicit at both ends, so that a repeated task reads the same; nothing decides for a missing offset.
+    Settings of the caller win over those for speed, and the job's isolation over everything.
+    """
+    stretches = tuple(scan)
+    return {
+        **{f"kafka.{key}": value for key, value in (_fast_settings(job) | dict(kafka)).items()},
+        "kafka.isolation.level": job.isolation.value,
+        "assign": _by_topic((s.topic, s.partition, None) for s in stretches),
+        "startingOffsets": _by_topic((s.topic, s.partition, s.range.start) for s in stretches),
+        "endingOffsets": _by_topic((s.topic, s.partition, s.range.end) for s in stretches),
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+    }
+
+
+def _records(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
+    if not job.stretches:
+        raise RefusedError(f"Wave {job.wave} has nothing to read: its job holds no stretches.", wave=job.wave)
+    return _union(_gathered(spark, job, read, kafka) for read in reads(job))
+
+
+def _gathered(spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str, str]) -> DataFrame:
+    found = _union(spark.read.format("kafka").options(**options).load() for options in _scan_options(job, read, kafka))
+    return found.coalesce(read.tasks) if read.tasks else found
+
+
+def _scan_options(job: StageJob, read: Read, kafka: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    split = {"maxRecordsPerPartition": str(read.split)} if read.split else {}
+    for scan in replace(job, stretches=read.stretches).scans():
+        yield source_options(job, scan, kafka) | split
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(lambda a, b: a.union(b), frames)
+
+
+def _fast_settings(job: StageJob) -> dict[str, str]:
+    per_task = sum(s.range.span for s in job.stretches) // max(1, job.tasks)
+    per_poll = min(max(per_task // _POLLS_PER_TASK, _FEWEST_PER_POLL), _MOST_PER_POLL)
+    return {
+        # A range that ends at the log's end waits this long for more, once per range; 500 ms is the default.
+        "fetch.max.wait.ms": "10",
+        # Every poll costs two more ListOffsets calls; tasks are alike in bytes, so many records mean light ones.
+        "max.poll.records": str(per_poll),
+        "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+        "receive.buffer.bytes": "-1",
+        "enable.metrics.push": "false",
+    }
+
+
+def _by_topic(items: Iterable[tuple[str, int, int | None]]) -> str:
+    """Render `{"topic": {"partition": offset}}`, or `{"topic": [partition]}` where there are no offsets."""
+    offsets: dict[str, dict[str, int]] = {}
+    partitions: dict[str, list[int]] = {}
+    for topic, partition, offset in items:
+        if offset is None:
+            partitions.setdefault(topic, []).append(partition)
+        else:
+            offsets.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(offsets or partitions, sort_keys=True)
+
+
+def _checked(pattern: re.Pattern[str], text: str, what: str) -> str:
+    if not pattern.fullmatch(text):
+        raise RefusedError(f"The {what} {text!r} has characters that no {what} has; nothing was staged.")
+    return text
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

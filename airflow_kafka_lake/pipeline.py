@@ -1,0 +1,249 @@
+"""The public `Pipeline`: a TOML file or keywords in, a frozen `PipelineSpec` out.
+
+Importing this module is cheap, because Dag files import it: everything heavy waits for the value that needs it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Never
+
+from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
+from airflow_kafka_lake.core.spec import TABLE_PART, PipelineSpec
+from airflow_kafka_lake.offsets_file import read_offsets_file, read_text_file
+from airflow_kafka_lake.pipeline_keys import KEYS, RECEIPTS_SUFFIX, SECTIONS, IllegalValueError, Key, nearest, one_of
+from airflow_kafka_lake.units import parse_bound, parse_size, parse_time, shown
+
+__all__ = ["Pipeline", "load_pipelines", "parse_bound", "parse_size", "parse_time", "read_offsets_file"]
+
+MAX_FILE_BYTES = 1024 * 1024
+"""A pipeline file is a page; a megabyte is another kind of file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mistake:
+    section: str
+    key: str | None
+    found: str
+    legal: str
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Pipeline:
+    """A validated pipeline; `spec` is what planners, operators and the ledger read.
+
+    Keywords are the keys of the file (docs/reference/pipeline-file.md); None means "not given". Every mistake found is
+    named in one PipelineFileError.
+    """
+
+    spec: PipelineSpec
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        topics: Sequence[str] | None = None,
+        topic_pattern: str | None = None,
+        table: str | None = None,
+        kafka_connection: str | None = None,
+        lake_connection: str | None = None,
+        spark_connection: str | None = None,
+        isolation: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        ordering: str | None = None,
+        partitioner: str | None = None,
+        partition_by: str | None = None,
+        target_range_bytes: str | int | None = None,
+        max_wave_bytes: str | int | None = None,
+        **unknown: Never,
+    ) -> None:
+        given = {key: value for key, value in locals().items() if key in _KEYWORDS and value is not None}
+        mistakes = [
+            _Mistake(section="", key=word, found="a keyword nobody knows", legal=_known(word, list(_KEYWORDS)))
+            for word in unknown
+        ]
+        object.__setattr__(self, "spec", _spec(given, mistakes, None))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Pipeline:
+        """Read a pipeline file.
+
+        A relative path is looked up beside the Python file that calls, so that a Dag finds the file next to it, then in
+        the current directory. Raises PipelineFileError with every mistake found.
+        """
+        frame = inspect.currentframe()
+        caller = frame.f_back.f_globals.get("__file__") if frame and frame.f_back else None
+        file = _located(Path(path), caller)
+        mistakes: list[_Mistake] = []
+        given = dict(_given(_parsed(file), mistakes))
+        pipeline = object.__new__(cls)
+        object.__setattr__(pipeline, "spec", _spec(given, mistakes, file))
+        return pipeline
+
+
+_KEYWORDS: Mapping[str, Key] = {key.keyword: key for key in KEYS}
+
+
+def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError]:
+    """Read the `*.toml` of a folder, in the order of their names: good ones by pipeline name, bad ones by file name.
+
+    A bad file keeps its error and hides no other; files that give the same pipeline name are all errors. Subfolders,
+    hidden files and links that lead out of the folder are ignored. PipelineFileError when there is no such folder.
+    """
+    root = Path(folder)
+    try:
+        files = sorted(item for item in root.iterdir() if _belongs(item, root.resolve()))
+    except (OSError, ValueError):
+        raise PipelineFileError(
+            f"{str(root)!r} is not a folder that can be read: correct [kafka_lake] pipelines_folder.", file=str(root)
+        ) from None
+    loaded: dict[str, Pipeline | PipelineFileError] = {}
+    by_name: dict[str, list[tuple[Path, Pipeline]]] = {}
+    for file in files:
+        try:
+            pipeline = Pipeline.from_toml(file.absolute())
+        except PipelineFileError as error:
+            loaded[file.name] = error
+        else:
+            by_name.setdefault(pipeline.spec.name, []).append((file, pipeline))
+    for name, found in by_name.items():
+        if len(found) == 1:
+            loaded[name] = found[0][1]
+            continue
+        names = ", ".join(file.name for file, _ in found)
+        for file, _ in found:
+            loaded[file.name] = PipelineFileError(
+                f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own.",
+                file=str(file),
+                pipeline=name,
+            )
+    return loaded
+
+
+def _belongs(item: Path, root: Path) -> bool:
+    named = item.suffix == ".toml" and not item.name.startswith(".")
+    return named and item.is_file() and item.resolve().is_relative_to(root)
+
+
+def _located(path: Path, caller: object) -> Path:
+    if path.is_absolute() or not isinstance(caller, str):
+        return path
+    beside = Path(caller).parent / path
+    return beside if beside.is_file() else path
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        text = read_text_file(file, MAX_FILE_BYTES)
+    except UsageError as error:
+        advice = "" if file.is_absolute() else f" It is looked for beside the Dag file, then in {Path.cwd()}."
+        raise PipelineFileError(error.message + advice, file=str(file)) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        lines = text.split("\n")
+        end = f"at line {len(lines)}, column {len(lines[-1]) + 1}, the end of the file"
+        reason = str(error).replace("at end of document", end)
+        raise PipelineFileError(f"{file} is not TOML: {reason}.", file=str(file)) from None
+    except (ValueError, RecursionError):
+        raise PipelineFileError(f"{file} is not TOML: a number or nesting beyond reason.", file=str(file)) from None
+
+
+def _given(document: Mapping[str, Any], mistakes: list[_Mistake]) -> Iterator[tuple[str, object]]:
+    for section, content in document.items():
+        keys = {key.name: key for key in SECTIONS.get(section, ())}
+        if not keys:
+            found = "a section nobody knows" if isinstance(content, dict) else "a key outside of any section"
+            mistakes.append(_Mistake(section=section, key=None, found=found, legal=_elsewhere(section, list(SECTIONS))))
+        elif not isinstance(content, dict):
+            legal = f"a section: [{section}] on a line of its own, keys below it"
+            mistakes.append(_Mistake(section=section, key=None, found=shown(content), legal=legal))
+        else:
+            for name, value in content.items():
+                if name in keys:
+                    yield keys[name].keyword, value
+                else:
+                    # The value is not shown: an unknown key may well be a password.
+                    legal = _elsewhere(name, list(keys))
+                    mistakes.append(_Mistake(section=section, key=name, found="a key nobody knows", legal=legal))
+
+
+def _known(word: str, words: list[str]) -> str:
+    return one_of(words) + nearest(word, words)
+
+
+def _elsewhere(word: str, words: list[str]) -> str:
+    homes = [f"[{key.section}] {key.name}" for key in KEYS if key.name == word]
+    return f"{one_of(words)}; did you mean {' or '.join(homes)}?" if homes else _known(word, words)
+
+
+def _spec(given: Mapping[str, object], mistakes: list[_Mistake], file: Path | None) -> PipelineSpec:
+    values: dict[str, Any] = {}
+    for key in KEYS:
+        if key.keyword in given:
+            try:
+                values[key.keyword] = key.read(given[key.keyword], file.parent if file else None)
+            except IllegalValueError as error:
+                found = error.found or shown(given[key.keyword])
+                mistakes.append(_Mistake(section=key.section, key=key.name, found=found, legal=error.legal))
+        elif key.required:
+            mistakes.append(_Mistake(section=key.section, key=key.name, found="nothing", legal=key.required))
+    mistakes += _crossed(given, values)
+    if mistakes:
+        raise _refusal(mistakes, file)
+    return PipelineSpec(**values)
+
+
+def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator[_Mistake]:
+    if ("topics" in given) == ("topic_pattern" in given):
+        found = "both topics and topic_pattern" if "topics" in given else "neither topics nor topic_pattern"
+        yield _Mistake(section="source", key="topics", found=found, legal="one of the two")
+    spec = PipelineSpec(**{"name": "", "table": "", **values})
+    if spec.target_range_bytes > spec.max_wave_bytes:
+        found = f"{spec.target_range_bytes} bytes, above max_wave_bytes ({spec.max_wave_bytes})"
+        yield _Mistake(section="sizes", key="target_range_bytes", found=found, legal="at most max_wave_bytes")
+    for topic in spec.topics:
+        table = spec.table_for(topic).partition(".")[2]
+        if "{topic}" in spec.table and (not TABLE_PART.fullmatch(table) or table.lower().endswith(RECEIPTS_SUFFIX)):
+            legal = f"a table of its own name, at most 128 characters, not ending in {RECEIPTS_SUFFIX}"
+            yield _Mistake(
+                section="lake", key="table", found=f"topic {topic!r} would land in {shown(table)}", legal=legal
+            )
+    for key, policy in (("start", spec.start), ("end", spec.end)):
+        if strangers := sorted({topic for topic, _, _ in policy.offsets if not _reads(spec, topic)}):
+            found = f"a file that names {', '.join(strangers[:3])}"
+            yield _Mistake(section="source", key=key, found=found, legal="offsets of this pipeline's topics")
+
+
+def _reads(spec: PipelineSpec, topic: str) -> bool:
+    return topic in spec.topics or (spec.topic_pattern is not None and bool(re.fullmatch(spec.topic_pattern, topic)))
+
+
+def _refusal(mistakes: Sequence[_Mistake], file: Path | None) -> PipelineFileError:
+    where = str(file) if file else "Pipeline(...)"
+    lines = [f"{_place(item, file)}: found {item.found}; legal: {item.legal}" for item in mistakes]
+    problems = [
+        {"section": item.section, "key": item.key, "found": item.found, "legal": item.legal} for item in mistakes
+    ]
+    if len(lines) == 1:
+        return PipelineFileError(f"{where}: {lines[0]}", file=where, problems=problems)
+    return PipelineFileError(
+        "\n  ".join([f"{where} has {len(lines)} mistakes:", *lines]), file=where, problems=problems
+    )
+
+
+def _place(item: _Mistake, file: Path | None) -> str:
+    if file is None:
+        keyword = next((k.keyword for k in KEYS if (k.section, k.name) == (item.section, item.key)), item.key)
+        return f"{_plain(keyword or '')}="
+    return f"[{_plain(item.section)}] {_plain(item.key)}" if item.key else f"[{_plain(item.section)}]"
+
+
+def _plain(word: str) -> str:
+    return word if word.isprintable() and len(word) <= 60 else shown(word)

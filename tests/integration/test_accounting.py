@@ -1,0 +1,332 @@
+"""Every offset of real partitions explained, held against the producer's acknowledgements and Kafka's own log dump."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import Isolation
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+ROUNDS = int(os.environ.get("KAFKA_LAKE_ACCOUNTING_ROUNDS", "60"))
+GAPS_PER_ROUND = 8
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+COMPACTING = {
+    "cleanup.policy": "compact",
+    "segment.ms": "200",
+    "min.cleanable.dirty.ratio": "0.0001",
+    "delete.retention.ms": "0",
+    "max.compaction.lag.ms": "500",
+}
+_SHELL = re.compile(r"^baseOffset: (\d+) lastOffset: \d+ count: 0 ")
+_RECORD = re.compile(r"^\| offset: (\d+) .*?(endTxnMarker: \w+)?(?: coordinatorEpoch: \d+)?$")
+
+
+@dataclass
+class Truth:
+    """What one partition holds, known without the reader: fate of each offset below `end` as a row-less offset."""
+
+    kind: str
+    topic: str
+    topic_id: str
+    acknowledged: dict[int, str] = field(default_factory=dict)
+    markers: set[int] = field(default_factory=set)
+    present: set[int] = field(default_factory=set)
+    shells: set[int] = field(default_factory=set)
+    log_start: int = 0
+    last_stable: int = 0
+    end: int = 0
+
+    def fate(self, offset: int, isolation: Isolation) -> Fate:
+        """Return what must be said of an offset without a row."""
+        readable = self.last_stable if isolation is Isolation.READ_COMMITTED else self.end
+        if offset < self.log_start or offset >= readable:
+            return Fate.UNEXPLAINED
+        if offset in self.markers:
+            return Fate.CONTROL
+        if offset not in self.present:
+            return Fate.COMPACTED
+        aborted = self.acknowledged[offset] == "aborted"
+        return Fate.ABORTED if aborted and isolation is Isolation.READ_COMMITTED else Fate.UNEXPLAINED
+
+    def gap(self, start: int, end: int) -> Gap:
+        """Return a stretch as a gap."""
+        return Gap(topic=self.topic, topic_id=self.topic_id, partition=0, range=OffsetRange(start, end))
+
+
+class Writing:
+    """Topics of one partition, and producers that remember what was acknowledged at which offset."""
+
+    def __init__(self, kafka: LocalKafka) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.kafka = kafka
+        self.admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+
+    def topic(self, kind: str, **config: str) -> Truth:
+        """Create a topic."""
+        from confluent_kafka.admin import NewTopic
+
+        topic = f"accounting-{kind}-{uuid.uuid4().hex[:8]}"
+        self.admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(30)
+        eventually(lambda: bool(topic_id(self.admin, topic)))
+        return Truth(kind=kind, topic=topic, topic_id=topic_id(self.admin, topic))
+
+    def producer(self, *, transactional: bool = True, **config: Any) -> Any:
+        """Return a producer, ready for a transaction."""
+        from confluent_kafka import Producer
+
+        name = f"accounting-{uuid.uuid4().hex}"
+        own = {"transactional.id": name, "transaction.timeout.ms": 900_000} if transactional else {}
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "linger.ms": 5, **own, **config})
+        if transactional:
+            producer.init_transactions(30)
+        return producer
+
+    def configure(self, kind: Any, name: str, **settings: str) -> None:
+        """Change settings of a topic or a broker; underscores stand for dots."""
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+        entries = [
+            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in settings.items()
+        ]
+        resource = ConfigResource(kind, name, incremental_configs=entries)
+        self.admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def dump(self, truth: Truth) -> Truth:
+        """Complete a truth by what Kafka's own tool finds in the partition's files and says of its bounds."""
+        folder = self.kafka.log_dir / f"{truth.topic}-0"
+        text = self.kafka.tool("kafka.tools.DumpLogSegments", "--print-data-log", "--files", segments(folder))
+        for line in text.splitlines():
+            if record := _RECORD.match(line):
+                offset = int(record[1])
+                (truth.markers if record[2] else truth.present).add(offset)
+            elif shell := _SHELL.match(line):
+                truth.shells.add(int(shell[1]))
+        truth.log_start, truth.last_stable, truth.end = (
+            bound(self.admin, truth.topic, which) for which in ("earliest", "stable", "latest")
+        )
+        return truth
+
+
+def segments(folder: Path) -> str:
+    return ",".join(str(path) for path in sorted(folder.glob("*.log")))
+
+
+def topic_id(admin: Any, topic: str) -> str:
+    from confluent_kafka import KafkaException, TopicCollection
+
+    try:
+        described = admin.describe_topics(TopicCollection([topic]))[topic].result(30)
+    except KafkaException:
+        return ""  # a topic that was just created is not known everywhere at once
+    return str(described.topic_id).replace("+", "-").replace("/", "_").rstrip("=")
+
+
+def bound(admin: Any, topic: str, which: str) -> int:
+    from confluent_kafka import IsolationLevel, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    partition = TopicPartition(topic, 0)
+    spec = OffsetSpec.earliest() if which == "earliest" else OffsetSpec.latest()
+    level = IsolationLevel.READ_COMMITTED if which == "stable" else IsolationLevel.READ_UNCOMMITTED
+    return admin.list_offsets({partition: spec}, isolation_level=level)[partition].result(30).offset
+
+
+def write(truth: Truth, producer: Any, count: int, outcome: str, *, keys: int = 10**9, size: int = 20) -> None:
+    """Produce records and wait for their acknowledgements; `outcome` is what will become of them."""
+
+    def remember(error: object, message: Any) -> None:
+        assert error is None
+        truth.acknowledged[message.offset()] = outcome
+
+    for number in range(count):
+        producer.produce(truth.topic, os.urandom(size // 2).hex(), str(number % keys), on_delivery=remember)
+    assert producer.flush(30) == 0
+
+
+def transaction(truth: Truth, producer: Any, count: int, *, commit: bool, **shape: int) -> None:
+    producer.begin_transaction()
+    write(truth, producer, count, "committed" if commit else "aborted", **shape)
+    (producer.commit_transaction if commit else producer.abort_transaction)(30)
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "the condition did not come true"
+        time.sleep(0.05)
+
+
+def compacted(writing: Writing, truth: Truth) -> Truth:
+    """Let Kafka's cleaner go over all that is written so far, and one more time for the markers it left."""
+    from confluent_kafka.admin import ResourceType
+
+    folder = writing.kafka.log_dir / f"{truth.topic}-0"
+    checkpoint = writing.kafka.log_dir / "cleaner-offset-checkpoint"
+    filler = writing.producer(transactional=False)
+
+    def cleaned_to() -> int:
+        lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
+        return next((int(line.split()[2]) for line in lines if line.startswith(f"{truth.topic} 0 ")), 0)
+
+    for _ in range(2):
+        target = bound(writing.admin, truth.topic, "latest")
+
+        def passed(target: int = target) -> bool:
+            # A log segment is closed by the first record that comes when its time is over.
+            write(truth, filler, 1, "committed", keys=1)
+            return cleaned_to() >= target
+
+        eventually(passed)
+    # From here on nothing changes any more, so that a dump stays true.
+    never = str(2**63 - 1)
+    still = {"max_compaction_lag_ms": never, "min_compaction_lag_ms": never, "min_cleanable_dirty_ratio": "1"}
+    writing.configure(ResourceType.TOPIC, truth.topic, **still)
+    eventually(lambda: not any(path.suffix in {".cleaned", ".swap"} for path in folder.iterdir()))
+    return truth
+
+
+def mixed(writing: Writing) -> Truth:
+    """Interleaved transactions of two producers, committed and aborted, among records without one."""
+    truth = writing.topic("mixed")
+    first, second, plain = writing.producer(), writing.producer(), writing.producer(transactional=False)
+    dice = random.Random(7)
+    for _ in range(12):
+        fates = [dice.choice(["committed", "aborted"]) for _ in range(2)]
+        for producer in (first, second):
+            producer.begin_transaction()
+        for _ in range(dice.randint(1, 5)):
+            for producer, fate in dice.sample([*zip((first, second), fates, strict=True), (plain, "committed")], 2):
+                write(truth, producer, dice.randint(1, 4), fate)
+        for producer, fate in dice.sample([*zip((first, second), fates, strict=True)], 2):
+            (producer.commit_transaction if fate == "committed" else producer.abort_transaction)(30)
+    return truth
+
+
+def still_open(writing: Writing) -> tuple[Truth, Any]:
+    """A transaction that waits long and commits, one that ends aborted behind large records, one that stays open."""
+    truth = writing.topic("open")
+    waiting, large, open_ended = writing.producer(), writing.producer(), writing.producer()
+    plain = writing.producer(transactional=False)
+    waiting.begin_transaction()
+    write(truth, waiting, 3, "committed")
+    large.begin_transaction()
+    for _ in range(20):
+        write(truth, large, 5, "aborted", size=40_000)
+        write(truth, plain, 2, "committed", size=20_000)
+    waiting.commit_transaction(30)
+    large.abort_transaction(30)
+    transaction(truth, large, 4, commit=True)
+    transaction(truth, large, 4, commit=False)
+    open_ended.begin_transaction()
+    write(truth, open_ended, 3, "committed")
+    write(truth, plain, 3, "committed")
+    return truth, open_ended
+
+
+def deleted_prefix(writing: Writing) -> Truth:
+    """A log that starts inside a batch of an aborted transaction."""
+    from confluent_kafka import TopicPartition
+
+    truth = writing.topic("deleted")
+    producer = writing.producer()
+    transaction(truth, producer, 30, commit=True)
+    transaction(truth, producer, 30, commit=False)
+    transaction(truth, producer, 10, commit=True)
+    inside = TopicPartition(truth.topic, 0, 45)
+    writing.admin.delete_records([inside])[inside].result(30)
+    return truth
+
+
+def coded(writing: Writing, codec: str) -> Truth:
+    """Compressed batches that the cleaner has thinned out, thrown away, or left as empty shells."""
+    truth = writing.topic(codec, **COMPACTING)
+    producer = writing.producer(**{"compression.type": codec, "batch.num.messages": 40})
+    plain = writing.producer(transactional=False, **{"compression.type": codec})
+    transaction(truth, writing.producer(**{"compression.type": codec}), 5, commit=True)
+    for round_ in range(4):
+        write(truth, plain, 60, "committed", keys=60 - 11 * round_, size=200)
+        transaction(truth, producer, 50, commit=round_ % 2 == 0, keys=45, size=200)
+        transaction(truth, producer, 7, commit=round_ % 2 == 1, keys=3)
+    return compacted(writing, truth)
+
+
+@pytest.fixture(scope="module")
+def truths(kafka: LocalKafka) -> Iterator[Sequence[Truth]]:
+    """All partitions with what is known of them."""
+    from confluent_kafka.admin import ResourceType
+
+    writing = Writing(kafka)
+    # The cleaner looks every 15 s by default.
+    writing.configure(ResourceType.BROKER, "1", log_cleaner_backoff_ms="100")
+    unfinished, producer = still_open(writing)
+    made = [mixed(writing), unfinished, deleted_prefix(writing), *(coded(writing, codec) for codec in CODECS)]
+    yield [writing.dump(truth) for truth in made]
+    producer.abort_transaction(30)
+
+
+def random_gaps(truths: Sequence[Truth], dice: random.Random) -> dict[Gap, Truth]:
+    """Disjoint stretches of some partitions: short and long, in batches' middles, below the start, beyond the end."""
+    gaps: dict[Gap, Truth] = {}
+    for truth in dice.sample(truths, dice.randint(1, 3)):
+        edges = sorted(dice.sample(range(truth.end + 3), 2 * dice.randint(1, GAPS_PER_ROUND)))
+        if dice.random() < 0.3:
+            edges = [edges[0], edges[0] + 1]
+        gaps |= {truth.gap(start, end): truth for start, end in zip(edges[::2], edges[1::2], strict=True)}
+    return gaps
+
+
+def by_offset(explanations: Sequence[Explanation]) -> list[tuple[int, Fate]]:
+    return [(offset, item.fate) for item in explanations for offset in range(item.range.start, item.range.end)]
+
+
+def reader(kafka: LocalKafka, **kwargs: Any) -> Any:
+    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+    settings = {"bootstrap_servers": kafka.bootstrap, **kwargs.pop("settings", {})}
+    return KafkaBatchReader(settings, timeout_seconds=10, **kwargs)
+
+
+@pytest.mark.parametrize("api_version", [None, (3, 0)], ids=["by id", "by name"])
+@pytest.mark.parametrize("isolation", list(Isolation))
+def test_every_offset_of_random_stretches_has_its_true_fate(
+    kafka: LocalKafka, truths: Sequence[Truth], isolation: Isolation, api_version: tuple[int, int] | None
+) -> None:
+    """Whatever stretches are asked about, each of their offsets gets the one fate that log dump and producer tell."""
+    dice = random.Random()
+    its_reader = reader(kafka, settings={"api_version": api_version})
+    for _ in range(max(1, ROUNDS // 4)):
+        gaps = random_gaps(truths, dice)
+        said = its_reader.explain(list(gaps), isolation)
+        assert said.keys() == gaps.keys()
+        for gap, truth in gaps.items():
+            expected = [(o, truth.fate(o, isolation)) for o in range(gap.range.start, gap.range.end)]
+            assert by_offset(said[gap]) == expected, (truth.kind, gap.range, said[gap])
+
+
+def test_scenarios_hold_every_fate(truths: Sequence[Truth]) -> None:
+    """The partitions hold what the suite means to test: all fates, shells and holes of the cleaner, a moved start."""
+    fates = {
+        truth.kind: {truth.fate(offset, Isolation.READ_COMMITTED) for offset in range(truth.end)} for truth in truths
+    }
+    assert fates["mixed"] == {Fate.CONTROL, Fate.ABORTED, Fate.UNEXPLAINED}
+    assert all(fates[codec] >= {Fate.COMPACTED, Fate.CONTROL, Fate.UNEXPLAINED} for codec in CODECS)
+    assert all(truth.shells for truth in truths if truth.kind in CODECS)
+    assert next(truth.log_start for truth in truths if truth.kind == "deleted") == 45
+    unfinished = next(truth for truth in truths if truth.kind == "open")
+    assert unfinished.last_stable < unfinished.end

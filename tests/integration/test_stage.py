@@ -1,0 +1,393 @@
+"""The staging job with a real Kafka, Spark and Iceberg."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
+from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIONS
+from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+pytestmark = pytest.mark.integration
+
+TWO_MB = bytes(range(256)) * 8192
+
+
+class Lake:
+    """A SQLite catalog that Spark and PyIceberg share."""
+
+    def __init__(self, folder: Path) -> None:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        (folder / "warehouse").mkdir()
+        self.warehouse = f"file://{folder}/warehouse"
+        self._database = folder / "catalog.db"
+        self.catalog: SqlCatalog = SqlCatalog("lake", uri=f"sqlite:///{self._database}", warehouse=self.warehouse)
+        self.catalog.create_namespace("raw")
+
+    def spark(self) -> dict[str, str]:
+        return {
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "jdbc",
+            "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{self._database}",
+            "spark.sql.catalog.lake.warehouse": self.warehouse,
+            "spark.sql.catalog.lake.jdbc.schema-version": "V1",
+            "spark.sql.catalog.lake.cache-enabled": "false",
+        }
+
+    def create(self) -> Table:
+        return self.catalog.create_table(f"raw.t_{secrets.token_hex(4)}", LANDING)
+
+
+class Topic:
+    """A topic of its own for a test, and what was produced to it."""
+
+    def __init__(self, kafka: LocalKafka, partitions: int = 1) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        self.bootstrap = kafka.bootstrap
+        self.name = f"stage-{secrets.token_hex(4)}"
+        self.id = secrets.token_urlsafe(16)
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        new = NewTopic(self.name, partitions, config={"max.message.bytes": "4000000"})
+        self.admin.create_topics([new])[self.name].result()
+
+    def send(self, *records: dict[str, Any], end: str | None = None) -> None:
+        """Produce in this order; with `end`, in a transaction that is committed or aborted."""
+        from confluent_kafka import Producer
+
+        settings = {"bootstrap.servers": self.bootstrap, "message.max.bytes": 4_000_000, "linger.ms": 20}
+        producer = Producer(settings | ({"transactional.id": f"t-{secrets.token_hex(4)}"} if end else {}))
+        if end:
+            producer.init_transactions(30)
+            producer.begin_transaction()
+        for record in records:
+            producer.produce(self.name, **({"partition": 0} | record))
+        assert producer.flush(30) == 0
+        if end == "commit":
+            producer.commit_transaction(30)
+        elif end == "abort":
+            producer.abort_transaction(30)
+
+    def stretch(self, start: int, end: int, partition: int = 0) -> Stretch:
+        return Stretch(topic=self.name, topic_id=self.id, partition=partition, range=OffsetRange(start, end))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return Lake(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="module")
+def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
+    """One Spark for the module, in a JVM that ends with it."""
+    settings = {
+        **lake.spark(),
+        "spark.jars": ",".join(map(str, spark_jars)),
+        "spark.sql.extensions": ICEBERG_EXTENSIONS,
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.pyspark.python": sys.executable,
+        "spark.driver.extraJavaOptions": "-XX:-UsePerfData -XX:TieredStopAtLevel=1",
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    gateway = session.sparkContext._gateway
+    yield session
+    session.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(30)
+
+
+def job(table: Table, *stretches: Stretch, tasks: int = 1, limit: int | None = None) -> StageJob:
+    return StageJob(
+        pipeline="p",
+        wave="w1",
+        attempt=secrets.token_hex(8),
+        table=".".join(table.name()),
+        isolation=Isolation.READ_COMMITTED,
+        stretches=stretches,
+        tasks=tasks,
+        max_records_per_partition=limit,
+    )
+
+
+def run(spark: SparkSession, topic: Topic, work: StageJob) -> None:
+    stage(spark, work, {"bootstrap.servers": topic.bootstrap})
+
+
+def staged(table: Table, work: StageJob) -> Snapshot:
+    """Return the head of the attempt's branch."""
+    snapshot = table.refresh().snapshot_by_name(work.branch)
+    assert snapshot is not None
+    return snapshot
+
+
+def summary(snapshot: Snapshot) -> dict[str, str]:
+    assert snapshot.summary is not None
+    return snapshot.summary.additional_properties
+
+
+def rows(table: Table, work: StageJob) -> list[dict[str, Any]]:
+    """Return what the attempt staged, in the order of Kafka."""
+    found = table.scan(snapshot_id=staged(table, work).snapshot_id).to_arrow().to_pylist()
+    return sorted(found, key=lambda row: (row["kafka_topic"], row["kafka_partition"], row["kafka_offset"]))
+
+
+def offsets(table: Table, work: StageJob) -> list[int]:
+    return [row["kafka_offset"] for row in rows(table, work)]
+
+
+def test_a_plain_range_is_staged_in_one_commit(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Exactly the range's records come, with position, topic id and attempt, in one commit that names the attempt."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send(*({"value": b"v%d" % number, "key": b"k", "timestamp": 1_700_000_000_123} for number in range(100)))
+    work = job(table, topic.stretch(10, 90))
+    run(spark, topic, work)
+    found = rows(table, work)
+    assert [row["kafka_offset"] for row in found] == list(range(10, 90))
+    first = found[0]
+    assert (first["key"], first["value"], first["headers"] or []) == (b"k", b"v10", [])
+    assert (first["kafka_topic"], first["kafka_topic_id"], first["kafka_partition"]) == (topic.name, topic.id, 0)
+    assert first["kafka_timestamp"].timestamp() == 1_700_000_000.123
+    assert (first["kafka_timestamp_type"], first["ingest_attempt"]) == (0, work.attempt)
+    head = staged(table, work)
+    assert summary(head)[STAGED_BY] == work.attempt
+    assert summary(head)["added-data-files"] == "1"
+    (file,) = table.inspect.files(head.snapshot_id).to_pylist()
+    assert file["file_format"] == "PARQUET"
+
+
+def test_nothing_of_a_record_is_dropped(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Null keys, tombstones, empty values, repeated and null headers and 2 MB values come byte for byte."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send(
+        {"key": None, "value": b"no key"},
+        {"key": b"gone", "value": None},
+        {"key": b"", "value": b""},
+        {"key": b"\x00\xff", "value": TWO_MB},
+        {"value": b"h", "headers": [("a", b"1"), ("a", b"\x00\xff"), ("none", None), ("", b"")]},
+    )
+    work = job(table, topic.stretch(0, 5))
+    run(spark, topic, work)
+    found = rows(table, work)
+    assert [(row["key"], row["value"]) for row in found[:3]] == [(None, b"no key"), (b"gone", None), (b"", b"")]
+    assert (found[3]["key"], found[3]["value"]) == (b"\x00\xff", TWO_MB)
+    assert [(header["key"], header["value"]) for header in found[4]["headers"]] == [
+        ("a", b"1"),
+        ("a", b"\x00\xff"),
+        ("none", None),
+        ("", b""),
+    ]
+
+
+def test_aborted_records_are_not_staged(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Under read_committed neither aborted records nor markers become rows."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"a"}, {"value": b"b"}, end="commit")
+    topic.send({"value": b"never"}, {"value": b"never"}, end="abort")
+    topic.send({"value": b"c"})
+    work = job(table, topic.stretch(0, 7))
+    run(spark, topic, work)
+    assert [(row["kafka_offset"], row["value"]) for row in rows(table, work)] == [(0, b"a"), (1, b"b"), (6, b"c")]
+
+
+def test_a_range_without_rows_ends_in_a_commit(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Zero rows are told from an unfinished job by the commit that names the attempt, also on an empty table."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"never"}, {"value": b"never"}, end="abort")
+    topic.send({"value": b"a"}, end="commit")
+    work = job(table, topic.stretch(0, 3), topic.stretch(4, 5))
+    run(spark, topic, work)
+    assert summary(staged(table, work))[STAGED_BY] == work.attempt
+    assert rows(table, work) == []
+
+
+def test_disjoint_stretches_of_one_partition_are_one_commit(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Islands of a partition are read apart and committed together, with what other partitions have."""
+    topic, table = Topic(kafka, 2), lake.create()
+    topic.send(*({"value": b"v", "partition": number % 2} for number in range(100)))
+    work = job(table, topic.stretch(0, 5), topic.stretch(10, 12), topic.stretch(40, 50), topic.stretch(3, 4, 1))
+    run(spark, topic, work)
+    found = [(row["kafka_partition"], row["kafka_offset"]) for row in rows(table, work)]
+    assert found == [(0, offset) for offset in (*range(5), 10, 11, *range(40, 50))] + [(1, 3)]
+    assert len([s for s in table.snapshots() if summary(s).get(STAGED_BY) == work.attempt]) == 1
+
+
+def test_an_uneven_topic_is_split(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """A heavy stretch becomes several files, a light one goes beside them, and every offset comes once."""
+    topic, table = Topic(kafka, 2), lake.create()
+    topic.send(*({"value": b"v"} for _ in range(3000)), *({"value": b"v", "partition": 1} for _ in range(30)))
+    work = job(table, topic.stretch(0, 3000), topic.stretch(0, 30, 1), tasks=4, limit=800)
+    run(spark, topic, work)
+    assert offsets(table, work) == [*range(3000), *range(30)]
+    files = table.inspect.files(staged(table, work).snapshot_id).column("record_count").to_pylist()
+    assert sorted(files) == [30, 750, 750, 750, 750]
+
+
+def test_small_partitions_are_gathered_into_few_files(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Fifty quiet partitions are read by the tasks the job asks for, and every record comes once."""
+    topic, table = Topic(kafka, 50), lake.create()
+    topic.send(*({"value": b"v", "partition": number % 50} for number in range(150)))
+    work = job(table, *(topic.stretch(0, 3, partition) for partition in range(50)), tasks=3)
+    run(spark, topic, work)
+    assert offsets(table, work) == [0, 1, 2] * 50
+    assert summary(staged(table, work))["added-data-files"] == "3"
+
+
+def test_an_existing_branch_stops_the_job(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """An attempt that was begun before is not written to again."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"v"})
+    work = job(table, topic.stretch(0, 1))
+    run(spark, topic, work)
+    before = staged(table, work)
+    with pytest.raises(Exception, match="already exists"):
+        run(spark, topic, work)
+    assert staged(table, work) == before
+
+
+def test_staged_rows_are_invisible_on_main(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """No reader of main sees a staged row, before and beside what main has."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"v"})
+    work = job(table, topic.stretch(0, 1))
+    run(spark, topic, work)
+    name = f"lake.{work.table}"
+    assert table.refresh().current_snapshot() is None
+    assert spark.table(name).count() == 0
+    table.append(table.scan(snapshot_id=staged(table, work).snapshot_id).to_arrow())
+    later = job(table, topic.stretch(0, 1))
+    run(spark, topic, later)
+    assert spark.table(name).count() == 1
+
+
+def test_offsets_below_the_log_start_stop_the_job(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """Lost offsets are an error and nothing is staged as finished."""
+    from confluent_kafka import TopicPartition
+
+    topic, table = Topic(kafka), lake.create()
+    topic.send(*({"value": b"v"} for _ in range(10)))
+    (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 0, 5)]).values()
+    deleted.result()
+    work = job(table, topic.stretch(0, 10))
+    with pytest.raises(Exception, match=r"(?i)data ?loss|lost"):
+        run(spark, topic, work)
+    assert STAGED_BY not in summary(staged(table, work))
+
+
+def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """A table may have further nullable columns."""
+    from pyiceberg.types import StringType
+
+    topic, table = Topic(kafka), lake.create()
+    with table.update_schema() as change:
+        change.add_column("decoded", StringType())
+    topic.send({"value": b"v"})
+    work = job(table, topic.stretch(0, 1))
+    run(spark, topic, work)
+    assert [row["decoded"] for row in rows(table, work)] == [None]
+
+
+def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **changes: Any) -> SparkSubmitRunner:
+    given = {
+        "master": "local[2]",
+        "catalog": lake.spark(),
+        "kafka": {"bootstrap.servers": topic.bootstrap},
+        "jars": spark_jars,
+        "conf": {"spark.hadoop.test.secret": "pw-sentinel"},
+        "driver_memory": "1g",
+        "temporary": tmp_path,
+    }
+    return SparkSubmitRunner(**(given | changes))
+
+
+def test_a_submitted_job_stages_and_leaves_nothing_behind(
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
+) -> None:
+    """spark-submit does the same as the session, shows no secret to other users, and its files are gone."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send(*({"value": b"v"} for _ in range(10)))
+    work = job(table, topic.stretch(0, 10))
+    refs: list[str] = []
+    shown: list[str] = []
+
+    def heartbeat() -> None:
+        driver = psutil.Process(Holder.parse(refs[0]).pid)
+        for process in [driver, *driver.children(recursive=True)]:
+            try:
+                shown.append(f"{process.cmdline()} {process.environ()}")
+            except psutil.Error:
+                continue
+
+    submit = runner(lake, topic, spark_jars, tmp_path, heartbeat_seconds=0.3)
+    submit.stage(work, started=refs.append, heartbeat=heartbeat)
+    assert offsets(table, work) == list(range(10))
+    assert summary(staged(table, work))[STAGED_BY] == work.attempt
+    assert any("stage.py" in text for text in shown)
+    assert not [text for text in shown if "pw-sentinel" in text]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_submit_says_what_to_do(
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A missing table is recognised from the driver's words, and no secret is among them."""
+    caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"v"})
+    work = job(table, topic.stretch(0, 1))
+    lake.catalog.drop_table(work.table)
+    with pytest.raises(JobFailedError) as failure:
+        runner(lake, topic, spark_jars, tmp_path).stage(work, started=lambda _: None, heartbeat=lambda: None)
+    assert failure.value.facts["reason"] == "table-not-found"
+    assert "pw-sentinel" not in caplog.text + str(failure.value)
+
+
+def test_a_stale_fence_ends_a_submitted_driver(
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
+) -> None:
+    """Who lost the wave leaves no driver, no file and nothing that looks finished."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"v"})
+    work = job(table, topic.stretch(0, 1))
+    refs: list[str] = []
+
+    def heartbeat() -> None:
+        raise StaleFenceError("another holds the wave")
+
+    submit = runner(lake, topic, spark_jars, tmp_path, heartbeat_seconds=0.5)
+    with pytest.raises(StaleFenceError):
+        submit.stage(work, started=refs.append, heartbeat=heartbeat)
+    assert not psutil.pid_exists(Holder.parse(refs[0]).pid)
+    assert list(tmp_path.iterdir()) == []
+    assert table.refresh().snapshot_by_name(work.branch) is None

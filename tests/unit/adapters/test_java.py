@@ -1,0 +1,122 @@
+"""Java and PySpark are checked before anything is started, and each trouble has its own sentence."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from airflow_kafka_lake.adapters.java import (
+    JavaMissingError,
+    JavaTooOldError,
+    PysparkMismatchError,
+    PysparkMissingError,
+    require_java,
+    require_matching_pyspark,
+)
+from airflow_kafka_lake.core.errors import TerminalError
+
+
+def fake_java(folder: Path, answer: str, *, code: int = 0) -> Path:
+    """Write a `java` that answers `-version` as Java does: on stderr."""
+    folder.mkdir(parents=True, exist_ok=True)
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{answer}\nEND\nexit {code}\n")
+    java.chmod(0o755)
+    return java
+
+
+def versions(**installed: str):
+    """Answer like importlib.metadata.version for these distributions only."""
+
+    def version_of(name: str) -> str:
+        try:
+            return installed[name.replace("-", "_")]
+        except KeyError:
+            raise metadata.PackageNotFoundError(name) from None
+
+    return version_of
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)',
+        'java version "21.0.2" 2024-01-16 LTS',
+        'Picked up JAVA_TOOL_OPTIONS: -Dx=y\nopenjdk version "25" 2025-09-16',
+        'openjdk version "17-ea" 2021-09-14',
+    ],
+)
+def test_new_enough_java_in_path_is_taken(tmp_path: Path, answer: str) -> None:
+    """Every way in which a Java 17+ prints its version is understood."""
+    java = fake_java(tmp_path / "bin", answer)
+    assert require_java(environ={"PATH": f"{java.parent}:/usr/bin:/bin"}) == java
+
+
+def test_java_home_wins_over_path(tmp_path: Path) -> None:
+    """spark-submit prefers JAVA_HOME, so the check looks at the same Java."""
+    java = fake_java(tmp_path / "home" / "bin", 'openjdk version "21.0.2"')
+    fake_java(tmp_path / "bin", 'openjdk version "11.0.2"')
+    assert require_java(environ={"JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "bin")}) == java
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"), [('openjdk version "11.0.22" 2024-01-16', 11), ('java version "1.8.0_392"', 8)]
+)
+def test_old_java_is_refused_with_its_version(tmp_path: Path, answer: str, version: int) -> None:
+    """A too old Java is named with its version and its path, `1.8` being 8."""
+    java = fake_java(tmp_path, answer)
+    with pytest.raises(JavaTooOldError, match=f"{java} is Java {version}, .* need 17 or newer") as refused:
+        require_java(environ={"PATH": f"{tmp_path}:/bin"})
+    assert refused.value.facts["version"] == version
+
+
+def test_no_java_at_all_says_where_it_looked(tmp_path: Path) -> None:
+    """Without JAVA_HOME and without a java in PATH the message says so and what to install."""
+    with pytest.raises(JavaMissingError, match=r"JAVA_HOME is not set and PATH has no java.*Install a JDK 17\+"):
+        require_java(environ={"PATH": str(tmp_path)})
+
+
+def test_java_home_without_java_is_not_passed_over(tmp_path: Path) -> None:
+    """A wrong JAVA_HOME is an error although PATH has a good java, because Spark would use JAVA_HOME."""
+    fake_java(tmp_path / "bin", 'openjdk version "17.0.1"')
+    with pytest.raises(JavaMissingError, match="there is no bin/java in it"):
+        require_java(environ={"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(tmp_path / "bin")})
+
+
+@pytest.mark.parametrize(("answer", "code"), [("dyld: cannot load", 134), ("The operation couldn't be completed", 0)])
+def test_java_that_does_not_answer_is_missing(tmp_path: Path, answer: str, code: int) -> None:
+    """A broken java, or the stub some systems have in its place, counts as none."""
+    fake_java(tmp_path, answer, code=code)
+    with pytest.raises(JavaMissingError, match="named no version"):
+        require_java(environ={"PATH": f"{tmp_path}:/bin"})
+
+
+def test_equal_pyspark_versions_are_fine() -> None:
+    """Both wheels of one version hold the same files."""
+    assert require_matching_pyspark(versions(pyspark="4.1.3", pyspark_client="4.1.3")) == "4.1.3"
+
+
+def test_pyspark_alone_is_fine() -> None:
+    """Without pyspark-client nothing can have been overwritten."""
+    assert require_matching_pyspark(versions(pyspark="4.1.3")) == "4.1.3"
+
+
+def test_differing_pyspark_versions_are_refused() -> None:
+    """Two versions in one folder are a mixture: both are named, and the command that mends it."""
+    with pytest.raises(PysparkMismatchError, match=r"pyspark is 4\.1\.3 and pyspark-client is 4\.0\.1.*pip install"):
+        require_matching_pyspark(versions(pyspark="4.1.3", pyspark_client="4.0.1"))
+
+
+def test_missing_pyspark_names_the_extra() -> None:
+    """pyspark-client alone is not enough: it has no jars."""
+    with pytest.raises(PysparkMissingError, match=r"airflow-kafka-lake\[spark\]"):
+        require_matching_pyspark(versions(pyspark_client="4.1.3"))
+
+
+def test_every_trouble_is_terminal_and_of_its_own_kind() -> None:
+    """Repeating the call cannot help, and a program can tell the four apart."""
+    leaves = {JavaMissingError, JavaTooOldError, PysparkMissingError, PysparkMismatchError}
+    assert all(issubclass(leaf, TerminalError) for leaf in leaves)
+    assert not any(issubclass(a, b) for a in leaves for b in leaves - {a})

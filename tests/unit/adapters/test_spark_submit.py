@@ -1,0 +1,390 @@
+"""The spark-submit runner against a script that stands in for spark-submit."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
+from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised
+from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.waves import Holder
+
+pytestmark = pytest.mark.unit
+
+JOB = StageJob(
+    pipeline="orders",
+    wave="w1",
+    attempt="00112233aabbccdd",
+    table="raw.orders",
+    isolation=Isolation.READ_COMMITTED,
+    stretches=(Stretch(topic="orders", topic_id="A1", partition=0, range=OffsetRange(0, 10)),),
+    tasks=1,
+    max_records_per_partition=None,
+)
+CATALOG = {"spark.sql.catalog.lake.uri": "jdbc:postgresql://db/lake", "spark.sql.catalog.lake.jdbc.password": "pw-lake"}
+KAFKA = {"bootstrap.servers": "broker:9092", "sasl.jaas.config": 'Module required username="u" password="pw-kafka";'}
+CONF = {"spark.executor.memory": "3g", "spark.hadoop.fs.s3a.secret.key": "pw-s3"}
+ALL_SECRETS = ("pw-lake", "pw-kafka", "pw-s3")
+
+FAKE = """#!{python}
+import json, os, pathlib, stat, subprocess, sys, time
+folder = pathlib.Path.cwd()
+mode = lambda path: stat.S_IMODE(path.stat().st_mode)
+seen = {{
+    "argv": sys.argv[1:],
+    "environ": dict(os.environ),
+    "folder": str(folder),
+    "modes": {{path.name: mode(path) for path in [folder, *folder.iterdir()]}},
+    "texts": {{path.name: path.read_text() for path in folder.iterdir() if path.suffix in (".json", ".properties")}},
+    "leads": os.getpgid(0) == os.getpid(),
+}}
+said = json.loads(pathlib.Path({script!r}).read_text())
+if said.get("hang"):
+    seen["child"] = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
+    seen["pid"] = os.getpid()
+part = pathlib.Path({record!r} + ".part")
+part.write_text(json.dumps(seen))
+part.rename({record!r})
+sys.stderr.write(said.get("says", ""))
+sys.stderr.flush()
+if said.get("hang"):
+    time.sleep(600)
+sys.exit(said.get("code", 0))
+"""
+
+
+class FakeSpark:
+    """A spark-submit that writes down what it was given and then does what it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "spark-submit"
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self._script, self._record = folder / "script.json", folder / "record.json"
+        self.path.write_text(FAKE.format(python=sys.executable, script=str(self._script), record=str(self._record)))
+        self.path.chmod(0o700)
+        self.does()
+
+    def does(self, **script: object) -> None:
+        self._script.write_text(json.dumps(script))
+
+    def began(self) -> bool:
+        return self._record.exists()
+
+    @property
+    def seen(self) -> dict:
+        return json.loads(self._record.read_text())
+
+    def runner(self, **changes: object) -> SparkSubmitRunner:
+        given = {
+            "master": "local[2]",
+            "catalog": CATALOG,
+            "kafka": KAFKA,
+            "jars": [Path("/jars/a.jar"), Path("/jars/b.jar")],
+            "conf": CONF,
+            "spark_submit": self.path,
+            "temporary": self.temporary,
+            "heartbeat_seconds": 0.05,
+        }
+        return SparkSubmitRunner(**(given | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def spark(tmp_path: Path) -> FakeSpark:
+    return FakeSpark(tmp_path)
+
+
+@pytest.fixture
+def process() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start a process that sleeps; it is gone after the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*, leads: bool = True) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        started.append(subprocess.Popen(command, start_new_session=leads))
+        return started[-1]
+
+    yield start
+    for child in started:
+        child.kill()
+        child.wait()
+
+
+def run(runner: SparkSubmitRunner, heartbeat: Callable[[], None] = lambda: None) -> list[str]:
+    refs: list[str] = []
+    runner.stage(JOB, started=refs.append, heartbeat=heartbeat)
+    return refs
+
+
+def settings(spark: FakeSpark) -> dict[str, str]:
+    lines = spark.seen["texts"]["spark.properties"].splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def gone(pid: int) -> bool:
+    """Wait for a killed process to be gone: the kernel ends it a moment after the signal."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if HostProcesses().holder(pid) is None:
+            return True
+    return False
+
+
+def test_no_secret_is_on_the_command_line_or_in_the_environment(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody on the machine may read the one, and whoever runs as us the other."""
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(KAFKA))
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "pw-lake")
+    run(spark.runner())
+    for shown in (json.dumps(spark.seen["argv"]), json.dumps(spark.seen["environ"])):
+        assert not [secret for secret in ALL_SECRETS if secret in shown]
+
+
+def test_private_files_are_private_and_removed(spark: FakeSpark) -> None:
+    """What may hold secrets is readable by its owner only, and gone when the job is over."""
+    run(spark.runner())
+    folder = Path(spark.seen["folder"])
+    modes = spark.seen["modes"]
+    assert (modes[folder.name], modes["spark.properties"], modes["job.json"]) == (0o700, 0o600, 0o600)
+    assert not folder.exists()
+
+
+def test_private_files_are_removed_after_a_failure(spark: FakeSpark) -> None:
+    """A failed job leaves no file behind either."""
+    spark.does(code=1)
+    with pytest.raises(JobFailedError):
+        run(spark.runner())
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_the_driver_gets_the_job_and_the_settings(spark: FakeSpark) -> None:
+    """Secrets reach the driver through its files, the rest of the submit by the command line."""
+    run(spark.runner())
+    request = json.loads(spark.seen["texts"]["job.json"])
+    assert StageJob.from_json(request["job"]) == JOB
+    assert request["kafka"] == KAFKA
+    argv = spark.seen["argv"]
+    assert argv[argv.index("--master") + 1] == "local[2]"
+    assert argv[argv.index("--deploy-mode") + 1] == "client"
+    assert argv[argv.index("--name") + 1] == JOB.name
+    assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar"
+    found = settings(spark)
+    assert found["spark.sql.catalog.lake.jdbc.password"] == "pw-lake"
+    assert found["spark.hadoop.fs.s3a.secret.key"] == "pw-s3"
+    assert found["spark.sql.extensions"].startswith("org.apache.iceberg.spark")
+    assert found["spark.ui.enabled"] == "false"
+    assert found["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_jars_and_extensions_of_the_connection_are_added_to_ours(spark: FakeSpark) -> None:
+    """A connection may bring more of both and takes none of ours away."""
+    run(spark.runner(conf={"spark.jars": "/jars/c.jar", "spark.sql.extensions": "their.Extensions"}))
+    argv = spark.seen["argv"]
+    assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar,/jars/c.jar"
+    assert "spark.jars" not in settings(spark)
+    assert settings(spark)["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,their.Extensions")
+
+
+def test_settings_of_the_connection_win_over_ours(spark: FakeSpark) -> None:
+    """Defaults are defaults."""
+    run(spark.runner(conf={"spark.driver.memory": "5g", "spark.log.level": "INFO"}))
+    assert settings(spark)["spark.driver.memory"] == "5g"
+    assert settings(spark)["spark.log.level"] == "INFO"
+
+
+def test_the_driver_leads_a_process_group_of_its_own(spark: FakeSpark) -> None:
+    """Signals to the worker's group are not the driver's, and the group can be ended as one."""
+    run(spark.runner())
+    assert spark.seen["leads"]
+
+
+def test_started_gets_the_reference_once(spark: FakeSpark) -> None:
+    """The reference is `host/pid/starttime` of this host."""
+    (ref,) = run(spark.runner())
+    assert Holder.parse(ref).host == HostProcesses().this().host
+
+
+def test_the_tail_of_a_failure_is_masked(spark: FakeSpark, caplog: pytest.LogCaptureFixture) -> None:
+    """The error and the log show what the driver said without any secret."""
+    caplog.set_level(logging.DEBUG)
+    spark.does(code=1, says='first\nconnecting with pw-lake and password="pw-kafka" and pw-s3\nno newline at the end')
+    with pytest.raises(JobFailedError) as failure:
+        run(spark.runner())
+    assert "exit code 1" in failure.value.message
+    assert "connecting with *** and password=" in failure.value.message
+    assert failure.value.message.endswith("no newline at the end")
+    for shown in (str(failure.value), json.dumps(failure.value.to_json()), caplog.text):
+        assert not [secret for secret in ALL_SECRETS if secret in shown]
+    assert "connecting with ***" in caplog.text
+
+
+@pytest.mark.parametrize("error", [StaleFenceError("another holds the wave"), KeyboardInterrupt()])
+def test_an_error_of_the_heartbeat_ends_the_whole_group(spark: FakeSpark, error: BaseException) -> None:
+    """Who lost the wave stops its driver and all the driver started; the error passes on."""
+    spark.does(hang=True)
+
+    def heartbeat() -> None:
+        if spark.began():
+            raise error
+
+    with pytest.raises(type(error)):
+        run(spark.runner(), heartbeat)
+    assert gone(spark.seen["pid"])
+    assert gone(spark.seen["child"])
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_an_error_of_started_ends_the_driver(spark: FakeSpark) -> None:
+    """A reference that could not be stored belongs to no running driver."""
+    spark.does(hang=True)
+    refs: list[str] = []
+
+    def started(ref: str) -> None:
+        refs.append(ref)
+        raise StaleFenceError("another holds the wave")
+
+    with pytest.raises(StaleFenceError):
+        spark.runner().stage(JOB, started=started, heartbeat=lambda: None)
+    assert HostProcesses().dead(Holder.parse(refs[0]))
+
+
+def test_what_the_driver_left_running_ends_with_it(spark: FakeSpark) -> None:
+    """A driver that is killed from outside leaves nobody of its group behind."""
+    spark.does(hang=True)
+
+    def heartbeat() -> None:
+        if spark.began():
+            psutil.Process(spark.seen["pid"]).kill()
+
+    with pytest.raises(JobFailedError, match="signal 9"):
+        run(spark.runner(), heartbeat)
+    assert gone(spark.seen["child"])
+
+
+def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> None:
+    """A wrong path is a sentence, not a traceback."""
+    with pytest.raises(JobFailedError, match="does not start"):
+        run(spark.runner(spark_submit=tmp_path / "nowhere"))
+
+
+def test_a_missing_master_is_refused(spark: FakeSpark) -> None:
+    """Nothing is ever sent to a master nobody named."""
+    with pytest.raises(ConnectionSettingsError, match="no master"):
+        spark.runner(master=" ")
+
+
+def test_deploy_mode_cluster_is_refused(spark: FakeSpark) -> None:
+    """The private files are on this machine."""
+    with pytest.raises(ConnectionSettingsError, match="cluster"):
+        spark.runner(conf={"spark.submit.deployMode": "cluster"})
+
+
+def test_a_setting_that_is_not_sparks_is_refused(spark: FakeSpark) -> None:
+    """spark-submit would ignore it with a warning nobody reads."""
+    with pytest.raises(ConnectionSettingsError, match=r"executor\.memory"):
+        spark.runner(conf={"executor.memory": "1g"})
+
+
+def test_where_names_the_master(spark: FakeSpark) -> None:
+    """A plan says where its jobs run."""
+    assert spark.runner().where() == "a local Spark master on this machine (local[2])"
+    assert "spark://host:7077" in spark.runner(master="spark://host:7077").where()
+
+
+def test_an_orphan_is_ended(process: Callable[..., subprocess.Popen[bytes]]) -> None:
+    """A driver whose worker died is ended by its reference."""
+    child = process()
+    holder = HostProcesses().holder(child.pid)
+    assert end_orphan(str(holder))
+    assert child.wait(10) < 0
+    assert not end_orphan(str(holder))
+
+
+def test_a_pid_that_is_used_again_is_never_touched(process: Callable[..., subprocess.Popen[bytes]]) -> None:
+    """Another start time is another process, whatever its pid."""
+    child = process()
+    holder = HostProcesses().holder(child.pid)
+    assert holder is not None
+    assert not end_orphan(str(replace(holder, started=holder.started - 60)))
+    assert not end_orphan(str(replace(holder, host="elsewhere")))
+    assert child.poll() is None
+
+
+def test_a_process_without_a_group_of_its_own_is_never_touched(
+    process: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    """A driver leads its group; who does not is no driver of ours."""
+    child = process(leads=False)
+    assert not end_orphan(str(HostProcesses().holder(child.pid)))
+    assert child.poll() is None
+
+
+@pytest.mark.parametrize("ref", ["", "application_1_2", "host/x/y", "connect/12"])
+def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
+    """References of other runners are passed over."""
+    assert not end_orphan(ref)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position", "data-loss"),
+        ("java.lang.IllegalArgumentException: Ref kafka_lake_0011 already exists", "branch-exists"),
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `lake`.`raw`.`x` cannot be found.", "table-not-found"),
+        ("org.apache.kafka.common.errors.TimeoutException: Call(callName=listOffsets)", "kafka-unreachable"),
+        ("java.lang.OutOfMemoryError: Java heap space", "out-of-memory"),
+        ("org.apache.kafka.common.errors.SaslAuthenticationException: failed", "kafka-authentication"),
+    ],
+)
+def test_usual_failures_are_named(line: str, name: str) -> None:
+    """The usual reasons are recognised among other lines."""
+    found = recognised(["WARN something", line, "at org.apache.spark"])
+    assert found is not None
+    assert found.name == name
+
+
+def test_an_unusual_failure_is_not_guessed() -> None:
+    """What nobody knows has no name."""
+    assert recognised(["something else entirely"]) is None
+    assert len({reason.name for reason in REASONS}) == len(REASONS)
+
+
+def test_secrets_inside_values_are_masked() -> None:
+    """A password in a JAAS line or a URL is a secret of its own."""
+    secrets = Secrets({"uri": "postgresql://me:deep1@host/db", "x": "jdbc:x?user=a&password=deep2", "some.token": "t3"})
+    assert secrets.masked("deep1 deep2 t3 host") == "*** *** *** host"
+    jaas = Secrets({"sasl.jaas.config": r'Module required username="u" password="a\"b\\c";'})
+    assert jaas.masked(r'said a"b\c') == "said ***"
+    pem = Secrets({"ssl.keystore.key": "-----BEGIN KEY-----\nMIIEdeep\n-----END KEY-----"})
+    assert pem.masked("reads MIIEdeep") == "reads ***"
+    assert Secrets({"bootstrap.servers": "b:1", "empty.password": ""}).masked("b:1") == "b:1"
+
+
+def test_properties_survive_javas_format() -> None:
+    """Backslashes, separators, line ends and leading blanks are escaped."""
+    assert properties_text({"a b=c": " x\\y\nz"}) == "a\\ b\\=c=\\ x\\\\y\\nz\n"
+
+
+def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
+    """The zip holds the job and what it imports, so that the driver needs nothing of ours installed."""
+    path = tmp_path / "travels.zip"
+    path.write_bytes(package_zip())
+    code = f"import sys; sys.path[:0] = [{str(path)!r}]; import airflow_kafka_lake.jobs.stage as s; print(s.__file__)"
+    answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.startswith(str(path))

@@ -1,0 +1,83 @@
+"""The tree of errors and its wire form."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import pickle
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_kafka_lake.core import errors
+from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
+    PipelineFileError,
+    RangeExpiredError,
+    RefusedError,
+    TerminalError,
+    TransientError,
+    UnknownOutcomeError,
+    UsageError,
+)
+
+pytestmark = pytest.mark.unit
+
+
+def _below(kind: type[KafkaLakeError]) -> Iterator[type[KafkaLakeError]]:
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield child
+            yield from _below(child)
+
+
+LEAVES = list(_below(KafkaLakeError))
+
+
+@pytest.mark.parametrize("kind", LEAVES, ids=lambda kind: kind.__name__)
+def test_exit_code_follows_the_branch(kind: type[KafkaLakeError]) -> None:
+    """2 wrong words, 3 worth repeating, 4 unknown, 1 everything else (WIRE.md)."""
+    expected = 1
+    if issubclass(kind, UsageError):
+        expected = 2
+    elif issubclass(kind, TransientError):
+        expected = 3
+    elif issubclass(kind, UnknownOutcomeError):
+        expected = 4
+    assert kind.exit_code == expected
+
+
+@pytest.mark.parametrize("kind", LEAVES, ids=lambda kind: kind.__name__)
+def test_every_error_is_on_exactly_one_branch(kind: type[KafkaLakeError]) -> None:
+    """Terminal, transient or unknown: never two of them, so that a caller knows whether to repeat."""
+    assert sum(issubclass(kind, branch) for branch in (TerminalError, TransientError, UnknownOutcomeError)) == 1
+
+
+def test_module_docstring_draws_the_whole_tree() -> None:
+    """The picture at the top of the module names every class there is, and no other."""
+    drawn = set(re.findall(r"\b[A-Z][A-Za-z]*Error\b", errors.__doc__ or ""))
+    assert drawn == {
+        name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, KafkaLakeError)
+    }
+
+
+def test_wire_form_holds_type_message_and_facts() -> None:
+    """Programs read the facts, people read the message."""
+    error = RangeExpiredError("offsets 0-5 are gone", topic="orders", partition=0)
+    assert json.loads(json.dumps(error.to_json())) == {
+        "type": "RangeExpiredError",
+        "message": "offsets 0-5 are gone",
+        "topic": "orders",
+        "partition": 0,
+    }
+    assert str(error) == "offsets 0-5 are gone"
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_error_survives_a_process_boundary(clone: object) -> None:
+    """A task or trigger in another process gets message and facts."""
+    got = clone(PipelineFileError("bad", file="orders.toml"))  # type: ignore[operator]
+    assert isinstance(got, RefusedError)
+    assert (got.message, got.facts) == ("bad", {"file": "orders.toml"})

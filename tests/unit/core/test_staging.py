@@ -1,0 +1,75 @@
+"""What a Spark job is asked to stage."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.staging import StageJob, Stretch, branch_of, merged, packing
+
+pytestmark = pytest.mark.unit
+
+
+def _stretch(start: int, end: int, partition: int = 0, topic: str = "orders", topic_id: str = "id") -> Stretch:
+    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+
+
+def _job(*stretches: Stretch) -> StageJob:
+    return StageJob(
+        pipeline="orders",
+        wave="p1-w0",
+        attempt="00ff00ff00ff00ff",
+        table="raw.orders",
+        isolation=Isolation.READ_COMMITTED,
+        stretches=stretches,
+        tasks=2,
+        max_records_per_partition=None,
+    )
+
+
+def test_islands_of_a_partition_need_a_read_each() -> None:
+    """Spark takes one start and one end per partition."""
+    job = _job(_stretch(20, 30), _stretch(0, 10), _stretch(0, 5, partition=1))
+    assert job.scans() == ((_stretch(0, 10), _stretch(0, 5, partition=1)), (_stretch(20, 30),))
+    assert _job().scans() == ()
+
+
+def test_job_travels_as_json() -> None:
+    """The driver reads the same job again."""
+    job = _job(_stretch(20, 30), _stretch(0, 10, partition=1))
+    assert StageJob.from_json(json.loads(json.dumps(job.to_json()))) == job
+
+
+def test_name_and_branch_are_the_attempts() -> None:
+    """The same attempt always has the same names, another one never."""
+    assert _job().name == "kafka-lake orders p1-w0 00ff00ff00ff00ff"
+    assert _job().branch == branch_of("00ff00ff00ff00ff") == "kafka_lake_00ff00ff00ff00ff"
+
+
+def test_touching_stretches_become_one() -> None:
+    """Neighbouring ranges are one read; another partition or topic generation is not a neighbour."""
+    assert merged([_stretch(5, 9), _stretch(0, 5), _stretch(10, 12)]) == (_stretch(0, 9), _stretch(10, 12))
+    apart = (_stretch(0, 5), _stretch(5, 9, partition=1))
+    assert merged(apart) == apart
+    generations = (_stretch(0, 5, topic_id="id-1"), _stretch(5, 9, topic_id="id-2"))
+    assert merged(generations) == generations
+
+
+@pytest.mark.parametrize(
+    ("spans", "size", "expected"),
+    [
+        ([], 1000, (1, None)),
+        ([10], 0, (1, None)),
+        ([10], 100, (1, None)),
+        ([10], 101, (2, 5)),
+        ([3, 3, 3, 3], 400, (4, None)),
+        ([90, 5, 5], 400, (4, 25)),
+    ],
+)
+def test_packing(spans: list[int], size: int, expected: tuple[int, int | None]) -> None:
+    """Small stretches share a task; one that is heavier than a task is split."""
+    stretches = [_stretch(0, span, partition=index) for index, span in enumerate(spans)]
+    assert packing(stretches, size, 100) == expected

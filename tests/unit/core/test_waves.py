@@ -1,0 +1,156 @@
+"""The transition tables, word by word, and what else the ledger builds on."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import (
+    LEADS_OUT,
+    RANGE_TRANSITIONS,
+    RESOLVED,
+    UNFINISHED,
+    UNRESOLVED,
+    WAVE_TRANSITIONS,
+    Act,
+    AttemptKey,
+    AttemptOutcome,
+    AttemptRecord,
+    Holder,
+    RangeState,
+    WaveState,
+    first_overlap,
+)
+
+pytestmark = pytest.mark.unit
+
+# The whole table, written a second time: a change of the product's has to be made here too, knowingly.
+WAVES = {
+    WaveState.PLANNED: {Act.CLAIM: "CLAIMED", Act.CANCEL: "CANCELLED", Act.DISSOLVE: "DISSOLVED"},
+    WaveState.CLAIMED: {
+        Act.CLAIM: "CLAIMED",
+        Act.STAGE: "STAGED",
+        Act.SETTLE: "COMMITTED",
+        Act.GIVE_UP: "PLANNED",
+        Act.CANCEL: "CANCELLED",
+        Act.DISSOLVE: "DISSOLVED",
+    },
+    WaveState.STAGED: {
+        Act.CLAIM: "CLAIMED",
+        Act.PUBLISH: "PUBLISHING",
+        Act.SETTLE: "COMMITTED",
+        Act.GIVE_UP: "PLANNED",
+        Act.CANCEL: "CANCELLED",
+        Act.DISSOLVE: "DISSOLVED",
+    },
+    WaveState.PUBLISHING: {
+        Act.CLAIM: "CLAIMED",
+        Act.PUBLISH: "PUBLISHING",
+        Act.REPUBLISH: "STAGED",
+        Act.SETTLE: "COMMITTED",
+        Act.GIVE_UP: "PLANNED",
+        Act.CANCEL: "CANCELLED",
+        Act.DISSOLVE: "DISSOLVED",
+    },
+    WaveState.COMMITTED: {},
+    WaveState.CANCELLED: {Act.RELEASE: "PLANNED", Act.DISSOLVE: "DISSOLVED"},
+    WaveState.DISSOLVED: {},
+}
+RANGES = {
+    RangeState.PLANNED: {"CANCELLED", "HELD", "SETTLED", "SKIPPED"},
+    RangeState.CANCELLED: {"PLANNED", "SKIPPED"},
+    RangeState.HELD: {"PLANNED", "SKIPPED"},
+    RangeState.SETTLED: set(),
+    RangeState.SKIPPED: set(),
+}
+
+
+@pytest.mark.parametrize(("state", "act"), list(product(WaveState, Act)), ids=str)
+def test_wave_transition(state: WaveState, act: Act) -> None:
+    """Every act on every state leads where the table says, or nowhere."""
+    sources, target = WAVE_TRANSITIONS[act]
+    assert (target.value if state in sources else None) == WAVES[state].get(act)
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(RangeState, RangeState)), ids=str)
+def test_range_transition(before: RangeState, after: RangeState) -> None:
+    """Every pair of range states is either allowed or not, as written here."""
+    assert (after in RANGE_TRANSITIONS[before]) == (after.value in RANGES[before])
+
+
+def test_every_act_and_state_is_in_the_tables() -> None:
+    """A new act or state has to say where it leads."""
+    assert set(WAVE_TRANSITIONS) == set(Act)
+    assert set(RANGE_TRANSITIONS) == set(RangeState)
+
+
+def test_a_failure_is_cleared_only_by_success_or_skip() -> None:
+    """From HELD and CANCELLED there is no way to SETTLED but through PLANNED (law L3)."""
+    for state in (RangeState.HELD, RangeState.CANCELLED):
+        assert RANGE_TRANSITIONS[state] == {RangeState.PLANNED, RangeState.SKIPPED}
+
+
+def test_nothing_is_settled_without_a_claim() -> None:
+    """A wave that nobody ever claimed cannot become COMMITTED."""
+    sources, target = WAVE_TRANSITIONS[Act.SETTLE]
+    assert target is WaveState.COMMITTED
+    assert sources == {WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING}
+
+
+def test_range_states_are_resolved_or_not() -> None:
+    """Each range state either holds the watermark or counts towards coverage."""
+    assert set(RangeState) == UNRESOLVED | RESOLVED
+    assert not UNRESOLVED & RESOLVED
+
+
+def test_every_stuck_state_names_the_way_out() -> None:
+    """Whatever is neither final nor in a wave that names a way has a command of its own."""
+    final = {state for state in WaveState if not WAVES[state]}
+    assert final == {WaveState.COMMITTED, WaveState.DISSOLVED}
+    stuck: set[RangeState | WaveState] = set(WaveState) - final
+    stuck |= UNRESOLVED - {RangeState.PLANNED}  # a PLANNED range is in a wave, and the wave names the way
+    assert set(LEADS_OUT) == stuck
+    assert all(command.startswith("kafka-lake ") for command in LEADS_OUT.values())
+
+
+def test_run_works_on_what_is_neither_final_nor_cancelled() -> None:
+    """`run` finishes what earlier runs left, and leaves alone what a person put on hold."""
+    assert set(WaveState) - UNFINISHED == {WaveState.COMMITTED, WaveState.DISSOLVED, WaveState.CANCELLED}
+
+
+@pytest.mark.parametrize("host", ["worker-1", "a/b", "fe80::1%eth0"])
+def test_holder_reads_back(host: str) -> None:
+    """A holder's text names the same process again, even with separators in the host's name."""
+    holder = Holder(host=host, pid=4711, started=1_700_000_000.25)
+    assert Holder.parse(str(holder)) == holder
+
+
+def test_attempt_record_gives_its_guard() -> None:
+    """The guard of an attempt's writes is wave, fence and attempt id."""
+    from datetime import UTC, datetime
+
+    record = AttemptRecord(
+        wave="w",
+        fence=2,
+        attempt="00ff00ff00ff00ff",
+        holder="h/1/0.00",
+        job=None,
+        base=None,
+        audited=None,
+        outcome=AttemptOutcome.RUNNING,
+        error=None,
+        started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        ended_at=None,
+    )
+    assert record.key == AttemptKey(wave="w", fence=2, attempt="00ff00ff00ff00ff")
+
+
+def test_overlap_within_a_stream_is_found_and_named() -> None:
+    """The longest range hides no overlap with a later one, and streams do not disturb each other."""
+    a, b, c = OffsetRange(0, 100), OffsetRange(100, 110), OffsetRange(105, 120)
+    assert first_overlap([("s", a), ("s", b), ("t", c)]) is None
+    assert first_overlap([("s", c), ("s", a), ("s", b)]) == ("s", b, c)
+    assert first_overlap([("s", a), ("s", a)]) == ("s", a, a)
+    assert first_overlap([]) is None

@@ -1,0 +1,82 @@
+"""Forms that other programs read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import Token
+from airflow_kafka_lake.core.wire import (
+    last_from_property,
+    last_to_property,
+    owner_from_property,
+    owner_to_property,
+    ranges_digest,
+    timestamp,
+    token_from_summary,
+    token_to_summary,
+)
+
+pytestmark = pytest.mark.unit
+
+TOKEN = Token(pipeline="orders", wave="p1-w0", attempt="00ff00ff00ff00ff", fence=3, ranges="ab" * 8, kind="fence")
+
+
+def test_times_are_utc_with_milliseconds() -> None:
+    """RFC 3339, whatever zone the time came in."""
+    at = datetime(2026, 1, 31, 1, 2, 3, 456789, tzinfo=timezone(timedelta(hours=2)))
+    assert timestamp(at) == "2026-01-30T23:02:03.456Z"
+    assert timestamp(datetime(2026, 1, 31, tzinfo=UTC)) == "2026-01-31T00:00:00.000Z"
+    assert timestamp(None) is None
+
+
+def test_digest_ignores_order_and_nothing_else() -> None:
+    """The same ranges have the same digest; another offset, partition or topic id has another one."""
+    a, b = ("id-a", 0, OffsetRange(0, 5)), ("id-b", 1, OffsetRange(0, 5))
+    assert ranges_digest([a, b]) == ranges_digest([b, a])
+    different = {
+        ranges_digest(ranges)
+        for ranges in (
+            [],
+            [a],
+            [b],
+            [a, b],
+            [a, a],
+            [("id-a", 1, OffsetRange(0, 5))],
+            [("id-a", 0, OffsetRange(0, 6))],
+            [("id-a", 0, OffsetRange(1, 5))],
+            [("id-a", 0, OffsetRange(0, 2)), ("id-a", 0, OffsetRange(2, 5))],
+        )
+    }
+    assert len(different) == 9
+    assert all(len(digest) == 16 for digest in different)
+
+
+def test_token_reads_back_from_a_summary() -> None:
+    """A commit says who made it, in text values only, among whatever else the engine wrote there."""
+    summary = token_to_summary(TOKEN)
+    assert set(summary) == {
+        f"kafka-lake.{key}" for key in ("pipeline", "wave", "attempt", "fence", "ranges", "kind", "version")
+    }
+    assert all(isinstance(value, str) for value in summary.values())
+    assert token_from_summary({"operation": "append", **summary}) == TOKEN
+
+
+def test_foreign_commit_has_no_token() -> None:
+    """Compaction and other writers are not ours."""
+    assert token_from_summary({"operation": "replace"}) is None
+    assert token_from_summary({}) is None
+
+
+def test_last_commit_of_ours_reads_back() -> None:
+    """The table property holds the ledger's id and the token; a table of nobody's has none."""
+    assert last_from_property(last_to_property("f" * 32, TOKEN)) == ("f" * 32, TOKEN)
+    assert last_from_property(None) is None
+    assert last_from_property("") is None
+
+
+def test_owner_reads_back() -> None:
+    """Ledger id and pipeline, in one property value."""
+    assert owner_from_property(owner_to_property("f" * 32, "orders.v2-a")) == ("f" * 32, "orders.v2-a")
