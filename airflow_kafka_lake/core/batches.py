@@ -102,12 +102,26 @@ def explain(
     if end_known is not None:
         found += [_said(hole, Fate.COMPACTED, "no batch owns it") for hole in pieces.upto(end_known)]
     found += [_said(rest, Fate.UNEXPLAINED, "beyond what Kafka returned") for rest in pieces.rest()]
-    return tuple(_joined(found))
+    return tuple(joined(found))
 
 
 def unexplained(asked: RangeSet, seen: str) -> tuple[Explanation, ...]:
     """Say of all asked offsets that nothing is known, and why."""
     return tuple(_said(piece, Fate.UNEXPLAINED, seen) for piece in asked)
+
+
+def joined(found: Iterable[Explanation]) -> Iterator[Explanation]:
+    """Join neighbours that say the same; the explanations come sorted and disjoint."""
+    last: Explanation | None = None
+    for item in found:
+        if last and (last.range.end, last.fate, last.seen) == (item.range.start, item.fate, item.seen):
+            last = _said(OffsetRange(last.range.start, item.range.end), item.fate, item.seen)
+            continue
+        if last:
+            yield last
+        last = item
+    if last:
+        yield last
 
 
 def lost(explanations: Iterable[Explanation], why: str) -> tuple[Explanation, ...]:
@@ -178,17 +192,3 @@ def _of_records(batch: Batch, transaction: AbortedTransaction | None) -> tuple[F
 
 def _said(stretch: OffsetRange, fate: Fate, seen: str) -> Explanation:
     return Explanation(range=stretch, fate=fate, seen=seen)
-
-
-def _joined(found: Iterable[Explanation]) -> Iterator[Explanation]:
-    """Join neighbours that say the same."""
-    last: Explanation | None = None
-    for item in found:
-        if last and (last.range.end, last.fate, last.seen) == (item.range.start, item.fate, item.seen):
-            last = _said(OffsetRange(last.range.start, item.range.end), item.fate, item.seen)
-            continue
-        if last:
-            yield last
-        last = item
-    if last:
-        yield last

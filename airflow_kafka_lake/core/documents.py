@@ -166,7 +166,7 @@ def _stream(
 def _blocked_by(item: RangeRecord) -> str | None:
     if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
         return None
-    way_out = LEADS_OUT[item.state].format(id=item.id)
+    way_out = LEADS_OUT[item.state].format(id=item.id, pipeline=item.pipeline)
     return f"range {item.range} {item.state.lower()}: {item.reason}; wave {item.wave}, lead it out with: {way_out}"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-import itertools
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -81,7 +82,10 @@ class RangeSet:
         return bool(self.ranges)
 
     def __contains__(self, offset: object) -> bool:
-        return any(offset in item for item in self.ranges)
+        if not isinstance(offset, int):
+            return False
+        at = bisect_right(self.ranges, offset, key=lambda item: item.start)
+        return at > 0 and offset < self.ranges[at - 1].end
 
     @property
     def span(self) -> int:

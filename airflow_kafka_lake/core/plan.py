@@ -5,6 +5,7 @@ Dry run and real run read the same `Plan` value (law L16).
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +13,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
-from airflow_kafka_lake.core.spec import PipelineSpec
-import itertools
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
 
 MAX_WAVE_RANGES = 10_000
 """Spark plans `assign` reads quadratically above about 20,000 partitions."""
@@ -156,8 +156,8 @@ def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
 
 
 def cut(stretch: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tuple[OffsetRange, ...]:
-    """Cut a stretch into equal ranges of at most about `target_bytes`; their union is the stretch."""
-    pieces = max(1, min(stretch.span, -(-int(bytes_per_offset * stretch.span) // target_bytes)))
+    """Cut a stretch into equal ranges of at most about `target_bytes`, but never into more than a wave can hold."""
+    pieces = max(1, min(stretch.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * stretch.span) // target_bytes)))
     step, extra = divmod(stretch.span, pieces)
     edges = [stretch.start]
     for index in range(pieces):
@@ -202,10 +202,11 @@ def build_plan(
             continue
         wanted = missing(OffsetRange(item.start, item.end), record.planned if record else RangeSet())
         expired = wanted & RangeSet.between(0, snapshot.log_start)
-        refused += [_expired(snapshot, stretch) for stretch in expired]
+        refused += [_expired(spec.name, snapshot, stretch) for stretch in expired]
         for stretch in wanted - expired:
             pieces += [(snapshot, part) for part in stretch.split_at((origin,))]
     waves = pack(plan_id, spec, pieces, weights)
+    waiting = (s.snapshot for s in streams if s.snapshot.last_stable < s.snapshot.high_watermark)
     return Plan(
         id=plan_id,
         spec=spec,
@@ -213,16 +214,17 @@ def build_plan(
         streams=tuple(streams),
         waves=waves,
         blocked=tuple(refused),
-        waiting_for_stable=tuple(s.snapshot for s in streams if s.snapshot.last_stable < s.snapshot.high_watermark),
+        waiting_for_stable=tuple(waiting) if spec.isolation is Isolation.READ_COMMITTED else (),
     )
 
 
-def _expired(snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
+def _expired(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
     return Blocked(
         topic=snapshot.topic,
         partition=snapshot.partition,
         reason=f"offsets {stretch} are gone: the log starts at {snapshot.log_start}. Pass them with: kafka-lake skip "
-        f"--topic {snapshot.topic} --partition {snapshot.partition} --from {stretch.start} --to {stretch.end}",
+        f"{pipeline} --topic {snapshot.topic} --partition {snapshot.partition} --from {stretch.start} "
+        f"--to {stretch.end} --reason TEXT",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
@@ -57,8 +57,8 @@ class Times:
 
 
 def milliseconds(at: datetime) -> int:
-    """Return Kafka's unit of time: milliseconds since the epoch."""
-    return round(at.timestamp() * 1000)
+    """Return Kafka's unit of time, milliseconds since the epoch, rounded up: no record before `at` may slip in."""
+    return -((datetime(1970, 1, 1, tzinfo=UTC) - at) // timedelta(milliseconds=1))
 
 
 def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
@@ -69,16 +69,15 @@ def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
 
 
 def generation_gap(
-    item: PartitionSnapshot, record: StreamRecord | None, older: Sequence[StreamRecord], isolation: Isolation
+    pipeline: str, item: PartitionSnapshot, record: StreamRecord | None, older: Sequence[StreamRecord]
 ) -> Blocked | None:
     """Stop where the log is not the one that was planned from: it shrank, or an older generation is unfinished."""
-    end = item.readable_end(isolation)
-    if record and end < record.end_seen:
+    if record and item.high_watermark < record.end_seen:
         return Blocked(
             topic=item.topic,
             partition=item.partition,
-            reason=f"the log ends at {end}, it ended at {record.end_seen} before: Kafka lost records. Nothing is read "
-            "before a person has decided",
+            reason=f"the log ends at {item.high_watermark}, it ended at {record.end_seen} before: Kafka lost records. "
+            "Nothing is read before a person has decided",
         )
     for stream in older:
         if stream.watermark < stream.end_seen:
@@ -87,8 +86,8 @@ def generation_gap(
                 partition=item.partition,
                 reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
                 f"settled only up to {stream.watermark} of {stream.end_seen}. Pass the rest with: kafka-lake skip "
-                f"--topic {item.topic} --topic-id {stream.topic_id} --partition {item.partition} "
-                f"--from {stream.watermark} --to {stream.end_seen}",
+                f"{pipeline} --topic {item.topic} --topic-id {stream.topic_id} --partition {item.partition} "
+                f"--from {stream.watermark} --to {stream.end_seen} --reason TEXT",
             )
     return None
 
@@ -109,14 +108,13 @@ def asked_of(
     records are younger than the pipeline.
     """
     origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
-    end = _policy_end(spec, item, times)
     if not bounds.is_period:
+        end = _policy_end(spec, item, times)
         return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
     start = origin if bounds.start is None else _bound(bounds.start, item, times, spec.isolation)
-    if bounds.end is not None:
-        end = _bound(bounds.end, item, times, spec.isolation)
-        if isinstance(bounds.end, int):
-            _refuse_beyond_end(item, end, spec.isolation)
+    end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times, spec.isolation)
+    if isinstance(bounds.end, int):
+        _refuse_beyond_end(item, bounds.end, spec.isolation)
     end = min(end, item.readable_end(spec.isolation))
     if isinstance(bounds.start, int) and bounds.start > item.readable_end(spec.isolation):
         _refuse_beyond_end(item, bounds.start, spec.isolation)

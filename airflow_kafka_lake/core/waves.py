@@ -5,13 +5,13 @@ The tables here are the only place where a transition is named; the ledger's gua
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from airflow_kafka_lake.core.offsets import OffsetRange
-import itertools
 
 
 class RangeState(StrEnum):
@@ -97,11 +97,11 @@ UNFINISHED = frozenset({WaveState.PLANNED}) | _OPEN
 
 LEADS_OUT: Mapping[RangeState | WaveState, str] = {
     RangeState.CANCELLED: "kafka-lake release {id}",
-    RangeState.HELD: "kafka-lake release {id}, or kafka-lake skip",
+    RangeState.HELD: "kafka-lake release {id}, or kafka-lake skip {pipeline}",
     WaveState.PLANNED: "kafka-lake ingest {id}",
     WaveState.CLAIMED: "kafka-lake ingest {id}",
     WaveState.STAGED: "kafka-lake ingest {id}",
-    WaveState.PUBLISHING: "kafka-lake settle",
+    WaveState.PUBLISHING: "kafka-lake settle {pipeline}",
     WaveState.CANCELLED: "kafka-lake release {id}",
 }
 """The command that leads a person out of each state in which something can be stuck."""

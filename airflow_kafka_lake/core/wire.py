@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import Token
 
@@ -65,9 +66,14 @@ def last_from_property(text: str | None) -> tuple[str, Token] | None:
     """Read `kafka-lake.last`; None when the table has none."""
     if not text:
         return None
-    data = json.loads(text)
-    token = token_from_summary(data)
-    return (data["ledger"], token) if token else None
+    try:
+        data = json.loads(text)
+        token = token_from_summary(data)
+        return (data["ledger"], token) if token else None
+    except (KeyError, TypeError, ValueError):
+        raise IdentityError(
+            f"the table property {LAST} was edited and cannot be read: restore it from the table's newest metadata file"
+        ) from None
 
 
 def owner_to_property(ledger_id: str, pipeline: str) -> str:

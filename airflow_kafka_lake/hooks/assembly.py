@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from airflow_kafka_lake.adapters import failpoints
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -69,16 +70,18 @@ def open_ports(
     if need_spark:
         runner.check()
     try:
-        yield Ports(
-            ledger=ledger,
-            source=source,
-            batches=batches,
-            lake=tables,
-            runner=runner,
-            clock=SystemClock(),
-            processes=HostProcesses(),
-            actor=actor,
-            say=say,
+        yield failpoints.armed(
+            Ports(
+                ledger=ledger,
+                source=source,
+                batches=batches,
+                lake=tables,
+                runner=runner,
+                clock=SystemClock(),
+                processes=HostProcesses(),
+                actor=actor,
+                say=say,
+            )
         )
     finally:
         for adapter in opened:
@@ -88,8 +91,21 @@ def open_ports(
 @contextmanager
 def open_ledger(ledger_connection: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
     """Open the ledger alone."""
-    ledger = LedgerHook(ledger_connection).ledger()
-    try:
+    with ledger_opener(ledger_connection)() as ledger:
         yield ledger
-    finally:
-        ledger.close()
+
+
+def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager[Ledger]]:
+    """Resolve the ledger's connection now and return what opens it later, also where Airflow does not answer."""
+    hook = LedgerHook(ledger_connection)
+    _ = hook.url
+
+    @contextmanager
+    def opened() -> Iterator[Ledger]:
+        ledger = hook.ledger()
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+
+    return opened

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.hooks.connections import get_connection
+from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
@@ -25,16 +25,15 @@ class KafkaSourceHook:
     conn_type = "kafka"
     hook_name = "Apache Kafka (Kafka Lake)"
 
-    def __init__(self, kafka_conn_id: str = default_conn_name) -> None:
+    def __init__(self, kafka_conn_id: str = default_conn_name, *, connection: ConnectionSettings | None = None) -> None:
         self.kafka_conn_id = kafka_conn_id
+        self._connection = connection
 
     @cached_property
     def settings(self) -> KafkaSettings:
         """The validated settings; ConnectionSettingsError names what is wrong."""
-        return KafkaSettings.parse(
-            get_connection(self.kafka_conn_id, *TYPES).extra,
-            connection=self.kafka_conn_id,
-        )
+        found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
+        return KafkaSettings.parse(found.extra, connection=self.kafka_conn_id)
 
     def source(self, isolation: Isolation = Isolation.READ_COMMITTED) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""

@@ -12,7 +12,7 @@ from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connect
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from airflow_kafka_lake.adapters.sql_ledger import LedgerSchema, SqlLedger
+    from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 
 TYPES = ("sqlite", "postgres")
 DEFAULT_LEDGER = "kafka_lake_ledger"
@@ -53,11 +53,9 @@ class LedgerHook:
 
     get_conn = ledger
 
-    def schema(self) -> LedgerSchema:
-        """Return what `db upgrade` and `db check` work on."""
-        from airflow_kafka_lake.adapters.sql_ledger import LedgerSchema
-
-        return LedgerSchema(self.url)
+    def schema(self) -> SqlLedger:
+        """Return what `db upgrade` and `db check` work on; each answers with the schema's revision."""
+        return self.ledger()
 
     def test_connection(self) -> tuple[bool, str]:
         """Say whether the ledger answers, in one sentence."""

@@ -18,10 +18,11 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 CATALOG = "lake"
 STAGED_BY = PREFIX + "staged-by"
-PROPERTIES_FILE = "spark.properties"
+PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
+"""What else of a submit may hold secrets, beside the job's file."""
+
 RETAIN_DAYS = 7
 
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
@@ -70,26 +73,44 @@ def stage(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     records = _records(spark, job, kafka).selectExpr(*columns(job))
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS")
-    writer = records.writeTo(f"{table}.`branch_{job.branch}`")
-    for key, value in {**WRITE_OPTIONS, f"snapshot-property.{STAGED_BY}": job.attempt}.items():
+    append(records, f"{table}.`branch_{job.branch}`", job.attempt)
+
+
+def append(records: DataFrame, target: str, attempt: str) -> None:
+    """Write rows to a branch in one commit, also none, that says who staged them."""
+    writer = records.writeTo(target)
+    for key, value in {**WRITE_OPTIONS, f"snapshot-property.{STAGED_BY}": attempt}.items():
         writer = writer.option(key, value)
     writer.append()
 
 
 def main(argv: list[str]) -> None:
-    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`.
+    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
+    request = taken(argv)
+    with session() as spark:
+        stage(spark, StageJob.from_json(request["job"]), request["kafka"])
 
-    The file, and the Spark properties beside it, may hold secrets and are removed as soon as they were read.
+
+def taken(argv: list[str]) -> dict[str, Any]:
+    """Return the request in the file named by the only argument, and remove it with what lies beside it.
+
+    Spark and Java have read their files by now; whoever dies from here on leaves no secret behind.
     """
     (path,) = map(Path, argv)
-    request = json.loads(path.read_text(encoding="utf-8"))
-    path.unlink()
-    path.with_name(PROPERTIES_FILE).unlink(missing_ok=True)
+    request: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for name in (path.name, PROPERTIES_FILE, JAVA_OPTIONS_FILE):
+        path.with_name(name).unlink(missing_ok=True)
+    return request
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    """Yield the session that spark-submit has configured."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
     try:
-        stage(spark, StageJob.from_json(request["job"]), request["kafka"])
+        yield spark
     finally:
         spark.stop()
 

@@ -141,7 +141,7 @@ def _transactions(bootstrap: str, topic: Acknowledged) -> None:
         aborted = number % 5 == 4
         seen: dict[tuple[int, int], bytes] = {}
         producer.begin_transaction()
-        records = (
+        records: Iterator[Record] = (
             (i % 3, f"{number}".encode(), f"{'no' if aborted else 'yes'} {number} {i}".encode(), []) for i in range(90)
         )
         _produce(producer, topic, records, seen)

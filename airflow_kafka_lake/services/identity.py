@@ -88,9 +88,7 @@ def changed_topics(ports: Ports, expected: Iterable[tuple[str, str]]) -> dict[st
     """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead, in words."""
     pairs = sorted(set(expected))
     existing = set(ports.source.topics((), r".*")) if pairs else set()
-    described = {
-        item.topic: item.topic_id for item in ports.source.describe(list({t for t, _ in pairs} & existing))
-    }
+    described = {item.topic: item.topic_id for item in ports.source.describe(list({t for t, _ in pairs} & existing))}
     return {
         topic: (
             f"topic {topic} was re-created: its id is {described[topic]}, planned was {topic_id}"

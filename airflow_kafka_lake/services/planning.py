@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.errors import UnknownPartitionError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.errors import PipelineFileError, UnknownPartitionError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, StreamKey, StreamRecord, build_plan
 from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, times_needed
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
@@ -14,6 +14,9 @@ from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
 from airflow_kafka_lake.services.identity import look_at_table, take_possession
+
+MAX_TABLE_NAME = 128
+RECEIPTS = "__receipts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[str, ...]
     topics = ports.source.topics(spec.topics, spec.topic_pattern)
     if not topics:
         raise UnknownTopicError(f"no topic matches {spec.topic_pattern!r} of pipeline {spec.name}")
+    _refuse_tables(spec, topics)
     if bounds.topic is None:
         return topics
     if bounds.topic not in topics:
@@ -72,6 +76,18 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[str, ...]
             f"topic {bounds.topic!r} is not one of pipeline {spec.name}: it has {', '.join(topics)}", topic=bounds.topic
         )
     return (bounds.topic,)
+
+
+def _refuse_tables(spec: PipelineSpec, topics: Sequence[str]) -> None:
+    """Refuse a `{topic}` whose table is no legal name, or is the receipts table of another topic."""
+    for topic in topics:
+        table = spec.table_for(topic)
+        if table.endswith(RECEIPTS) or len(table.rpartition(".")[2]) > MAX_TABLE_NAME:
+            raise PipelineFileError(
+                f"topic {topic} would land in table {table}, which is too long, or the receipts table of another one. "
+                "Leave the topic out, or give it a pipeline with a table of its own",
+                topic=topic,
+            )
 
 
 def _observe(ports: Ports, spec: PipelineSpec, topics: Sequence[str]) -> Snapshot:
@@ -114,7 +130,7 @@ def _decide(
     for item in selected:
         older = [stream for key, stream in known.items() if _is_older_generation(key, item)]
         siblings = any(key[:2] == item.key[:2] for key in known)
-        answer = generation_gap(item, known.get(item.key), older, spec.isolation) or asked_of(
+        answer = generation_gap(spec.name, item, known.get(item.key), older) or asked_of(
             spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), siblings
         )
         (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]

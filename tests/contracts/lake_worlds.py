@@ -1,9 +1,9 @@
-"""Lakes to try a contract on, and what happens to their tables besides the contract: jobs, maintenance, lost answers."""
+"""Lakes to try a contract on, and what happens to a table besides it: jobs, maintenance, lost answers."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -151,7 +151,8 @@ class IcebergWorld:
             "uri": uri or f"sqlite:///{folder}/catalog.db",
             "warehouse": f"file://{folder}/warehouse",
         }
-        self.lake = IcebergLake(LakeSettings.parse("lake_default", extra))
+        self.settings = LakeSettings.parse("lake_default", extra)
+        self.lake = IcebergLake(self.settings)
         self.table: IcebergTable = self.lake.table(NAME)
 
     @property
@@ -159,7 +160,7 @@ class IcebergWorld:
         return self.lake.catalog.api
 
     def load(self) -> Table:
-        return self.lake.catalog.load(NAME)
+        return self.lake.catalog.load(self.table.identifier)
 
     def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
         self.begin_job(attempt)
@@ -199,12 +200,16 @@ class IcebergWorld:
             update.add_identity("kafka_topic")
 
     def damage(self, attempt: str) -> None:
+        self.staged_file(attempt).write_bytes(b"PAR1 not really PAR1")
+
+    def staged_file(self, attempt: str) -> Path:
+        """Return the one file that an attempt has staged."""
         table = self.load()
         snapshot = table.snapshot_by_name(branch_of(attempt))
         assert snapshot is not None
         (manifest,) = [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
         (entry,) = manifest.fetch_manifest_entry(table.io)
-        Path(entry.data_file.file_path.removeprefix("file://")).write_bytes(b"PAR1 not really PAR1")
+        return Path(entry.data_file.file_path.removeprefix("file://"))
 
     def rows(self) -> list[tuple[int, str]]:
         found = self.load().scan(selected_fields=("kafka_offset", "ingest_attempt")).to_arrow().to_pylist()
@@ -214,26 +219,42 @@ class IcebergWorld:
         real = self.catalog.commit_table
 
         def lossy(*arguments: Any) -> Any:
-            self.catalog.commit_table = real  # type: ignore[method-assign]
+            self._commit_by(real)
             if landed:
                 real(*arguments)
             raise ConnectionError("the connection went away")
 
-        self.catalog.commit_table = lossy  # type: ignore[method-assign]
+        self._commit_by(lossy)
 
     @contextmanager
-    def before_next_commit(self, happening: Any) -> Iterator[None]:
+    def before_next_commit(self, happening: Callable[[], None]) -> Iterator[None]:
         """Let something happen between the load that a commit is built on and the commit."""
         real = self.catalog.commit_table
 
         def late(*arguments: Any) -> Any:
-            self.catalog.commit_table = real  # type: ignore[method-assign]
+            self._commit_by(real)
             happening()
             return real(*arguments)
 
-        self.catalog.commit_table = late  # type: ignore[method-assign]
+        self._commit_by(late)
         yield
-        self.catalog.commit_table = real  # type: ignore[method-assign]
+        self._commit_by(real)
+
+    @contextmanager
+    def every_commit_sent_twice(self) -> Iterator[None]:
+        """Answer with what the repetition of a request that has succeeded gets."""
+        real = self.catalog.commit_table
+
+        def twice(*arguments: Any) -> Any:
+            real(*arguments)
+            return real(*arguments)
+
+        self._commit_by(twice)
+        yield
+        self._commit_by(real)
+
+    def _commit_by(self, commit: Callable[..., Any]) -> None:
+        self.catalog.commit_table = commit  # type: ignore[method-assign]
 
 
 def _main(table: Table) -> int:

@@ -211,7 +211,7 @@ def test_damaged_file_fails_the_attempt(world: World) -> None:
     attempt = attempt_id()
     world.stage(attempt, offsets(0, 1))
     world.damage(attempt)
-    with pytest.raises(JobFailedError, match="Staged file .* cannot be read"):
+    with pytest.raises(JobFailedError, match=r"Staged file .* cannot be read"):
         world.table.staged(attempt)
 
 

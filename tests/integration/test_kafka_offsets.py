@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 import uuid
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,8 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
+from airflow_kafka_lake.adapters.kafka.groups import errors
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -53,9 +56,6 @@ class ChangedClient(AdminClient):
     def describe_topics(self, *given: Any, **more: Any) -> Any:
         return self._noted("describe", lambda: super(ChangedClient, self).describe_topics(*given, **more))
 
-    def list_consumer_group_offsets(self, *given: Any, **more: Any) -> Any:
-        return self._noted("group", lambda: super(ChangedClient, self).list_consumer_group_offsets(*given, **more))
-
     def list_offsets(self, wanted: Any, **more: Any) -> Any:
         kind = "earliest" if next(iter(wanted.values()))._value == -2 else "latest"
         level = "stable" if more["isolation_level"] is IsolationLevel.READ_COMMITTED else "all"
@@ -75,6 +75,7 @@ class Cluster:
             clock=self.clock,
             timeout_seconds=timeout,
             connect=self._connect,
+            committed=self._committed,
         )
         self.client: ChangedClient
         self.topic = f"t-{uuid.uuid4().hex}"
@@ -83,6 +84,11 @@ class Cluster:
     def _connect(self, settings: dict[str, Any], **more: Any) -> ChangedClient:
         self.client = ChangedClient(settings, **more)
         return self.client
+
+    def _committed(self, *given: Any, **more: Any) -> dict[Any, Any]:
+        self.client.calls.append("group")
+        self.client.before.get("group", lambda: None)()
+        return groups.committed(*given, **more)
 
     def create(self) -> None:
         self.admin.create_topics([NewTopic(self.topic, 3, 1)])[self.topic].result(30)
@@ -249,32 +255,48 @@ def test_broker_without_topic_ids_is_refused(cluster: Cluster) -> None:
         cluster.source.describe([cluster.topic])
 
 
+class Coordinator:
+    """Answers for the group's coordinator: the given errors first, then the truth."""
+
+    def __init__(self, *first: Exception) -> None:
+        self.left = list(first)
+        self.ask = groups._ask
+
+    async def __call__(self, *given: Any) -> Any:
+        if self.left:
+            raise self.left.pop(0)
+        return await self.ask(*given)
+
+
 @pytest.mark.parametrize(
-    ("code", "state"),
+    ("said", "state"),
     [
-        (KafkaError.GROUP_ID_NOT_FOUND, GroupOffsetState.NONE),
-        (KafkaError.COORDINATOR_NOT_AVAILABLE, GroupOffsetState.UNKNOWN),
-        (KafkaError.GROUP_AUTHORIZATION_FAILED, GroupOffsetState.UNKNOWN),
+        ([], GroupOffsetState.NONE),
+        ([errors.NotCoordinatorError(), errors.CoordinatorLoadInProgressError()], GroupOffsetState.NONE),
+        ([errors.GroupIdNotFoundError()], GroupOffsetState.NONE),
+        ([errors.GroupAuthorizationFailedError()], GroupOffsetState.UNKNOWN),
+        ([errors.NotCoordinatorError()] * 100_000, GroupOffsetState.UNKNOWN),
     ],
 )
-def test_group_that_does_not_answer_is_unknown(cluster: Cluster, code: int, state: GroupOffsetState) -> None:
-    """Only "there is no such group" means no offset; any other error means that nobody knows."""
-    cluster.client.changes["group"] = lambda futures: dict.fromkeys(futures, failed(code))
+def test_only_no_such_group_means_no_offset(
+    kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, said: list[Exception], state: GroupOffsetState
+) -> None:
+    """A moving coordinator is asked again for a while; after any error that stays, nobody knows."""
+    cluster = Cluster(kafka.bootstrap, timeout=2)
+    monkeypatch.setattr(groups, "_ask", Coordinator(*said))
     found = cluster.source.snapshot([cluster.topic], "g").partitions
     assert {(p.group_offset, p.group_offset_state) for p in found} == {(None, state)}
 
 
-def test_group_answer_without_a_partition_is_unknown(cluster: Cluster) -> None:
-    """A partition that the group's answer leaves out has no known offset."""
-
-    def shortened(futures: dict[Any, Future[Any]]) -> dict[Any, Future[Any]]:
-        for future in futures.values():
-            future.result(10).topic_partitions.pop()
-        return futures
-
-    cluster.client.changes["group"] = shortened
-    states = [p.group_offset_state for p in cluster.source.snapshot([cluster.topic], "g").partitions]
-    assert sorted(states) == ["none", "none", "unknown"]
+def test_group_out_of_reach_is_unknown(service: None) -> None:
+    """Nobody who could say what is committed is no statement about it."""
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
+    with warnings.catch_warnings():
+        # kafka-python leaves the sockets of refused connections to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        found = groups.committed(settings, "g", [("t", 0)], timeout=0.5, clock=FakeClock())
+        gc.collect()
+    assert found == {("t", 0): (None, GroupOffsetState.UNKNOWN)}
 
 
 def test_time_asked_of_a_silent_partition_is_an_error(cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
+from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, make_archive
 from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIONS
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -356,6 +356,22 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     assert any("stage.py" in text for text in shown)
     assert not [text for text in shown if "pw-sentinel" in text]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rehearsed_driver_maps_its_class_archive(
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
+) -> None:
+    """The archive of a rehearsal fits the driver of a job: with sharing forced, Java would refuse to start."""
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"v"})
+    work = job(table, topic.stretch(0, 1))
+    archive = make_archive(spark_jars, cache=tmp_path / "cache")
+    assert make_archive(spark_jars, cache=tmp_path / "cache") == archive
+    (tmp_path / "temporary").mkdir()
+    forced = {"spark.driver.extraJavaOptions": "-Xshare:on"}
+    submit = runner(lake, topic, spark_jars, tmp_path / "temporary", conf=forced, cache=tmp_path / "cache")
+    submit.stage(work, started=lambda _: None, heartbeat=lambda: None)
+    assert offsets(table, work) == [0]
 
 
 def test_a_failed_submit_says_what_to_do(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from confluent_kafka import OFFSET_INVALID, TopicPartition, Uuid
+from confluent_kafka import Uuid
 
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.core.errors import IdentityError
@@ -79,15 +79,6 @@ def assembled(
             for key, reason in sorted(reasons.items())
         ),
     )
-
-
-def group_offset(answer: TopicPartition) -> GroupOffset:
-    if answer.error:
-        unstable = answer.error.name() == "UNSTABLE_OFFSET_COMMIT"
-        return None, GroupOffsetState.UNSTABLE if unstable else GroupOffsetState.UNKNOWN
-    if answer.offset >= 0:
-        return answer.offset, GroupOffsetState.KNOWN
-    return None, GroupOffsetState.NONE if answer.offset == OFFSET_INVALID else GroupOffsetState.UNKNOWN
 
 
 def topic_id(topic: str, uuid: Uuid) -> str:

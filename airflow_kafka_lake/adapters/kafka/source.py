@@ -6,17 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
-    TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka import sampling
-from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, group_offset, topic_id
+from airflow_kafka_lake.adapters.kafka import groups, sampling
+from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
 from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import (
@@ -28,7 +26,6 @@ from airflow_kafka_lake.core.errors import (
     UnstableError,
 )
 from airflow_kafka_lake.core.snapshots import (
-    GroupOffsetState,
     Sample,
     Snapshot,
     TopicDescription,
@@ -59,10 +56,12 @@ class KafkaOffsetSource:
         isolation: Isolation = Isolation.READ_COMMITTED,
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
+        committed: Callable[..., dict[Key, GroupOffset]] = groups.committed,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._isolation = isolation
+        self._committed = committed
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def check(self) -> str:
@@ -199,18 +198,8 @@ class KafkaOffsetSource:
     def _group_offsets(self, group: str | None, topics: Mapping[str, Topic]) -> dict[Key, GroupOffset]:
         keys = [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
         if group is None or not keys:
-            return dict.fromkeys(keys, (None, GroupOffsetState.NONE))
-        # Named partitions: the answer for "all" leaves out a partition whose only offset is still pending.
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*key) for key in keys])
-        call = self._client.admin.list_consumer_group_offsets(
-            [asked], require_stable=True, request_timeout=self._client.timeout
-        )[group]
-        self._client.settled([call], f"reading the offsets of group {group!r}")
-        if error := call.exception():
-            state = GroupOffsetState.NONE if _name(error) == "GROUP_ID_NOT_FOUND" else GroupOffsetState.UNKNOWN
-            return dict.fromkeys(keys, (None, state))
-        answers = {(item.topic, item.partition): group_offset(item) for item in call.result().topic_partitions}
-        return {key: answers.get(key, (None, GroupOffsetState.UNKNOWN)) for key in keys}
+            return dict.fromkeys(keys, groups.NONE)
+        return self._committed(self._settings, group, keys, timeout=self._client.timeout, clock=self._clock)
 
 
 def _name(error: BaseException | KafkaError | None) -> str:

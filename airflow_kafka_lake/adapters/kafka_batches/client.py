@@ -1,9 +1,14 @@
-"""Import kafka-python without the warning that its import gives, and the log lines that a repeat makes untrue."""
+"""What we use of kafka-python, made quiet and tidy.
+
+Its import warns, its log calls every refused connection an error, and its sockets that fail to connect stay open.
+"""
 
 from __future__ import annotations
 
 import logging
+import selectors
 import warnings
+from typing import Any
 
 with warnings.catch_warnings():
     # It reads its protocol definitions with a function that Python 3.11 wants to see replaced.
@@ -19,11 +24,31 @@ with warnings.catch_warnings():
 SETTINGS = frozenset(KafkaConsumer.DEFAULT_CONFIG)
 """Every keyword argument that some client of kafka-python knows and the connection may be given."""
 
-# It reports every refused connection as an error, also those that the next attempt mends. A level set elsewhere stays.
+# The next attempt mends most of what it logs as an error. A level that is set elsewhere stays.
 if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
     _log.setLevel(logging.CRITICAL)
 
+
+class ClosingSelector(selectors.DefaultSelector):
+    """Closes, when it is closed, every socket it ever watched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watched: set[Any] = set()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket."""
+        self._watched.add(fileobj)
+        return super().register(fileobj, events, data)
+
+    def close(self) -> None:
+        """Close the selector and the sockets."""
+        super().close()
+        for watched in self._watched:
+            watched.close()
+
+
 __all__ = [
-    "SETTINGS", "DescribeConfigsRequest", "FetchRequest", "KafkaNetClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords",
-    "MetadataRequest", "errors",
+    "SETTINGS", "ClosingSelector", "DescribeConfigsRequest", "FetchRequest", "KafkaNetClient", "LegacyRecordBatch",
+    "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "errors",
 ]  # fmt: skip

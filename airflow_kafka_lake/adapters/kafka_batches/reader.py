@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, KafkaNetClient, errors
-from airflow_kafka_lake.adapters.kafka_batches.session import Session, translated
+from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, ClosingSelector, KafkaNetClient, errors
+from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
 from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
 from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
 from airflow_kafka_lake.core.batches import divided, lost
@@ -19,6 +20,7 @@ from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import Isolation
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_RECONNECT_AFTER_MS = 1000
 _LARGEST_ANSWER_BYTES = 2**31 - 1
 
 
@@ -83,20 +85,45 @@ class KafkaBatchReader:
         timeout_ms = int(self._timeout * 1000)
         client = KafkaNetClient(
             **{
+                "reconnect_backoff_max_ms": _RECONNECT_AFTER_MS,
                 **self._settings,
                 "request_timeout_ms": timeout_ms,
                 "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
                 "slow_task_threshold_secs": 0,
+                "selector": ClosingSelector,
             }
         )
         try:
             try:
-                client._manager.bootstrap(timeout_ms)  # noqa: SLF001  # no other door
+                client._manager.run(_knock, client._manager, timeout_ms)  # noqa: SLF001  # no other door
+                client._manager.bootstrap(timeout_ms)  # noqa: SLF001
             except (errors.KafkaError, OSError) as error:
                 raise translated(error, self._timeout) from error
             yield client
         finally:
             client.close()
+
+
+async def _knock(manager: Any, timeout_ms: int) -> None:
+    """Try the login before the bootstrap, which would repeat a refused one until its time is over.
+
+    kafka-python overlooks a refusal that comes together with the end of the connection, as Kafka's does: a broker that
+    twice answers, hears the login and hangs up has refused it.
+    """
+    broker = random.choice(manager.cluster.bootstrap_brokers())
+    for _ in range(2):
+        connection = manager.get_connection(broker.node_id, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
+        try:
+            await connection
+        except LOGIN_REFUSED:
+            raise
+        except errors.KafkaError:
+            heard = connection.parser is not None and connection.broker_version_data is not None
+            if not (heard and connection.sasl_enabled):
+                return
+        else:
+            return
+    raise errors.SaslAuthenticationFailedError
 
 
 async def _in_turn(walks: Sequence[Walk]) -> None:

@@ -30,11 +30,23 @@ _LAST_FETCH_BY_NAME = 12
 _MAX_WAIT_MS = 100
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 _GONE_AFTER = 6
+_PATIENCE_WITH_QUOTAS = 10
+
+LOGIN_REFUSED = (
+    errors.SaslAuthenticationFailedError,
+    errors.UnsupportedSaslMechanismError,
+    errors.IllegalSaslStateError,
+)
+"""Errors that no repeat mends: who we are, or how we say it, is not accepted."""
 _NO_ID = uuid.UUID(int=0)
 
 
 class _ThrottledError(errors.RetriableError):
-    """The broker kept the data back because of a quota."""
+    """The broker keeps data back because of a quota, and says for how long."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("a quota keeps the data back")
+        self.seconds = seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +63,13 @@ class Answer:
 class Session:
     """Asks about a fixed set of streams and insists that their topics stay the ones with these ids.
 
-    Every call repeats what is worth repeating for at most `timeout` seconds and then raises UnavailableError;
-    IdentityError when a topic has another id or is gone, ConnectionSettingsError when the broker refuses the login or
-    the topic.
+    Every call repeats what is worth repeating for at most `timeout` seconds and then raises UnavailableError; waits
+    that a quota announces come on top, up to ten times as long. IdentityError when a topic has another id or is gone,
+    ConnectionSettingsError when the broker refuses the login or the topic.
     """
 
     def __init__(self, client: KafkaNetClient, streams: Iterable[StreamKey], *, timeout: float) -> None:
+        self._client = client
         self._manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
         self._ids: dict[str, uuid.UUID] = {}
         for topic, topic_id, _ in streams:
@@ -98,9 +111,9 @@ class Session:
         """
         return await self._patiently(lambda: self._fetch(stream, offset, isolation, max_bytes))
 
-    async def log_start(self, stream: StreamKey) -> int:
+    async def first_offset(self, stream: StreamKey) -> int:
         """Ask for the first offset that can be read."""
-        return await self._patiently(lambda: self._log_start(stream))
+        return await self._patiently(lambda: self._first_offset(stream))
 
     async def compacted(self) -> Mapping[str, bool | None]:
         """Say of every topic whether Kafka's cleaner may take records out of its middle; None: it may not be told."""
@@ -108,9 +121,17 @@ class Session:
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         until, pause, unknown = time.monotonic() + self._timeout, _FIRST_PAUSE_SECONDS, 0
+        for_quotas = _PATIENCE_WITH_QUOTAS * self._timeout
         while True:
             try:
                 return await ask()
+            except _ThrottledError as error:
+                for_quotas -= error.seconds
+                if for_quotas < 0:
+                    raise translated(error, self._timeout) from error
+                until += error.seconds
+                await self.sleep(error.seconds)
+                continue
             except (errors.KafkaError, OSError) as error:
                 unknown += isinstance(error, errors.UnknownTopicOrPartitionError | errors.UnknownTopicIdError)
                 if unknown == _GONE_AFTER:
@@ -124,7 +145,7 @@ class Session:
 
     async def _describe(self) -> None:
         wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=_NO_ID) for name in self._ids]
-        response = await self._manager.send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        response = await self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         self._manager.cluster.update_metadata(response)
         for topic in response.topics:
             _raise_for(topic.error_code)
@@ -146,7 +167,13 @@ class Session:
             raise errors.UnknownTopicOrPartitionError
         if leader < 0:
             raise errors.LeaderNotAvailableError
-        return await self._manager.send(request, node_id=leader)
+        return await self._send(request, leader)
+
+    async def _send(self, request: Any, broker: int | None = None) -> Any:
+        brokers = [item.node_id for item in self._manager.cluster.brokers()] if broker is None else [broker]
+        if (throttled_ms := min(map(self._client.throttle_delay, brokers), default=0)) > 0:
+            raise _ThrottledError(throttled_ms / 1000)
+        return await self._manager.send(request, node_id=broker)
 
     async def _fetch(self, stream: StreamKey, offset: int, isolation: int, max_bytes: int) -> Answer | None:
         topic, _, partition = stream
@@ -167,13 +194,13 @@ class Session:
         )
         _raise_for(response.error_code or 0)
         if not response.responses:
-            raise _ThrottledError(f"the broker keeps data back for {response.throttle_time_ms} ms")
+            raise _ThrottledError(max(response.throttle_time_ms / 1000, _FIRST_PAUSE_SECONDS))
         data = response.responses[0].partitions[0]
         if data.error_code == errors.OffsetOutOfRangeError.errno:
             return None
         _raise_for(data.error_code)
         if not data.records and response.throttle_time_ms:
-            raise _ThrottledError(f"the broker keeps data back for {response.throttle_time_ms} ms")
+            raise _ThrottledError(max(response.throttle_time_ms / 1000, _FIRST_PAUSE_SECONDS))
         return Answer(
             records=data.records or b"",
             aborted=tuple(
@@ -185,7 +212,7 @@ class Session:
             high_watermark=data.high_watermark,
         )
 
-    async def _log_start(self, stream: StreamKey) -> int:
+    async def _first_offset(self, stream: StreamKey) -> int:
         topic, _, partition = stream
         piece = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
             partition_index=partition, timestamp=_EARLIEST, current_leader_epoch=-1
@@ -205,7 +232,7 @@ class Session:
             )
             for topic in self._ids
         ]
-        response = await self._manager.send(DescribeConfigsRequest(resources=asked))
+        response = await self._send(DescribeConfigsRequest(resources=asked))
         told: dict[str, bool | None] = dict.fromkeys(self._ids)
         for result in response.results:
             if result.error_code != errors.TopicAuthorizationFailedError.errno:
@@ -222,7 +249,7 @@ class Session:
 
 def translated(error: Exception, seconds: float) -> KafkaLakeError:
     """Say what a client error means for us; the text holds no setting."""
-    if isinstance(error, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
+    if isinstance(error, (errors.AuthorizationError, *LOGIN_REFUSED)):
         return ConnectionSettingsError(
             f"Kafka refuses to let us read record batches ({type(error).__name__}). Give the connection's user the "
             "operations Read and Describe on the topic, or correct its login."

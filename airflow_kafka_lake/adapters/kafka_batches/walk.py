@@ -7,7 +7,7 @@ import time
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer, Session
 from airflow_kafka_lake.core.accounting import Explanation
-from airflow_kafka_lake.core.batches import Pieces, explain, unexplained
+from airflow_kafka_lake.core.batches import Pieces, explain, joined, unexplained
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import Isolation
@@ -17,6 +17,7 @@ _FIRST_STREAM_BYTES, _LARGEST_STREAM_BYTES = 64 * 1024, 4 * 1024 * 1024
 _WORTH_A_PROBE_BYTES = 256 * 1024
 """Reading this much takes about as long as asking once more."""
 
+_FIRST_GUESS_BYTES = 1024.0
 _BELIEVE_SILENCE_AFTER = 3
 _WITHOUT_END = 2**63 - 1
 
@@ -50,6 +51,7 @@ class Walk:
         self._pieces = Pieces(asked)
         self._level = 1 if isolation is Isolation.READ_COMMITTED else 0
         self._pace = pace
+        self._bytes_per_offset = _FIRST_GUESS_BYTES
         self.found: list[Explanation] = []
 
     async def run(self) -> None:
@@ -61,11 +63,12 @@ class Walk:
                 await self._out_of_range(start)
                 continue
             if (reached := self._take(answer)) > start:
-                size, silences = self._next_size(size, len(answer.records) / (reached - start), reached), 0
+                size, silences = self._next_size(size, reached), 0
                 await self._session.sleep(self._pace.pause_after(len(answer.records)))
                 continue
             silences += 1
             await self._silence(start, answer, believe=silences == _BELIEVE_SILENCE_AFTER)
+        self.found = list(joined(self.found))
 
     def _take(self, answer: Answer) -> int:
         """Explain what lies before the end of the answer's last batch; return that end, 0 for an empty answer."""
@@ -74,12 +77,15 @@ class Walk:
             return 0
         reached = end_of(batches[-1])
         here = RangeSet(self._pieces.upto(reached))
-        self.found += explain(here, facts(batches, here), answer.aborted, log_start=answer.log_start)
+        said = facts(batches, here)
+        self.found += explain(here, said, answer.aborted, log_start=answer.log_start)
+        if any(batch.control is None for batch in said):
+            self._bytes_per_offset = len(answer.records) / (reached - batches[0].base_offset)
         return reached
 
-    def _next_size(self, size: int, bytes_per_offset: float, reached: int) -> int:
+    def _next_size(self, size: int, reached: int) -> int:
         ahead = self._pieces.next
-        if ahead is None or (ahead - reached) * bytes_per_offset > _WORTH_A_PROBE_BYTES:
+        if ahead is None or (ahead - reached) * self._bytes_per_offset > _WORTH_A_PROBE_BYTES:
             return _ONE_BATCH
         return min(max(4 * size, _FIRST_STREAM_BYTES), _LARGEST_STREAM_BYTES)
 
@@ -96,7 +102,7 @@ class Walk:
             self._give_up(f"Kafka returned nothing from offset {start} on, with its readable end at {end}")
 
     async def _out_of_range(self, start: int) -> None:
-        log_start = await self._session.log_start(self.stream)
+        log_start = await self._session.first_offset(self.stream)
         if start < log_start:
             self.found += unexplained(RangeSet(self._pieces.upto(log_start)), f"below the log start {log_start}")
         else:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from airflow_kafka_lake.adapters.spark_submit.archive import archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.failures import Secrets, job_failed
+from airflow_kafka_lake.adapters.spark_submit.folder import private_folder
 from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog
 from airflow_kafka_lake.adapters.spark_submit.submission import (
+    QUICK_START,
     checked_conf,
     checked_master,
     command,
     environment,
     is_local,
+    java_options,
     properties,
     pyspark_home,
     write_files,
 )
 from airflow_kafka_lake.core.staging import StageJob
 
-__all__ = ["SparkSubmitRunner", "end_orphan"]
+__all__ = ["SparkSubmitRunner", "end_orphan", "make_archive"]
 
+_LIGHT_TASKS = 4
 _logger = logging.getLogger(__name__)
 
 
@@ -35,8 +37,9 @@ class SparkSubmitRunner:
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and show up nowhere else. `jars` are local
     paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
-    `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files. Raises
-    ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
+    `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
+    `cache` (where the class archive is) to the one of the jars. Raises ConnectionSettingsError for a missing master,
+    a setting that is not Spark's, and deploy mode `cluster`.
     """
 
     def __init__(
@@ -51,17 +54,19 @@ class SparkSubmitRunner:
         spark_submit: Path | None = None,
         java_home: Path | None = None,
         temporary: Path | None = None,
+        cache: Path | None = None,
         heartbeat_seconds: float = 3.0,
     ) -> None:
         self._master = checked_master(master)
         self._catalog = checked_conf(catalog)
         self._conf = checked_conf(conf or {})
         self._kafka = dict(kafka)
-        self._jars = [*map(str, jars), *filter(None, self._conf.pop("spark.jars", "").split(","))]
+        self._jars = tuple(jars)
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
         self._spark_submit = spark_submit
         self._java_home = java_home
         self._temporary = temporary
+        self._cache = cache
         self._heartbeat_seconds = heartbeat_seconds
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
@@ -77,7 +82,7 @@ class SparkSubmitRunner:
         `started` gets `host/pid/starttime`; `heartbeat` is called every few seconds while the driver lives. Whatever
         either raises, and an interrupt, ends the driver's whole process group and passes on.
         """
-        with _private_folder(self._temporary) as folder:
+        with private_folder(self._temporary) as folder:
             log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
             driver = Driver(self._prepared(folder, job), log=log.path, env=self._environment(), cwd=folder)
             try:
@@ -97,19 +102,20 @@ class SparkSubmitRunner:
             driver_memory=self._driver_memory,
             folder=folder,
         )
-        write_files(folder, job, self._kafka, settings)
+        write_files(
+            folder,
+            request={"job": job.to_json(), "kafka": self._kafka},
+            settings=settings,
+            options=java_options(folder, self._start_options(job), self._conf),
+        )
         binary = self._spark_submit or pyspark_home() / "bin" / "spark-submit"
-        return command(binary, folder, master=self._master, name=job.name, jars=self._jars)
+        return command(binary, folder, master=self._master, name=job.name, jars=self._jars, conf=self._conf)
+
+    def _start_options(self, job: StageJob) -> list[str]:
+        """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
+        quick = [] if is_local(self._master) and job.tasks > _LIGHT_TASKS else list(QUICK_START)
+        archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
+        return [*quick, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else quick
 
     def _environment(self) -> dict[str, str]:
         return environment(java_home=self._java_home, spark_home=None if self._spark_submit else pyspark_home())
-
-
-@contextmanager
-def _private_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a folder of mode 0700 that is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="kafka-lake-stage-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

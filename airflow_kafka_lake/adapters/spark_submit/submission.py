@@ -11,16 +11,16 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.java import PysparkMissingError
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.jobs.stage import PROPERTIES_FILE
+from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 
 _PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _TRAVELS = ("__init__.py", "core/*.py", "jobs/*.py")
-_JOB_FILE = "job.json"
+REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 _SECRETIVE = r"(?i)secret|password|passwd|token|access[.]?key|credential|jaas"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -50,6 +50,12 @@ _ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_JARS = "spark.jars"
+_CLASS_PATH = "spark.driver.extraClassPath"
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For drivers that live for seconds: compiled code never gets hot enough to pay for the better compiler."""
 
 _STRANGERS = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
 
@@ -82,13 +88,17 @@ def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def properties(
-    *, master: str, catalog: Mapping[str, str], conf: Mapping[str, str], driver_memory: str, folder: Path
+    *,
+    master: str,
+    catalog: Mapping[str, str],
+    conf: Mapping[str, str],
+    driver_memory: str,
+    folder: Path,
 ) -> dict[str, str]:
     """Return all Spark settings of an attempt; the caller's win over ours wherever that is safe."""
     local = _ON_THIS_MACHINE | {"spark.local.dir": str(folder)} if is_local(master) else {}
     extensions = [ICEBERG_EXTENSIONS, *filter(None, conf.get("spark.sql.extensions", "").split(","))]
-    java_options = f"-Djava.io.tmpdir={folder} -XX:-UsePerfData {conf.get('spark.driver.extraJavaOptions', '')}"
-    return {
+    found = {
         "spark.driver.memory": driver_memory,
         **_UNLESS_SAID,
         **local,
@@ -96,19 +106,43 @@ def properties(
         **catalog,
         **_ALWAYS,
         "spark.sql.extensions": ",".join(dict.fromkeys(extensions)),
-        "spark.driver.extraJavaOptions": java_options.strip(),
+        # Options may hold secrets (-Djavax.net.ssl.…): java reads them from a file, and ps shows its name.
+        _JAVA_OPTIONS: f'"@{folder / JAVA_OPTIONS_FILE}"',
     }
+    return {key: value for key, value in found.items() if key not in (_JARS, _CLASS_PATH)}
 
 
-def write_files(folder: Path, job: StageJob, kafka: Mapping[str, str], settings: Mapping[str, str]) -> None:
+def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:
+    """Return the text of the driver's options file: ours, `further` ones, then those of the connection."""
+    ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *further]
+    return "\n".join([*(f'"{option}"' for option in ours), conf.get(_JAVA_OPTIONS, "")])
+
+
+def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:
     """Write what the driver reads; the files that may hold secrets are readable by their owner only."""
     _write_private(folder / PROPERTIES_FILE, properties_text(settings))
-    _write_private(folder / _JOB_FILE, json.dumps({"job": job.to_json(), "kafka": dict(kafka)}))
+    _write_private(folder / JAVA_OPTIONS_FILE, options)
+    _write_private(folder / REQUEST_FILE, json.dumps(request))
     (folder / _ZIP_FILE).write_bytes(package_zip())
 
 
-def command(spark_submit: Path, folder: Path, *, master: str, name: str, jars: Sequence[Path | str]) -> list[str]:
-    """Return the command line: paths and names only, for everybody on the machine can read it."""
+def command(
+    spark_submit: Path,
+    folder: Path,
+    *,
+    master: str,
+    name: str,
+    jars: Sequence[Path | str],
+    conf: Mapping[str, str],
+    script: str = "stage.py",
+) -> list[str]:
+    """Return the command line: paths and names only, for everybody on the machine can read it.
+
+    A local master takes our jars as its class path: it need not copy them, and the class archive covers them.
+    """
+    brought = list(filter(None, conf.get(_JARS, "").split(",")))
+    class_path = [*map(str, jars), *filter(None, [conf.get(_CLASS_PATH)])] if is_local(master) else []
+    shipped = brought if is_local(master) else [*map(str, jars), *brought]
     return [
         str(spark_submit),
         "--master", master,
@@ -116,9 +150,10 @@ def command(spark_submit: Path, folder: Path, *, master: str, name: str, jars: S
         "--name", name,
         "--properties-file", str(folder / PROPERTIES_FILE),
         "--py-files", str(folder / _ZIP_FILE),
-        *(["--jars", ",".join(map(str, jars))] if jars else []),
-        str(_PACKAGE / "jobs" / "stage.py"),
-        str(folder / _JOB_FILE),
+        *(["--driver-class-path", os.pathsep.join(class_path)] if class_path else []),
+        *(["--jars", ",".join(shipped)] if shipped else []),
+        str(_PACKAGE / "jobs" / script),
+        str(folder / REQUEST_FILE),
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.errors import (
 )
 
 T = TypeVar("T")
-TRIES = 5
+TRIES = 4
 PAUSE = 0.05
 OVERLAP = "kafka_lake: ranges of a stream never overlap"
 """What the SQLite trigger says; PostgreSQL says it by SQLSTATE 23P01."""
@@ -104,12 +104,14 @@ class Database:
     def _create(self) -> Engine:
         options: dict[str, Any] = {"hide_parameters": True}
         if not self.is_sqlite:
-            engine = create_engine(self.url, pool_pre_ping=True, connect_args={"connect_timeout": 10}, **options)
+            options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": {"connect_timeout": 10}}
+            engine = create_engine(self.url, **options)
             event.listen(engine, "connect", self._prepare_postgresql)
             return engine
         if _file(self.url) is None:
-            options["poolclass"] = StaticPool
-            options["connect_args"] = {"check_same_thread": False}
+            options |= {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+        else:
+            options["max_overflow"] = -1
         engine = create_engine(self.url, **options)
         event.listen(engine, "do_connect", self._create_file)
         event.listen(engine, "connect", self._prepare_sqlite)

@@ -49,7 +49,7 @@ class SqlLedger:
     created by `upgrade`. Raises LedgerSchemaError, UnavailableError, ConnectionSettingsError besides the port's errors.
     """
 
-    def __init__(self, url: str | URL, *, lock_timeout: float = 10.0, actor: str = "ledger") -> None:
+    def __init__(self, url: str | URL, *, lock_timeout: float = 5.0, actor: str = "ledger") -> None:
         self._database = Database(url, lock_timeout=lock_timeout)
         self._actor = actor
         self._ready = False

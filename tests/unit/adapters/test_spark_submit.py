@@ -16,6 +16,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
+from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, StaleFenceError
@@ -50,7 +51,7 @@ seen = {{
     "environ": dict(os.environ),
     "folder": str(folder),
     "modes": {{path.name: mode(path) for path in [folder, *folder.iterdir()]}},
-    "texts": {{path.name: path.read_text() for path in folder.iterdir() if path.suffix in (".json", ".properties")}},
+    "texts": {{path.name: path.read_text() for path in folder.iterdir() if path.suffix not in (".zip", ".log")}},
     "leads": os.getpgid(0) == os.getpid(),
 }}
 said = json.loads(pathlib.Path({script!r}).read_text())
@@ -99,6 +100,7 @@ class FakeSpark:
             "conf": CONF,
             "spark_submit": self.path,
             "temporary": self.temporary,
+            "cache": self.temporary.parent,
             "heartbeat_seconds": 0.05,
         }
         return SparkSubmitRunner(**(given | changes))  # type: ignore[arg-type]
@@ -183,7 +185,7 @@ def test_the_driver_gets_the_job_and_the_settings(spark: FakeSpark) -> None:
     assert argv[argv.index("--master") + 1] == "local[2]"
     assert argv[argv.index("--deploy-mode") + 1] == "client"
     assert argv[argv.index("--name") + 1] == JOB.name
-    assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar"
+    assert argv[argv.index("--driver-class-path") + 1] == "/jars/a.jar:/jars/b.jar"
     found = settings(spark)
     assert found["spark.sql.catalog.lake.jdbc.password"] == "pw-lake"
     assert found["spark.hadoop.fs.s3a.secret.key"] == "pw-s3"
@@ -194,11 +196,55 @@ def test_the_driver_gets_the_job_and_the_settings(spark: FakeSpark) -> None:
 
 def test_jars_and_extensions_of_the_connection_are_added_to_ours(spark: FakeSpark) -> None:
     """A connection may bring more of both and takes none of ours away."""
-    run(spark.runner(conf={"spark.jars": "/jars/c.jar", "spark.sql.extensions": "their.Extensions"}))
+    conf = {
+        "spark.jars": "/jars/c.jar",
+        "spark.sql.extensions": "their.Extensions",
+        "spark.driver.extraClassPath": "/jars/d.jar",
+    }
+    run(spark.runner(conf=conf))
+    argv = spark.seen["argv"]
+    assert argv[argv.index("--driver-class-path") + 1] == "/jars/a.jar:/jars/b.jar:/jars/d.jar"
+    assert argv[argv.index("--jars") + 1] == "/jars/c.jar"
+    assert not {"spark.jars", "spark.driver.extraClassPath"} & settings(spark).keys()
+    assert settings(spark)["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,their.Extensions")
+
+
+def test_jars_are_shipped_to_a_cluster(spark: FakeSpark) -> None:
+    """Executors elsewhere have nothing of ours: what a local master reads in place travels."""
+    run(spark.runner(master="spark://host:7077", conf={"spark.jars": "/jars/c.jar"}))
     argv = spark.seen["argv"]
     assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar,/jars/c.jar"
-    assert "spark.jars" not in settings(spark)
-    assert settings(spark)["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,their.Extensions")
+    assert "--driver-class-path" not in argv
+
+
+def test_java_options_are_in_a_private_file(spark: FakeSpark) -> None:
+    """The driver's options may hold passwords, and ps shows the command line of java."""
+    run(spark.runner(conf={"spark.driver.extraJavaOptions": "-Djavax.net.ssl.keyStorePassword=pw-jvm"}))
+    folder = spark.seen["folder"]
+    assert settings(spark)["spark.driver.extraJavaOptions"] == f'"@{folder}/java.options"'
+    assert "-Djavax.net.ssl.keyStorePassword=pw-jvm" in spark.seen["texts"]["java.options"]
+    assert spark.seen["modes"]["java.options"] == 0o600
+
+
+def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> None:
+    """Only a heavy job of a local master lives long enough for the better compiler."""
+    run(spark.runner())
+    assert "TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]
+    spark.runner().stage(replace(JOB, tasks=50), started=lambda _: None, heartbeat=lambda: None)
+    assert "TieredStopAtLevel=1" not in spark.seen["texts"]["java.options"]
+
+
+def test_a_class_archive_is_used_when_there_is_one(spark: FakeSpark, tmp_path: Path) -> None:
+    """The runner takes the archive of its Spark, Java and jars from the cache, and does without."""
+    jars = [Path("/jars/a.jar")]
+    run(spark.runner(jars=jars, cache=tmp_path))
+    assert "SharedArchiveFile" not in spark.seen["texts"]["java.options"]
+    archive = archive_path(jars, cache=tmp_path)
+    archive.parent.mkdir()
+    archive.touch()
+    run(spark.runner(jars=jars, cache=tmp_path))
+    assert f"-XX:SharedArchiveFile={archive}" in spark.seen["texts"]["java.options"]
+    assert archive_path([Path("/jars/other.jar")], cache=tmp_path) != archive
 
 
 def test_settings_of_the_connection_win_over_ours(spark: FakeSpark) -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import MAX_WAVE_RANGES, Asked, Plan, StreamRecord, Weights, build_plan, cut, missing
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
-from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
 
 pytestmark = pytest.mark.unit
 
@@ -93,7 +93,7 @@ def test_expired_stretch_blocks_itself_only() -> None:
     assert [(item.partition, item.range) for item in plan.ranges] == [(0, OffsetRange(10, 20)), (1, OffsetRange(0, 20))]
     assert len(plan.blocked) == 1
     assert "offsets 4-10 are gone: the log starts at 10" in plan.blocked[0].reason
-    assert "--partition 0 --from 4 --to 10" in plan.blocked[0].reason
+    assert "kafka-lake skip orders --topic orders --partition 0 --from 4 --to 10 --reason" in plan.blocked[0].reason
 
 
 def test_expired_and_settled_is_no_loss() -> None:
@@ -150,6 +150,8 @@ def test_open_transactions_are_named() -> None:
     )
     assert _plan(_asked(seen, 0, 5)).waiting_for_stable == (seen,)
     assert _plan(_asked(_seen(), 0, 5)).waiting_for_stable == ()
+    spec = PipelineSpec(name="orders", table="raw.t", isolation=Isolation.READ_UNCOMMITTED)
+    assert build_plan("p1", spec, NOW, [_asked(seen, 0, 9)], {}, Weights(by_partition={})).waiting_for_stable == ()
 
 
 def test_cut_makes_equal_pieces() -> None:

@@ -1,0 +1,93 @@
+"""An archive of the driver's classes, ready to be mapped: a driver with it starts in less than half the time.
+
+Java makes it at the end of one rehearsal and checks it at every start; an archive that does not fit (another Java,
+other jars) is passed over by Java itself. It lies in the cache beside the jars, so an image that fetched them has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from airflow_kafka_lake.adapters.jars import default_cache
+from airflow_kafka_lake.adapters.spark_submit.driver import Driver
+from airflow_kafka_lake.adapters.spark_submit.failures import TAIL_LINES
+from airflow_kafka_lake.adapters.spark_submit.folder import private_folder
+from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog
+from airflow_kafka_lake.adapters.spark_submit.submission import (
+    QUICK_START,
+    command,
+    environment,
+    java_options,
+    properties,
+    pyspark_home,
+    write_files,
+)
+from airflow_kafka_lake.core.errors import JobFailedError
+
+_MASTER = "local[1]"
+
+
+def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
+    """Return where the archive for this Spark, this Java and these jars is or would be."""
+    java = str(java_home) if java_home else os.environ.get("JAVA_HOME") or shutil.which("java") or ""
+    parts = [str(pyspark_home()), str(Path(java).resolve()), *map(str, jars)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return (cache or default_cache()) / "classes" / f"spark-{digest[:12]}.jsa"
+
+
+def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
+    """Rehearse a job and return the archive of its classes (about 180 MB), made before or now (half a minute).
+
+    Raises JobFailedError when the rehearsal fails; jobs run without an archive too, only slower.
+    """
+    target = archive_path(jars, java_home=java_home, cache=cache)
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with private_folder(None) as folder:
+        made = folder / target.name
+        _rehearse(folder, jars, made, java_home)
+        arriving = target.with_name(f".{folder.name}-{target.name}")
+        shutil.move(made, arriving)
+        arriving.rename(target)
+    return target
+
+
+def _rehearse(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | None) -> None:
+    settings = properties(master=_MASTER, catalog=_catalog(folder), conf={}, driver_memory="1g", folder=folder)
+    options = java_options(folder, [*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"], {})
+    write_files(folder, request={}, settings=settings, options=options)
+    home = pyspark_home()
+    words = command(
+        home / "bin" / "spark-submit",
+        folder,
+        master=_MASTER,
+        name="kafka-lake rehearsal",
+        jars=jars,
+        conf={},
+        script="rehearse.py",
+    )
+    log = FollowedLog(folder / "driver.log", lambda _: None)
+    driver = Driver(words, log=log.path, env=environment(java_home=java_home, spark_home=home), cwd=folder)
+    try:
+        code = driver.wait(lambda: None, 60, log.follow)
+    finally:
+        driver.end()
+    log.finish()
+    if code or not made.exists():
+        end = "\n".join(list(log.lines)[-TAIL_LINES:])
+        raise JobFailedError(f"Spark's rehearsal ended with exit code {code} and left no class archive:\n{end}")
+
+
+def _catalog(folder: Path) -> dict[str, str]:
+    name = "spark.sql.catalog.lake"
+    options = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+    extra = {"jdbc.schema-version": "V1"}
+    return {
+        name: "org.apache.iceberg.spark.SparkCatalog",
+        **{f"{name}.{key}": value for key, value in {**options, **extra}.items()},
+    }

@@ -1,0 +1,59 @@
+"""Pipelines by name: from the folder that `[kafka_lake] pipelines_folder` names, else as the ledger recorded them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
+from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
+from airflow_kafka_lake.hooks.assembly import open_ledger
+from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
+from airflow_kafka_lake.services.reporting import known_spec
+
+SECTION, OPTION = "kafka_lake", "pipelines_folder"
+
+
+def pipelines_folder() -> Path | None:
+    """Return the configured folder; None when none is configured."""
+    from airflow.sdk.configuration import conf
+
+    text = (conf.get(SECTION, OPTION, fallback=None) or "").strip()
+    return Path(text).expanduser() if text else None
+
+
+def find_pipeline(subject: str, ledger_connection: str) -> PipelineSpec:
+    """Return the pipeline of a file (`*.toml`; relative to the folder) or of a name.
+
+    Raises PipelineFileError for a file that does not validate, UnknownSubjectError for a name that nobody knows.
+    """
+    folder = pipelines_folder()
+    if subject.endswith(".toml") or os.sep in subject:
+        return Pipeline.from_toml((folder or Path.cwd()) / subject).spec
+    if not PIPELINE_NAME.fullmatch(subject):
+        raise UsageError("The pipeline is neither a file (*.toml) nor a legal pipeline name: 1 to 100 of a-z 0-9 _ . -")
+    if folder is not None and folder.is_dir():
+        found = load_pipelines(folder).get(subject)
+        if isinstance(found, PipelineFileError):
+            raise found
+        if found is not None:
+            return found.spec
+    with open_ledger(ledger_connection) as ledger:
+        return known_spec(ledger, subject)
+
+
+def configured_pipelines() -> tuple[dict[str, Pipeline], dict[str, str]]:
+    """Return the pipelines of the configured folder by name, and what is wrong with the rest, by file or folder.
+
+    For Dag files: one bad file hides no other, and nothing raises.
+    """
+    folder = pipelines_folder()
+    if folder is None:
+        return {}, {}
+    try:
+        found = load_pipelines(folder)
+    except PipelineFileError as error:
+        return {}, {folder.name or str(folder): error.message}
+    good = {name: item for name, item in found.items() if isinstance(item, Pipeline)}
+    bad = {name: item.message for name, item in found.items() if isinstance(item, PipelineFileError)}
+    return good, bad

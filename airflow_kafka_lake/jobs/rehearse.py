@@ -1,0 +1,51 @@
+"""Do once, on nothing, what every staging job does: the classes that this loads go into the class archive."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.jobs.stage import append, columns, quoted_branch, session, stage, table_name, taken
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "500", "request.timeout.ms": "400"}
+_RECORDS = """
+    SELECT key, value, headers, topic, partition, offset, timestamp, timestampType FROM VALUES
+    (X'01', X'02', array(named_struct('key', 'h', 'value', X'03')), 'rehearsal', 0, 0L, TIMESTAMP '2020-01-01', 0)
+    AS record(key, value, headers, topic, partition, offset, timestamp, timestampType)
+"""
+JOB = StageJob(
+    pipeline="rehearsal",
+    wave="rehearsal",
+    attempt="0" * 16,
+    table="rehearsal.landing",
+    isolation=Isolation.READ_COMMITTED,
+    stretches=(Stretch(topic="rehearsal", topic_id="rehearsal", partition=0, range=OffsetRange(0, 1)),),
+    tasks=1,
+    max_records_per_partition=None,
+)
+
+
+def rehearse(spark: SparkSession) -> None:
+    """Stage one row onto a branch of a new table of the catalog `lake`, and ask for a Kafka that is not there."""
+    table = table_name(JOB)
+    spark.sql("CREATE NAMESPACE lake.rehearsal")
+    rows = spark.sql(_RECORDS).selectExpr(*columns(JOB)).coalesce(1)
+    rows.writeTo(table).create()
+    spark.sql(f"ALTER TABLE {table} CREATE BRANCH {quoted_branch(JOB)} RETAIN 7 DAYS")
+    append(rows, f"{table}.`branch_{JOB.branch}`", JOB.attempt)
+    spark.sql(f"ALTER TABLE {table} DROP BRANCH {quoted_branch(JOB)}")
+    with suppress(Exception):
+        stage(spark, JOB, _NOWHERE)
+
+
+if __name__ == "__main__":
+    taken(sys.argv[1:])
+    with session() as submitted:
+        rehearse(submitted)

@@ -1,0 +1,177 @@
+"""Move watermarks over what is settled, and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_kafka_lake.assets import ALIAS, event_extra, pipeline_asset
+from airflow_kafka_lake.core.errors import HeldError
+from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of
+from airflow_kafka_lake.operators.plan import PLAN_KEY, name_of
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.running import finish_plan
+from airflow_kafka_lake.services.settlement import advance
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+PlanResult = Mapping[str, Any]
+"""What PlanBackfillOperator pushed as XCom `plan`."""
+
+
+class AdvanceWatermarkOperator(BaseOperator):
+    """Moves every watermark of a pipeline to the end of its unbroken settled run, whatever became of the waves.
+
+    When a watermark moved, an event of the pipeline's asset says which offsets (`assets.pipeline_asset`); a move is
+    recorded as told only after the event was accepted, so it may be told twice (its `sequence` shows it), never not.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
+    :param plan_task_id: the PlanBackfillOperator of this Dag: a dry run advances nothing, a plan that failed fails this
+        task too; left out, the task just advances
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    template_fields: Sequence[str] = ("pipeline",)
+    ui_color = "#f7f0d4"
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        plan_task_id: str | None = None,
+        ledger_connection: str = DEFAULT_LEDGER,
+        **kwargs: Any,
+    ) -> None:
+        alias = AssetAlias(name=ALIAS, group=ALIAS)
+        callbacks = kwargs.pop("on_success_callback", None) or []
+        callbacks = list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
+        outlets = [*kwargs.pop("outlets", ()), alias]
+        super().__init__(on_success_callback=[*callbacks, record_told], outlets=outlets, **kwargs)
+        self.pipeline = name_of(pipeline)
+        self.plan_task_id = plan_task_id
+        self.ledger_connection = ledger_connection
+        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
+        self._alias = alias
+        self.told: Callable[[], None] | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Advance; returns `{"pipeline", "moved", "sequence", "rows"}` (`sequence` is None when nothing moved)."""
+        result = plan_result(self.plan_task_id, context) if self.plan_task_id else {}
+        if result.get("dry_run"):
+            self.log.info("a dry run moves no watermark")
+            return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
+        with airflow_errors():
+            name = text_of(self.pipeline, "pipeline")
+            spec = self._spec or pipelines.find_pipeline(name, self.ledger_connection)
+            with assembly.open_ports(
+                spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+            ) as ports:
+                if ports.ledger.pipeline(spec.name) is not None:
+                    advance(ports, spec.name)
+                moves = ports.ledger.untold(spec.name)
+            if moves:
+                self._tell(context, spec.name, result.get("plan"), moves)
+        return {
+            "pipeline": spec.name,
+            "moved": len(moves),
+            "sequence": max((move.sequence for move in moves), default=None),
+            "rows": sum(move.rows for move in moves),
+        }
+
+    def _tell(self, context: Context, pipeline: str, plan: str | None, moves: Sequence[Advance]) -> None:
+        extra = event_extra(pipeline, plan, moves)
+        for stream in extra["streams"]:
+            self.log.info("%(topic)s/%(partition)s: watermark moved from %(from)s to %(to)s", stream)
+        context["outlet_events"][self._alias].add(pipeline_asset(pipeline), extra=extra)
+        # The connection is resolved now: after the task's end Airflow need not answer any more.
+        opened = assembly.ledger_opener(self.ledger_connection)
+
+        def told() -> None:
+            with opened() as ledger:
+                ledger.told(pipeline, extra["sequence"])
+
+        self.told = told
+
+
+class FinishPlanOperator(BaseOperator):
+    """Fails while anything of a plan is unresolved or was left out, so that the Dag run's state is honest.
+
+    :param plan_task_id: the PlanBackfillOperator of this Dag
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    ui_color = "#eeeeee"
+
+    def __init__(self, *, plan_task_id: str, ledger_connection: str = DEFAULT_LEDGER, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.plan_task_id = plan_task_id
+        self.ledger_connection = ledger_connection
+
+    def execute(self, context: Context) -> None:
+        """Check; raises AirflowFailException naming the first unresolved range."""
+        result = plan_result(self.plan_task_id, context)
+        if result["dry_run"]:
+            return
+        with airflow_errors():
+            if result["plan"] or result["waves"]:
+                self._check(result, context)
+            if result["blocked"]:
+                raise HeldError(
+                    f"{result['blocked']} stretches were left out of the plan: the log of the plan task names each "
+                    "with its reason"
+                )
+
+    def _check(self, result: PlanResult, context: Context) -> None:
+        with assembly.open_ledger(self.ledger_connection) as ledger:
+            spec = known_spec(ledger, result["pipeline"])
+        with assembly.open_ports(
+            spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+        ) as ports:
+            plans = {ports.ledger.wave(wave).plan for wave in result["waves"]}
+            for plan in sorted(plans | ({result["plan"]} if result["plan"] else set())):
+                finish_plan(ports, plan)
+
+
+class RefuseOperator(BaseOperator):
+    """Fails with a reason that was known when the Dag was read, such as a pipeline file that does not validate.
+
+    :param problem: the reason, in words
+    """
+
+    ui_color = "#f7dcdc"
+
+    def __init__(self, *, problem: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.problem = problem
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's signature
+        """Raise AirflowFailException."""
+        raise AirflowFailException(self.problem)
+
+
+def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
+    """Return what the plan task left; skip when it was skipped, fail when it left nothing."""
+    ti = context["ti"]
+    result = ti.xcom_pull(task_ids=plan_task_id, key=PLAN_KEY)
+    if isinstance(result, Mapping):
+        return result
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[plan_task_id])
+    if "skipped" in states.get(ti.run_id, {}).values():
+        raise AirflowSkipException("the plan was skipped")
+    raise AirflowFailException(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
+
+
+def record_told(context: Mapping[str, Any]) -> None:
+    """Record, after the task's success was accepted together with its event, that the moves were told."""
+    told = getattr(context["task"], "told", None)
+    if told is not None:
+        told()

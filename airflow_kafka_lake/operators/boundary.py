@@ -1,0 +1,92 @@
+"""Where Airflow meets the package: values of people in, errors of ours out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import TOPIC_NAME
+from airflow_kafka_lake.pipeline import parse_bound
+from airflow_kafka_lake.services.planning import check_bounds
+
+MAX_PARTITION = 2**31 - 1
+_ABSENT = (None, "")
+_FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Let Airflow retry what may pass, and fail at once where repeating cannot help."""
+    try:
+        yield
+    except (TransientError, UnknownOutcomeError) as error:
+        raise AirflowException(f"{type(error).__name__}: {error.message}") from None
+    except KafkaLakeError as error:
+        raise AirflowFailException(f"{type(error).__name__}: {error.message}") from None
+
+
+def actor_of(context: Mapping[str, Any]) -> str:
+    """Name who decides, for the ledger's history: the Dag run and the task."""
+    ti = context["ti"]
+    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
+
+
+def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any) -> Bounds:
+    """Read a period as people or templates give it; None and empty text mean "not given". UsageError otherwise."""
+    if topic not in _ABSENT and not (isinstance(topic, str) and TOPIC_NAME.fullmatch(topic)):
+        raise UsageError("topic is not a legal topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+    bounds = Bounds(
+        topic=None if topic in _ABSENT else topic,
+        partitions=_partitions(partitions),
+        start=_bound(from_),
+        end=_bound(to),
+    )
+    check_bounds(bounds)
+    return bounds
+
+
+def flag_of(value: Any) -> bool:
+    """Read a truth value as people or templates give it."""
+    try:
+        return _FLAGS[value.strip().lower() if isinstance(value, str) else value]
+    except (KeyError, TypeError):
+        raise UsageError("dry_run must be true or false") from None
+
+
+def text_of(value: Any, what: str) -> str:
+    """Read an id or a name that must be there."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise UsageError(f"{what} is needed, and none was given")
+    return value.strip()
+
+
+def _bound(value: Any) -> int | datetime | None:
+    if value in _ABSENT:
+        return None
+    if isinstance(value, datetime):
+        return parse_bound(value.isoformat())
+    return parse_bound(str(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+
+
+def _partitions(value: Any) -> tuple[int, ...] | None:
+    if isinstance(value, str) and value:
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = False
+    if value in _ABSENT:
+        return None
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not all(map(_is_partition, value)):
+        raise UsageError("partitions must be a list of partition numbers, such as [0, 3]")
+    return tuple(sorted(set(value)))
+
+
+def _is_partition(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_PARTITION

@@ -1,0 +1,104 @@
+"""Bring one wave into the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowTaskTerminated
+
+from airflow_kafka_lake.core.errors import ConcurrentError, UsageError
+from airflow_kafka_lake.core.records import WaveRecord
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.hooks import assembly
+from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of
+from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.settlement import tidy
+from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, done_or_fail
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class IngestWaveOperator(BaseOperator):
+    """Claims, stages, audits, publishes and settles one wave; safe to repeat at any moment, does not advance.
+
+    While somebody else works on the wave the task waits without a worker slot. Killing the task ends the Spark driver;
+    what it staged stays invisible.
+
+    :param wave: wave id, usually mapped over the waves of a plan (templated)
+    :param pipeline: the wave's pipeline, as a check; may be left out (templated)
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    template_fields: Sequence[str] = ("wave", "pipeline")
+    ui_color = "#d8f0d8"
+
+    def __init__(
+        self, *, wave: str, pipeline: str | None = None, ledger_connection: str = DEFAULT_LEDGER, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.wave = wave
+        self.pipeline = pipeline
+        self.ledger_connection = ledger_connection
+        self._working = False
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Ingest; returns `{"wave", "state", "ranges", "rows"}`."""
+        with airflow_errors():
+            wave = text_of(self.wave, "wave")
+            record, spec = self._look_up(wave)
+            if record.state is not WaveState.COMMITTED:
+                try:
+                    record = self._ingest(context, wave, spec)
+                except ConcurrentError as busy:
+                    self.log.info("%s Waiting until wave %s is free.", busy.message, wave)
+                    self._wait_for(record)
+        return {"wave": record.id, "state": record.state.value, "ranges": record.ranges, "rows": record.rows}
+
+    def try_again(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Go on once nobody else works on the wave."""
+        done_or_fail(event)
+        return self.execute(context)
+
+    def on_kill(self) -> None:
+        """Unwind `execute`: the runner then ends the driver, and the attempt is recorded as failed.
+
+        Called by a signal handler in the thread that runs `execute`, and by Airflow after a timeout, when the stack is
+        unwound already.
+        """
+        if self._working:
+            self._working = False
+            raise AirflowTaskTerminated("the task was killed: the Spark driver is ended, nothing was published by it")
+
+    def _look_up(self, wave: str) -> tuple[WaveRecord, PipelineSpec]:
+        with assembly.open_ledger(self.ledger_connection) as ledger:
+            record = ledger.wave(wave)
+            if self.pipeline and self.pipeline != record.pipeline:
+                raise UsageError(f"wave {wave} is of pipeline {record.pipeline}, not of {self.pipeline}", wave=wave)
+            return record, known_spec(ledger, record.pipeline)
+
+    def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
+        with assembly.open_ports(
+            spec,
+            ledger_connection=self.ledger_connection,
+            actor=actor_of(context),
+            say=self.log.info,
+            need_spark=True,
+            need_kafka=True,
+        ) as ports:
+            self._working = True
+            try:
+                record = ingest(ports, wave)
+            finally:
+                self._working = False
+            tidy(ports, record)
+            return record
+
+    def _wait_for(self, record: WaveRecord) -> None:
+        trigger = WaveFreeTrigger(wave=record.id, pipeline=record.pipeline, ledger_connection=self.ledger_connection)
+        self.defer(trigger=trigger, method_name="try_again")

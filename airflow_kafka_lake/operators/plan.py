@@ -1,0 +1,158 @@
+"""Plan what is read next, and hand the waves to those who read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import UNFINISHED
+from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, text_of
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.planning import Planned, plan
+from airflow_kafka_lake.services.settlement import settle
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+MAX_WAVES = 1000
+"""Airflow maps a task over at most `[core] max_map_length` (1024) values; the next run goes on."""
+
+SHOWN_RANGES = 100
+PLAN_KEY = "plan"
+"""XCom key of what a plan says about itself. Airflow can only map over a task's return value, so that is the waves."""
+
+
+class PlanBackfillOperator(BaseOperator):
+    """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
+
+    The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
+    rest: `{"pipeline", "plan", "waves", "ranges", "records", "bytes", "blocked", "dry_run"}`.
+
+    Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
+    RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
+    and returns no waves. Waves that earlier runs left unfinished are among the returned.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
+    :param topic: only this topic (templated)
+    :param partitions: only these partitions, a list of numbers (templated)
+    :param from_: begin of the period (templated)
+    :param to: end of the period, exclusive (templated)
+    :param dry_run: only show (templated)
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "topic", "partitions", "from_", "to", "only_show")
+    ui_color = "#dcebf7"
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        topic: str | None = None,
+        partitions: Sequence[int] | str | None = None,
+        from_: str | int | None = None,
+        to: str | int | None = None,
+        dry_run: bool | str = False,
+        ledger_connection: str = DEFAULT_LEDGER,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = name_of(pipeline)
+        self.topic = topic
+        self.partitions = partitions
+        self.from_ = from_
+        self.to = to
+        self.only_show = dry_run  # `dry_run` is a method of every operator
+        self.ledger_connection = ledger_connection
+        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
+
+    def execute(self, context: Context) -> list[str]:
+        """Plan; returns wave ids and pushes the XCom `plan`."""
+        with airflow_errors():
+            bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
+            dry_run = flag_of(self.only_show)
+            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
+            with assembly.open_ports(
+                spec,
+                ledger_connection=self.ledger_connection,
+                actor=actor_of(context),
+                say=self.log.info,
+                need_kafka=True,
+            ) as ports:
+                where = ports.runner.where()
+                planned, waves = plan_and_collect(ports, spec, bounds, dry_run=dry_run)
+        for line in explain(planned.plan, where, dry_run=dry_run):
+            self.log.info("%s", line)
+        result = result_of(planned, waves, dry_run=dry_run)
+        context["ti"].xcom_push(key=PLAN_KEY, value=result)
+        return list(result["waves"])
+
+
+def name_of(pipeline: Pipeline | str | PathLike[str]) -> str:
+    """Return what stands for a pipeline in a template field: its name, or the file."""
+    return pipeline.spec.name if isinstance(pipeline, Pipeline) else fspath(pipeline)
+
+
+def plan_and_collect(
+    ports: Ports, spec: PipelineSpec, bounds: Bounds, *, dry_run: bool
+) -> tuple[Planned, tuple[str, ...]]:
+    """Finish what earlier runs left open, plan, and return every wave that is to be worked on; a dry run only plans."""
+    if not dry_run and ports.ledger.pipeline(spec.name) is not None:
+        settle(ports, spec.name)
+    planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run)
+    if dry_run:
+        return planned, ()
+    return planned, tuple(wave.id for wave in ports.ledger.waves(spec.name, UNFINISHED))
+
+
+def result_of(planned: Planned, waves: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+    """Return what the next tasks read; `plan` is None when nothing is to be read."""
+    made = planned.plan
+    return {
+        "pipeline": made.spec.name,
+        "plan": made.id if planned.recorded and made.waves else None,
+        "waves": list(waves[:MAX_WAVES]),
+        "ranges": len(made.ranges),
+        "records": made.forecast.records,
+        "bytes": made.forecast.bytes,
+        "blocked": len(made.blocked),
+        "dry_run": dry_run,
+    }
+
+
+def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
+    """Say in lines what a plan reads, what it leaves out and why."""
+    act = "dry run" if dry_run else "plan"
+    yield f"{act} of {made.spec.name}: {len(made.ranges)} ranges in {len(made.waves)} waves"
+    for wave in made.waves:
+        yield f"into {wave.table}, wave {wave.id}: {len(wave.ranges)} ranges"
+    for item in made.ranges[:SHOWN_RANGES]:
+        yield f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes"
+    if len(made.ranges) > SHOWN_RANGES:
+        yield f"  and {len(made.ranges) - SHOWN_RANGES} more ranges"
+    forecast = made.forecast
+    if made.ranges:
+        yield (
+            f"about {forecast.records} records, {forecast.bytes} bytes ({forecast.bytes_state}), {forecast.seconds} s "
+            f"on {where}"
+        )
+        yield f"retention deadline: {forecast.retention_deadline or forecast.retention_deadline_state}"
+    for stable in made.waiting_for_stable[:SHOWN_RANGES]:
+        yield (
+            f"waiting for stable: {stable.topic}/{stable.partition} is stable to {stable.last_stable} of "
+            f"{stable.high_watermark}"
+        )
+    for blocked in made.blocked[:SHOWN_RANGES]:
+        yield f"left out: {blocked.topic}/{blocked.partition}: {blocked.reason}"
+    if dry_run:
+        yield "nothing was written"

@@ -1,0 +1,1 @@
+"""Sensors: look once, then wait in the triggerer."""

@@ -1,0 +1,56 @@
+"""Wait until what was planned, or everything up to given ends, is resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.operators.boundary import text_of
+from airflow_kafka_lake.operators.plan import name_of
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.sensors.waiting import LedgerSensor
+from airflow_kafka_lake.triggers.conditions import checked_until
+from airflow_kafka_lake.triggers.waits import DrainedTrigger, LedgerTrigger, PlanResolvedTrigger
+
+
+class SegmentDrainedSensor(LedgerSensor):
+    """Waits until every offset below a seal is settled or skipped; what is not known counts as not drained.
+
+    The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
+
+    :param pipeline: a `Pipeline` or its name (templated)
+    :param plan: plan id, or the XCom `plan` of PlanBackfillOperator; one that planned nothing ends the wait (templated)
+    :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "plan", "until")
+
+    def __init__(
+        self, *, pipeline: Pipeline | str | PathLike[str], plan: Any = None, until: Any = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if (plan is None) == (until is None):
+            raise ValueError("SegmentDrainedSensor needs either plan or until")
+        self.pipeline = name_of(pipeline)
+        self.plan = plan
+        self.until = until
+        self._by_plan = plan is not None
+
+    def trigger(self) -> LedgerTrigger | None:
+        """See `LedgerSensor`."""
+        pipeline = text_of(self.pipeline, "pipeline")
+        if not self._by_plan:
+            return DrainedTrigger(
+                pipeline=pipeline, until=checked_until(self.until), ledger_connection=self.ledger_connection
+            )
+        if self.plan is None:
+            raise UsageError("the plan is missing: the task that should have returned it returned nothing")
+        plan = self.plan.get("plan") if isinstance(self.plan, Mapping) else self.plan
+        if plan is None:
+            return None
+        return PlanResolvedTrigger(
+            pipeline=pipeline, plan=text_of(plan, "plan"), ledger_connection=self.ledger_connection
+        )

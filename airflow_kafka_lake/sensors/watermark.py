@@ -1,0 +1,78 @@
+"""Wait until watermarks reach an offset or a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.operators.boundary import bounds_of, text_of
+from airflow_kafka_lake.operators.plan import name_of
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.sensors.waiting import LedgerSensor
+from airflow_kafka_lake.triggers.conditions import time_in_ms
+from airflow_kafka_lake.triggers.waits import LedgerTrigger, WatermarkTrigger
+
+
+class WatermarkSensor(LedgerSensor):
+    """Waits until everything below an offset, or before a time, is settled from each stream's origin on.
+
+    A time is reached only once Kafka has a record at or after it: until then, an earlier one may still come.
+
+    :param pipeline: a `Pipeline` or its name (templated)
+    :param topic: topic (templated)
+    :param partition: one partition; None means all (templated)
+    :param offset: end, exclusive; either this or `time` (templated)
+    :param time: RFC 3339 time with its offset from UTC (templated)
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "time")
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        topic: str,
+        partition: int | str | None = None,
+        offset: int | str | None = None,
+        time: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if (offset is None) == (time is None):
+            raise ValueError("WatermarkSensor needs either offset or time")
+        self.pipeline = name_of(pipeline)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.time = time
+
+    def trigger(self) -> LedgerTrigger:
+        """See `LedgerSensor`."""
+        pipeline, topic = text_of(self.pipeline, "pipeline"), text_of(self.topic, "topic")
+        partitions = None if self.partition in (None, "") else [number_of(self.partition, "partition")]
+        bounds = bounds_of(topic, partitions, None, self.time)
+        common: dict[str, Any] = {
+            "pipeline": pipeline,
+            "topic": topic,
+            "partition": bounds.partitions[0] if bounds.partitions else None,
+            "ledger_connection": self.ledger_connection,
+        }
+        if self.offset is not None:
+            return WatermarkTrigger(**common, offset=number_of(self.offset, "offset"))
+        if bounds.end is None:
+            raise UsageError("time is needed, and none was given")
+        return WatermarkTrigger(
+            **common, at_ms=time_in_ms(bounds.end), kafka_connection=self.kafka_connection(pipeline)
+        )
+
+
+def number_of(value: Any, what: str) -> int:
+    """Read a whole number, at least 0, as people or templates give it."""
+    if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= 19:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise UsageError(f"{what} must be a whole number, at least 0")

@@ -1,0 +1,71 @@
+"""The main job as one task group of a Dag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from os import PathLike
+from typing import Any
+
+from airflow.sdk import TaskGroup, TriggerRule
+
+from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
+from airflow_kafka_lake.operators.ingest import IngestWaveOperator
+from airflow_kafka_lake.operators.plan import PlanBackfillOperator
+from airflow_kafka_lake.pipeline import Pipeline
+
+RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=20), "retry_exponential_backoff": 2.0}
+"""For what may pass; what repeating cannot help fails at once."""
+
+WAVES_AT_ONCE = 2
+
+
+def kafka_lake_backfill(
+    pipeline: Pipeline | str | PathLike[str],
+    *,
+    group_id: str = "kafka_lake",
+    topic: str | None = None,
+    partitions: Sequence[int] | str | None = None,
+    from_: str | int | None = None,
+    to: str | int | None = None,
+    dry_run: bool | str = False,
+    ledger_connection: str = DEFAULT_LEDGER,
+    waves_at_once: int = WAVES_AT_ONCE,
+) -> TaskGroup:
+    """Plan, ingest every wave, advance, and end as what was planned ended.
+
+    Arguments are those of PlanBackfillOperator and may be templates. `waves_at_once` bounds the Spark jobs of one Dag
+    run. The group fails when ranges of the plan are unresolved, after the watermarks that could move have moved.
+    """
+    with TaskGroup(group_id=group_id) as group:
+        plan = PlanBackfillOperator(
+            task_id="plan",
+            pipeline=pipeline,
+            topic=topic,
+            partitions=partitions,
+            from_=from_,
+            to=to,
+            dry_run=dry_run,
+            ledger_connection=ledger_connection,
+            **RETRIES,
+        )
+        ingest = IngestWaveOperator.partial(
+            task_id="ingest",
+            ledger_connection=ledger_connection,
+            max_active_tis_per_dagrun=waves_at_once,
+            **RETRIES,
+        ).expand(wave=plan.output)
+        advance = AdvanceWatermarkOperator(
+            task_id="advance",
+            pipeline=pipeline,
+            plan_task_id=plan.task_id,
+            ledger_connection=ledger_connection,
+            trigger_rule=TriggerRule.ALL_DONE,
+            **RETRIES,
+        )
+        finish = FinishPlanOperator(
+            task_id="finish", plan_task_id=plan.task_id, ledger_connection=ledger_connection, **RETRIES
+        )
+        plan >> ingest >> advance >> finish
+    return group

@@ -1,0 +1,175 @@
+"""What a waiting task waits for: one question to the ledger (and Kafka), answered with yes or with what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.plan import StreamRecord
+from airflow_kafka_lake.core.policies import milliseconds
+from airflow_kafka_lake.core.waves import UNRESOLVED, WaveState
+from airflow_kafka_lake.ports import LedgerReader, OffsetSource
+
+Source = Callable[[], OffsetSource]
+_OVER = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Whether the wait is over, and why (not), in one sentence."""
+
+    done: bool
+    words: str
+
+
+class Condition(Protocol):
+    """One question. Errors pass: the caller knows which of them mean "unknown"."""
+
+    def __call__(self, ledger: LedgerReader, source: Source, /) -> Answer:
+        """Look once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResolved:
+    """Every range of a plan is settled or skipped."""
+
+    plan: str
+
+    def __call__(self, ledger: LedgerReader, _source: Source, /) -> Answer:
+        """Look once; a plan that the ledger does not know is not resolved."""
+        if not ledger.ranges(plan=self.plan):
+            return Answer(done=False, words=f"the ledger knows no range of plan {self.plan}")
+        left = ledger.ranges(plan=self.plan, states=UNRESOLVED)
+        if not left:
+            return Answer(done=True, words=f"every range of plan {self.plan} is settled or skipped")
+        first = left[0]
+        return Answer(
+            done=False,
+            words=f"{len(left)} ranges of plan {self.plan} are open, first {first.topic}/{first.partition} "
+            f"{first.range}, {first.state}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """Every offset of some streams, from their origin up to an end, is settled or skipped.
+
+    `until` is `{topic: {partition: end}}` with partitions as text, the form of an offsets file.
+    """
+
+    pipeline: str
+    until: Mapping[str, Mapping[str, int]]
+
+    def __call__(self, ledger: LedgerReader, _source: Source, /) -> Answer:
+        """Look once; a stream that the ledger does not know is not drained."""
+        known = ledger.streams(self.pipeline)
+        for topic, ends in self.until.items():
+            for partition, end in ends.items():
+                stream = only(known, topic, int(partition))
+                if stream is None:
+                    return Answer(done=False, words=f"the ledger knows no stream {topic}/{partition} yet")
+                left = RangeSet.between(stream.origin, end) - stream.covered
+                if left:
+                    return Answer(done=False, words=f"{topic}/{partition}: {left.span} offsets are open, first {left}")
+        return Answer(done=True, words="every stream is drained up to its end")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkReached:
+    """The watermark of one partition, or of all of a topic, has reached an offset or a time (milliseconds).
+
+    A time is reached when Kafka knows a first record at or after it and everything before that record is settled.
+    """
+
+    pipeline: str
+    topic: str
+    partition: int | None = None
+    offset: int | None = None
+    at_ms: int | None = None
+
+    def __call__(self, ledger: LedgerReader, source: Source, /) -> Answer:
+        """Look once."""
+        known = ledger.streams(self.pipeline, topic=self.topic)
+        try:
+            targets = self._targets(known, source)
+        except LookupError as missing:
+            return Answer(done=False, words=str(missing.args[0]))
+        for partition, target in targets.items():
+            stream = only(known, self.topic, partition)
+            if stream is None:
+                return Answer(done=False, words=f"the ledger knows no stream {self.topic}/{partition} yet")
+            if stream.watermark < target:
+                return Answer(
+                    done=False,
+                    words=f"{self.topic}/{partition}: the watermark is {stream.watermark}, and {target} is waited for",
+                )
+        return Answer(done=True, words=f"the watermarks of {self.topic} are there")
+
+    def _targets(self, known: Sequence[StreamRecord], source: Source) -> dict[int, int]:
+        """Return the end that each partition waits for; LookupError says what is not known yet."""
+        if self.at_ms is None:
+            partitions = sorted({stream.partition for stream in known})
+            if self.partition is None and not partitions:
+                raise LookupError(f"the ledger knows no stream of {self.topic} yet")
+            return dict.fromkeys(partitions if self.partition is None else [self.partition], self.offset or 0)
+        kafka = source()
+        count = kafka.describe([self.topic])[0].partitions
+        asked = [(self.topic, number) for number in (range(count) if self.partition is None else [self.partition])]
+        found = kafka.offsets_at(asked, self.at_ms)
+        targets: dict[int, int] = {}
+        for _, number in asked:
+            target = found.get((self.topic, number))
+            if target is None:
+                raise LookupError(f"Kafka has no record of {self.topic}/{number} that late yet")
+            targets[number] = target
+        return targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveFree:
+    """Nobody works on a wave any more."""
+
+    wave: str
+
+    def __call__(self, ledger: LedgerReader, _source: Source, /) -> Answer:
+        """Look once."""
+        record = ledger.wave(self.wave)
+        if record.state in _OVER or not record.lease_live:
+            return Answer(done=True, words=f"wave {self.wave} is {record.state} and free")
+        return Answer(done=False, words=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
+
+
+def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
+    """Return the stream of a partition, None when there is none; refuse to choose between generations of a topic."""
+    found = [stream for stream in streams if (stream.topic, stream.partition) == (topic, partition)]
+    if len(found) > 1:
+        raise UsageError(
+            f"topic {topic} was re-created, and the ledger knows {len(found)} generations of partition {partition}: "
+            "wait for a plan instead of an offset",
+            topic=topic,
+            partition=partition,
+        )
+    return found[0] if found else None
+
+
+def checked_until(until: Any) -> dict[str, dict[str, int]]:
+    """Read `{topic: {partition: end}}` as people give it; UsageError otherwise."""
+    legal = isinstance(until, Mapping) and bool(until)
+    for topic, ends in until.items() if legal else ():
+        legal = legal and isinstance(topic, str) and isinstance(ends, Mapping) and bool(ends)
+        for partition, end in ends.items() if isinstance(ends, Mapping) else ():
+            legal = legal and str(partition).isdecimal() and type(end) is int and end >= 0
+    if not legal:
+        raise UsageError('until must be {"TOPIC": {"PARTITION": END}}, such as {"orders": {"0": 120}}')
+    return {topic: {str(partition): end for partition, end in ends.items()} for topic, ends in until.items()}
+
+
+def time_in_ms(at: int | datetime) -> int:
+    """Return Kafka's time of a bound that was read as a time; an offset is refused."""
+    if isinstance(at, int):
+        raise UsageError("time must be a time with its offset from UTC; for an offset use offset")
+    return milliseconds(at)

@@ -1,0 +1,308 @@
+"""What only a real catalog can show: columns, clocks, races, databases that are away, files that are gone."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
+from sqlalchemy import create_engine, make_url, text
+
+from airflow_kafka_lake.adapters.iceberg import IcebergLake
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.core.errors import (
+    JobFailedError,
+    KafkaLakeError,
+    PipelineFileError,
+    SchemaMismatchError,
+    UnavailableError,
+    UnknownSubjectError,
+)
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import Absent, Committed, Found, PublishOutcome, Rejected, Requirement, TableHead
+from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.ports import Publication
+from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[IcebergWorld]:
+    """A SQLite catalog whose table exists and is owned."""
+    made = IcebergWorld(tmp_path)
+    made.table.ensure("")
+    made.table.claim_ownership(LEDGER, "orders", [TOPIC_ID])
+    yield made
+    made.lake.close()
+
+
+def publication(world: IcebergWorld, attempt: str, head: TableHead | None = None) -> Publication:
+    """Ask for what an attempt has staged to be published on a head that defaults to the newest."""
+    staged = world.table.staged(attempt)
+    assert staged is not None
+    return Publication(head=head or world.table.head(), audited=staged.snapshot, token=token(attempt), ledger_id=LEDGER)
+
+
+# Columns
+
+
+def test_created_table_has_the_agreed_columns(world: IcebergWorld) -> None:
+    """The table is format 2, unpartitioned, compressed with zstd at level 1, and written without a shuffle."""
+    table = world.load()
+    assert [field.name for field in table.schema().fields] == [field.name for field in LANDING.fields]
+    assert str(table.schema().find_type("kafka_timestamp")) == "timestamptz"
+    assert (table.format_version, table.spec().is_unpartitioned()) == (2, True)
+    assert table.properties["write.parquet.compression-codec"] == "zstd"
+    assert table.properties["write.parquet.compression-level"] == "1"
+    assert table.properties["write.distribution-mode"] == "none"
+
+
+def test_partitioned_table_is_published_into(world: IcebergWorld) -> None:
+    """`partition_by` partitions a new table, and staged files of its spec fit."""
+    table = world.lake.table("raw.by_topic")
+    table.ensure("kafka_topic")
+    other = world.lake.catalog.load("raw.by_topic")
+    assert [str(field.transform) for field in other.spec().fields] == [str(IdentityTransform())]
+    world.table = table
+    table.claim_ownership(LEDGER, "orders", [TOPIC_ID])
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1))
+    assert isinstance(table.publish(publication(world, attempt)), Committed)
+    assert [content.offsets.span for content in table.contents([TOPIC_ID])] == [2]
+
+
+def test_illegal_partition_by_creates_nothing(world: IcebergWorld) -> None:
+    """A term that does not parse is refused before anything exists."""
+    table = world.lake.table("raw.wrong")
+    with pytest.raises(PipelineFileError, match="daily"):
+        table.ensure("daily(kafka_timestamp)")
+    with pytest.raises(UnknownSubjectError):
+        table.head()
+
+
+def test_misfit_table_is_refused_with_every_difference(world: IcebergWorld) -> None:
+    """Missing, mistyped and required columns are all named at once."""
+    fields = [field for field in LANDING.fields if field.name not in {"headers", "kafka_partition", "kafka_timestamp"}]
+    changed = [
+        NestedField(101, "kafka_partition", LongType(), required=False),
+        NestedField(102, "kafka_timestamp", TimestampType(), required=False),
+        NestedField(103, "extra", IntegerType(), required=True),
+        NestedField(104, "note", StringType(), required=False),
+    ]
+    world.catalog.create_table("raw.misfit", Schema(*fields, *changed))
+    with pytest.raises(SchemaMismatchError) as refused:
+        world.lake.table("raw.misfit").ensure("")
+    assert refused.value.facts["differences"] == [
+        "column headers list<struct<key: string, value: binary>> is missing",
+        "column kafka_partition is long, int is needed",
+        "column kafka_timestamp is timestamp, timestamptz is needed",
+        "further column extra is required, it must be nullable",
+    ]
+
+
+def test_further_nullable_columns_are_fine(world: IcebergWorld) -> None:
+    """Decoded columns may stand beside the raw ones."""
+    with world.load().update_schema() as update:
+        update.add_column("decoded", StringType())
+    world.table.ensure("")
+
+
+def test_other_format_version_is_refused(world: IcebergWorld) -> None:
+    """Only format version 2 has what publishing needs."""
+    world.catalog.create_table("raw.old", LANDING, properties={"format-version": "1"})
+    with pytest.raises(SchemaMismatchError, match="format version is 1, 2 is needed"):
+        world.lake.table("raw.old").ensure("")
+
+
+# Staged files
+
+
+def test_missing_file_fails_the_attempt(world: IcebergWorld) -> None:
+    """A staged file that was deleted ends the attempt and is named."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    world.staged_file(attempt).unlink()
+    with pytest.raises(JobFailedError, match=r"\.parquet of attempt .* cannot be read \(FileNotFoundError\)"):
+        world.table.staged(attempt)
+
+
+def test_branch_written_to_after_its_job_is_refused(world: IcebergWorld) -> None:
+    """One commit is all a job makes; a second one, of whomever, ends the attempt."""
+    attempt, other = attempt_id(), attempt_id()
+    world.stage(attempt, offsets(0))
+    world.append(offsets(1), attempt, branch_of(attempt), {})
+    with pytest.raises(JobFailedError, match="written to again"):
+        world.table.staged(attempt)
+    world.stage(other, offsets(0))
+    world.append(offsets(0), other, branch_of(other), {STAGED_BY: other})
+    with pytest.raises(JobFailedError, match="written to again"):
+        world.table.staged(other)
+
+
+# Commits of others in between
+
+
+def test_staging_commit_in_between_does_not_disturb_a_publish(world: IcebergWorld) -> None:
+    """Another attempt's staging moves the table's pointer, not main: the publish goes through on its head."""
+    attempt, other = attempt_id(), attempt_id()
+    world.stage(attempt, offsets(0))
+    ready = publication(world, attempt)
+    with world.before_next_commit(lambda: world.stage(other, offsets(9))):
+        assert isinstance(world.table.publish(ready), Committed)
+    assert world.rows() == [(0, attempt)]
+    assert world.table.staged(other) is not None
+
+
+def test_commit_to_main_in_between_rejects_a_publish(world: IcebergWorld) -> None:
+    """The library would rebase; a publish must not, because nobody looked at that head."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    ready = publication(world, attempt)
+    with world.before_next_commit(world.write_foreign):
+        outcome = world.table.publish(ready)
+    assert isinstance(outcome, Rejected)
+    assert outcome.requirement is Requirement.MAIN_HEAD
+    assert attempt not in {found for _, found in world.rows()}
+
+
+def test_schema_changed_after_staging_is_rejected(world: IcebergWorld) -> None:
+    """Files of an earlier schema are staged again."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    with world.load().update_schema() as update:
+        update.add_column("decoded", StringType())
+    outcome = world.table.publish(publication(world, attempt))
+    assert isinstance(outcome, Rejected)
+    assert outcome.requirement is Requirement.SCHEMA
+
+
+def test_one_of_many_publishers_on_a_head_wins(world: IcebergWorld) -> None:
+    """Whoever publishes the same wave at the same time, the rows are in the table once."""
+    attempts = [attempt_id() for _ in range(4)]
+    for attempt in attempts:
+        world.stage(attempt, offsets(0, 1))
+    head = world.table.head()
+    ready = [publication(world, attempt, head) for attempt in attempts]
+    together = threading.Barrier(len(ready))
+
+    def publish(one: Publication) -> PublishOutcome:
+        lake = IcebergLake(world.settings)
+        together.wait()
+        try:
+            return lake.table(NAME).publish(one)
+        finally:
+            lake.close()
+
+    with ThreadPoolExecutor(max_workers=len(ready)) as publishers:
+        outcomes = list(publishers.map(publish, ready))
+    assert sum(isinstance(outcome, Committed) for outcome in outcomes) == 1
+    assert [offset for offset, _ in world.rows()] == [0, 1]
+
+
+def test_conflict_after_an_own_success_is_committed(world: IcebergWorld) -> None:
+    """A layer below that repeats a request takes its own success for a conflict; the table knows better."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    ready = publication(world, attempt)
+    with world.every_commit_sent_twice():
+        assert isinstance(world.table.publish(ready), Committed)
+    assert world.rows() == [(0, attempt)]
+
+
+# Clocks
+
+
+def test_slow_clock_keeps_history_in_order(world: IcebergWorld) -> None:
+    """A publisher whose clock is hours behind still commits after what is there."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    slow = IcebergLake(world.settings, now_ms=lambda: 1)
+    assert isinstance(slow.table(NAME).publish(publication(world, attempt)), Committed)
+    slow.close()
+    metadata = world.load().metadata
+    times = [entry.timestamp_ms for entry in metadata.snapshot_log]
+    assert times == sorted(times)
+    assert metadata.last_updated_ms >= times[-1]
+
+
+def test_slow_clock_drops_no_branch(world: IcebergWorld) -> None:
+    """Where the library takes the time from this machine, a clock far behind is refused and changes nothing."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    slow = IcebergLake(world.settings, now_ms=lambda: 1)
+    with pytest.raises(UnavailableError, match="clock is"):
+        slow.table(NAME).drop(attempt)
+    slow.close()
+    assert world.table.staged(attempt) is not None
+
+
+# Catalogs that are away
+
+
+def test_catalog_out_of_reach_is_transient_and_shows_no_secret(tmp_path: Path) -> None:
+    """A database that does not answer is named by its connection, without its password."""
+    extra = {"catalog": "sql", "uri": "postgresql://127.0.0.1:1/lake", "warehouse": f"file://{tmp_path}"}
+    lake = IcebergLake(LakeSettings.parse("lake_default", extra, password="hunter2hunter2", login="ada"))
+    for call in (lake.table(NAME).head, lambda: lake.table(NAME).ensure(""), lambda: lake.table(NAME).staged("0" * 16)):
+        with pytest.raises(UnavailableError, match="lake_default") as failed:
+            call()
+        assert "hunter2" not in str(failed.value)
+        assert failed.value.__suppress_context__
+    lake.close()
+
+
+def test_missing_metadata_file_is_transient(world: IcebergWorld) -> None:
+    """Storage that does not have what the catalog points to is out of reach, not an empty table."""
+    Path(world.load().metadata_location.removeprefix("file://")).unlink()
+    with pytest.raises(UnavailableError):
+        world.table.head()
+
+
+def test_illegal_table_name_is_refused(world: IcebergWorld) -> None:
+    """A table is named namespace.table."""
+    with pytest.raises(KafkaLakeError, match=r"namespace\.table"):
+        world.lake.table("orders; drop")
+
+
+# PostgreSQL
+
+
+@pytest.fixture
+def postgres_world(postgres_uri: str, tmp_path: Path) -> Iterator[IcebergWorld]:
+    """A catalog in a PostgreSQL database of its own."""
+    database = f"lake_{uuid.uuid4().hex}"
+    server = create_engine(make_url(postgres_uri), isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {database}"))
+    uri = make_url(postgres_uri).set(database=database).render_as_string(hide_password=False)
+    made = IcebergWorld(tmp_path, uri)
+    made.table.ensure("")
+    made.table.claim_ownership(LEDGER, "orders", [TOPIC_ID])
+    yield made
+    made.lake.close()
+    with server.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {database} WITH (FORCE)"))
+    server.dispose()
+
+
+def test_postgresql_catalog_publishes_once(postgres_world: IcebergWorld) -> None:
+    """Stage, publish, reject, look and drop work on a PostgreSQL catalog as on SQLite."""
+    world = postgres_world
+    attempt, late = attempt_id(), attempt_id()
+    base = world.table.head()
+    world.stage(attempt, offsets(0, 1))
+    world.stage(late, offsets(0, 1))
+    assert isinstance(world.table.look([record(attempt, base)]), Absent)
+    assert isinstance(world.table.publish(publication(world, attempt, base)), Committed)
+    outcome = world.table.publish(publication(world, late, base))
+    assert isinstance(outcome, Rejected)
+    assert outcome.requirement is Requirement.MAIN_HEAD
+    assert isinstance(world.table.look([record(attempt, base), record(late, base)]), Found)
+    world.table.drop(late)
+    assert world.rows() == [(0, attempt), (1, attempt)]

@@ -1,0 +1,484 @@
+"""What a ledger lets an attempt do, and when it no longer does: one suite over all adapters of `ports.Ledger`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    StaleFenceError,
+    StateError,
+    UnknownSubjectError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.records import Claim, Verdict
+from airflow_kafka_lake.core.waves import WAVE_TRANSITIONS, Act, AttemptKey, AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.ports import MAX_LEASE, Ledger
+from tests.contracts.ledger_world import (
+    HOLDER,
+    LEASE,
+    OTHER,
+    SPEC,
+    attempt_id,
+    claimed,
+    planned,
+    publishing,
+    receipts_of,
+    settled,
+    staged,
+    taken,
+)
+
+Write = Callable[[Ledger, AttemptKey], None]
+
+
+def _settle(ledger: Ledger, key: AttemptKey) -> None:
+    ranges = ledger.ranges(wave=key.wave, states={RangeState.PLANNED})
+    ledger.settle(key, attempt=key.attempt, snapshot=5, receipts=receipts_of(ranges))
+
+
+WRITES: dict[str, Write] = {
+    "renew": lambda ledger, key: ledger.renew(key, LEASE),
+    "record_base": lambda ledger, key: ledger.record_base(key, 1),
+    "record_job": lambda ledger, key: ledger.record_job(key, "job"),
+    "mark_staged": lambda ledger, key: ledger.mark_staged(key, audited=1, staged_bytes=1),
+    "mark_publishing": lambda ledger, key: ledger.mark_publishing(key),
+    "settle": _settle,
+    "give up": lambda ledger, key: ledger.end_attempt(key, AttemptOutcome.FAILED, "no"),
+    "unknown": lambda ledger, key: ledger.end_attempt(key, AttemptOutcome.UNKNOWN, "no"),
+    "take": lambda ledger, key: taken(ledger, key.wave, f"{key.wave}r0", key=key),
+}
+
+
+def everything(ledger: Ledger) -> object:
+    """Return all that a refused write must leave as it is."""
+    waves = ledger.waves(SPEC.name)
+    return (
+        waves,
+        ledger.ranges(pipeline=SPEC.name),
+        [ledger.attempts(wave.id) for wave in waves],
+        ledger.events(SPEC.name),
+        ledger.outbox(SPEC.name),
+    )
+
+
+def test_claim_gives_everything_a_job_needs(ledger: Ledger) -> None:
+    """Fence 1, the PLANNED ranges in order, the configuration, the table and its UUID."""
+    (wave,) = planned(ledger, [(1, 0, 5), (0, 10, 20), (0, 0, 10)])
+    ledger.bind_table(SPEC.name, "raw.orders", "u1")
+    claim = ledger.claim(wave, attempt="a" * 16, holder=HOLDER, lease=LEASE)
+    assert claim.key == AttemptKey(wave=wave, fence=1, attempt="a" * 16)
+    assert (claim.pipeline, claim.spec, claim.table, claim.table_uuid) == (SPEC.name, SPEC, "raw.orders", "u1")
+    assert claim.ranges == ledger.ranges(wave=wave)
+    assert [item.range.start for item in claim.ranges] == [0, 10, 0]
+    assert claim.attempts == ()
+    record = ledger.wave(wave)
+    assert (record.state, record.fence, record.holder, record.lease_live) == (WaveState.CLAIMED, 1, HOLDER, True)
+    assert record.lease_until is not None
+    (attempt,) = ledger.attempts(wave)
+    assert (attempt.key, attempt.holder, attempt.outcome) == (claim.key, str(HOLDER), AttemptOutcome.RUNNING)
+    assert (attempt.job, attempt.base, attempt.audited, attempt.ended_at) == (None, None, None, None)
+    assert timedelta() < record.lease_until - attempt.started_at <= LEASE + timedelta(seconds=5)
+
+
+def test_live_lease_refuses_others(ledger: Ledger) -> None:
+    """Who comes second is told who works on the wave; nothing changes."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    claimed(ledger, wave)
+    before = everything(ledger)
+    with pytest.raises(ConcurrentError, match="alpha/1"):
+        claimed(ledger, wave)
+    with pytest.raises(ConcurrentError):
+        claimed(ledger, wave, over=7)
+    assert everything(ledger) == before
+
+
+def test_claim_over_a_dead_holder(ledger: Ledger) -> None:
+    """Naming the current fence vouches for the holder's death; the fence grows, the attempt is abandoned."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    first = claimed(ledger, wave)
+    second = ledger.claim(wave, attempt=attempt_id(), holder=OTHER, lease=LEASE, over=1)
+    assert (second.key.fence, ledger.wave(wave).holder) == (2, OTHER)
+    (earlier,) = second.attempts
+    assert (earlier.key, earlier.outcome) == (first.key, AttemptOutcome.ABANDONED)
+    assert earlier.ended_at is not None
+    with pytest.raises(ConcurrentError):
+        claimed(ledger, wave, over=1)
+
+
+def test_ended_lease_can_be_claimed(ledger: Ledger) -> None:
+    """A lease of no length is over at once, whatever `over` says."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    claimed(ledger, wave, lease=timedelta())
+    assert not ledger.wave(wave).lease_live
+    assert claimed(ledger, wave, lease=timedelta(), over=9).key.fence == 2
+    assert claimed(ledger, wave).key.fence == 3
+
+
+def test_lease_ends_when_its_time_has_come(clock: FakeClock) -> None:
+    """The moment it names no longer belongs to it."""
+    ledger = MemoryLedger(clock)
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    claimed(ledger, wave)
+    clock.advance(LEASE - timedelta(seconds=1))
+    assert ledger.wave(wave).lease_live
+    clock.advance(timedelta(seconds=1))
+    assert not ledger.wave(wave).lease_live
+    assert claimed(ledger, wave).key.fence == 2
+
+
+def test_lease_from_a_wrong_clock_does_not_block(ledger: Ledger) -> None:
+    """A lease that ends further away than twice the longest was never real."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    claimed(ledger, wave, lease=2 * MAX_LEASE + timedelta(minutes=1))
+    assert not ledger.wave(wave).lease_live
+    claimed(ledger, wave, lease=2 * MAX_LEASE - timedelta(minutes=1))
+    with pytest.raises(ConcurrentError):
+        claimed(ledger, wave)
+
+
+def test_renew_prolongs(ledger: Ledger) -> None:
+    """A renewed lease is live again as long as nobody else has claimed."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    claim = claimed(ledger, wave, lease=timedelta())
+    ledger.renew(claim.key, LEASE)
+    assert ledger.wave(wave).lease_live
+    assert (ledger.wave(wave).state, ledger.wave(wave).fence) == (WaveState.CLAIMED, 1)
+
+
+def test_attempt_ids_are_used_once(ledger: Ledger) -> None:
+    """Rows and branches carry the id: a second use is refused, and the wave stays as it was."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    ledger.claim(first, attempt="b" * 16, holder=HOLDER, lease=LEASE)
+    before = everything(ledger)
+    with pytest.raises(StateError, match="b" * 16):
+        ledger.claim(second, attempt="b" * 16, holder=HOLDER, lease=LEASE)
+    assert everything(ledger) == before
+
+
+def test_progress_is_recorded(ledger: Ledger) -> None:
+    """Base, job, audited snapshot and bytes stand on the attempt."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    ledger.record_base(key, -1)
+    ledger.record_job(key, "application_1")
+    ledger.mark_staged(key, audited=2**62, staged_bytes=123)
+    (attempt,) = ledger.attempts(wave)
+    assert (attempt.base, attempt.job, attempt.audited) == (-1, "application_1", 2**62)
+    assert (attempt.outcome, attempt.ended_at) == (AttemptOutcome.STAGED, None)
+    ledger.mark_publishing(key)
+    ledger.mark_publishing(key)
+    assert ledger.wave(wave).state is WaveState.PUBLISHING
+
+
+def _claimed_only(ledger: Ledger, wave: str) -> Claim:
+    return claimed(ledger, wave)
+
+
+REACHED: dict[WaveState, Callable[[Ledger, str], Claim]] = {
+    WaveState.CLAIMED: _claimed_only,
+    WaveState.STAGED: staged,
+    WaveState.PUBLISHING: publishing,
+}
+GUARDED: dict[str, tuple[frozenset[WaveState], WaveState | None]] = {
+    "renew": (frozenset(REACHED), None),
+    "record_base": (frozenset(REACHED), None),
+    "record_job": (frozenset(REACHED), None),
+    "mark_staged": WAVE_TRANSITIONS[Act.STAGE],
+    "mark_publishing": WAVE_TRANSITIONS[Act.PUBLISH],
+    "settle": WAVE_TRANSITIONS[Act.SETTLE],
+    "give up": WAVE_TRANSITIONS[Act.GIVE_UP],
+    "unknown": (frozenset({WaveState.PUBLISHING}), WaveState.PUBLISHING),
+    "take": WAVE_TRANSITIONS[Act.CANCEL],
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("state", REACHED)
+def test_only_the_named_transitions_happen(ledger: Ledger, state: WaveState, write: str) -> None:
+    """From each state in which an attempt holds a wave, each write does what the table says, or nothing."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = REACHED[state](ledger, wave).key
+    sources, target = GUARDED[write]
+    before = everything(ledger)
+    if state in sources:
+        WRITES[write](ledger, key)
+        assert ledger.wave(wave).state is (target or state)
+        return
+    with pytest.raises(StateError, match=state.value):
+        WRITES[write](ledger, key)
+    assert everything(ledger) == before
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_overtaken_attempt_writes_nothing(ledger: Ledger, write: str) -> None:
+    """After a takeover every write of the earlier attempt is stale, also with the new fence or the new id."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    old = publishing(ledger, wave).key
+    new = claimed(ledger, wave, over=1).key
+    before = everything(ledger)
+    for key in (old, replace(old, fence=new.fence), replace(new, fence=old.fence), replace(new, fence=9)):
+        with pytest.raises(StaleFenceError):
+            WRITES[write](ledger, key)
+        assert everything(ledger) == before
+
+
+@pytest.mark.parametrize("write", sorted(set(WRITES) - {"take"}))
+def test_ended_attempt_writes_nothing(ledger: Ledger, write: str) -> None:
+    """Whoever gave up, settled, or does not know must claim again."""
+    endings: list[Callable[[Ledger, AttemptKey], None]] = [WRITES["give up"], WRITES["settle"], WRITES["unknown"]]
+    waves = planned(ledger, *[[(0, n * 10, n * 10 + 10)] for n in range(len(endings))])
+    for wave, ending in zip(waves, endings, strict=True):
+        key = publishing(ledger, wave).key
+        ending(ledger, key)
+        before = everything(ledger)
+        with pytest.raises(StaleFenceError):
+            WRITES[write](ledger, key)
+        assert everything(ledger) == before
+
+
+@pytest.mark.parametrize("write", sorted(set(WRITES) - {"take", "settle"}))
+def test_attempt_of_no_wave_is_refused(ledger: Ledger, write: str) -> None:
+    """A key that names a wave we do not know is a mistake, not a race."""
+    with pytest.raises(UnknownSubjectError):
+        WRITES[write](ledger, AttemptKey(wave="w9", fence=1, attempt="a"))
+
+
+@pytest.mark.parametrize("state", [WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED])
+def test_finished_waves_are_not_claimed(ledger: Ledger, state: WaveState) -> None:
+    """The refusal names the state."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    if state is WaveState.COMMITTED:
+        settled(ledger, wave)
+    else:
+        taken(ledger, wave, state=RangeState.CANCELLED if state is WaveState.CANCELLED else RangeState.HELD)
+    assert ledger.wave(wave).state is state
+    for over in (None, 0, 1):
+        with pytest.raises(StateError, match=state.value):
+            claimed(ledger, wave, over=over)
+
+
+@pytest.mark.parametrize("outcome", [AttemptOutcome.REJECTED, AttemptOutcome.FAILED, AttemptOutcome.ABANDONED])
+def test_ended_attempt_frees_the_wave(ledger: Ledger, outcome: AttemptOutcome) -> None:
+    """The wave returns to PLANNED without lease and holder; the error stays on the attempt."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    ledger.end_attempt(key, outcome, "out of disk")
+    record = ledger.wave(wave)
+    assert (record.state, record.holder, record.lease_until, record.fence) == (WaveState.PLANNED, None, None, 1)
+    (attempt,) = ledger.attempts(wave)
+    assert (attempt.outcome, attempt.error) == (outcome, "out of disk")
+    assert attempt.ended_at is not None
+    assert claimed(ledger, wave).attempts == (attempt,)
+
+
+def test_unknown_outcome_stays_until_somebody_looks(ledger: Ledger) -> None:
+    """The wave stays PUBLISHING without a lease; the next claim leaves the outcome unknown."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = publishing(ledger, wave).key
+    ledger.end_attempt(key, AttemptOutcome.UNKNOWN, "connection reset")
+    assert (ledger.wave(wave).state, ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
+    (attempt,) = claimed(ledger, wave).attempts
+    assert attempt.outcome is AttemptOutcome.UNKNOWN
+
+
+@pytest.mark.parametrize("outcome", [AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.COMMITTED])
+def test_attempt_cannot_end_as_if_it_had_not(ledger: Ledger, outcome: AttemptOutcome) -> None:
+    """`running` and `staged` are no end, `committed` is settle's word."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    with pytest.raises(ValueError, match=outcome.value):
+        ledger.end_attempt(key, outcome, None)
+    assert ledger.wave(wave).state is WaveState.CLAIMED
+
+
+def test_errors_may_hold_any_text(ledger: Ledger) -> None:
+    """What a dying job says is kept, as far as a database can keep it."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    ledger.end_attempt(key, AttemptOutcome.FAILED, "nul \x00, half a pair \ud800, quote ' % :x {y} ü 🦆 \\")
+    (attempt,) = ledger.attempts(wave)
+    assert attempt.error is not None
+    assert "quote ' % :x {y} ü 🦆 \\" in attempt.error
+
+
+def test_settle_records_the_numbers(ledger: Ledger) -> None:
+    """Wave, ranges, attempt and outbox say what the receipts said."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 5, 8)])
+    key = publishing(ledger, wave).key
+    receipts = receipts_of(ledger.ranges(wave=wave), control=3)
+    ledger.settle(key, attempt=key.attempt, snapshot=2**62 + 1, receipts=list(reversed(receipts)))
+    record = ledger.wave(wave)
+    assert (record.state, record.snapshot, record.rows) == (WaveState.COMMITTED, 2**62 + 1, 7)
+    assert (record.holder, record.lease_live, record.ranges) == (None, False, 2)
+    full, empty = ledger.ranges(wave=wave)
+    assert (full.state, full.rows, full.first_offset, full.last_offset) == (RangeState.SETTLED, 7, 0, 6)
+    assert full.accounting == Accounting(visible=7, control=3)
+    assert (empty.rows, empty.first_offset, empty.last_offset) == (0, None, None)
+    assert empty.accounting == Accounting(control=3)
+    (attempt,) = ledger.attempts(wave)
+    assert attempt.outcome is AttemptOutcome.COMMITTED
+    items = ledger.outbox(SPEC.name)
+    assert [(item.table, item.row.kind, item.row.range) for item in items] == [
+        ("raw.orders", "published", OffsetRange(0, 10)),
+        ("raw.orders", "published", OffsetRange(5, 8)),
+    ]
+    row = items[0].row
+    assert (row.wave, row.attempt, row.fence, row.generation) == (wave, key.attempt, 1, 0)
+    assert (row.topic, row.topic_id, row.partition) == ("orders", "id-orders", 0)
+    assert (row.rows, row.first_offset, row.last_offset, row.accounting) == (7, 0, 6, full.accounting)
+
+
+def test_wave_of_markers_settles_with_zero_rows(ledger: Ledger) -> None:
+    """Completion is by position: no row, and no snapshot of its own, is still complete."""
+    (wave,) = planned(ledger, [(0, 0, 3)])
+    key = claimed(ledger, wave).key
+    ledger.settle(key, attempt=key.attempt, snapshot=None, receipts=receipts_of(ledger.ranges(wave=wave), control=3))
+    assert (ledger.wave(wave).rows, ledger.wave(wave).snapshot) == (0, None)
+
+
+def test_settle_takes_the_planned_ranges_only(ledger: Ledger) -> None:
+    """What was taken from the wave before needs no receipt and stays as it is."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    first = claimed(ledger, wave)
+    taken(ledger, wave, f"{wave}r1", state=RangeState.HELD, key=first.key)
+    settled(ledger, wave)
+    assert [item.state for item in ledger.ranges(wave=wave)] == [RangeState.SETTLED, RangeState.HELD]
+    assert (ledger.wave(wave).state, ledger.wave(wave).rows) == (WaveState.COMMITTED, 10)
+
+
+SPOILT: dict[str, Callable[[Receipt, Receipt], list[Receipt]]] = {
+    "missing": lambda first, _: [first],
+    "none": lambda *_: [],
+    "twice": lambda first, second: [first, second, second],
+    "foreign": lambda first, second: [first, second, replace(second, range_id="r9")],
+    "shifted": lambda first, second: [first, replace(second, range=OffsetRange(0, 11))],
+    "other partition": lambda first, second: [first, replace(second, partition=7)],
+    "unexplained": lambda first, second: [
+        first,
+        replace(second, accounting=Accounting(visible=9, unexplained=1), rows=9),
+    ],
+    "too few": lambda first, second: [first, replace(second, accounting=Accounting(visible=9), rows=9)],
+    "rows unlike visible": lambda first, second: [first, replace(second, rows=9)],
+    "negative": lambda first, second: [
+        first,
+        replace(second, accounting=Accounting(visible=12, control=-2), rows=12),
+    ],
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_receipts_must_be_exact(ledger: Ledger, how: str) -> None:
+    """Anything but one complete receipt per PLANNED range is refused, and changes nothing."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    key = publishing(ledger, wave).key
+    before = everything(ledger)
+    with pytest.raises(ValueError, match=r"receipts|account"):
+        ledger.settle(
+            key, attempt=key.attempt, snapshot=1, receipts=SPOILT[how](*receipts_of(ledger.ranges(wave=wave)))
+        )
+    assert everything(ledger) == before
+
+
+def test_earlier_commit_is_adopted(ledger: Ledger) -> None:
+    """The current holder settles with the attempt that is in the lake; all others end."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    failed = claimed(ledger, wave).key
+    ledger.end_attempt(failed, AttemptOutcome.FAILED, "early")
+    first = publishing(ledger, wave).key
+    ledger.end_attempt(first, AttemptOutcome.UNKNOWN, "lost")
+    lost = publishing(ledger, wave).key
+    ledger.end_attempt(lost, AttemptOutcome.UNKNOWN, "lost")
+    holder = claimed(ledger, wave).key
+    receipts = receipts_of(ledger.ranges(wave=wave))
+    ledger.settle(holder, attempt=first.attempt, snapshot=4, receipts=receipts)
+    assert [attempt.outcome for attempt in ledger.attempts(wave)] == [
+        AttemptOutcome.FAILED,
+        AttemptOutcome.COMMITTED,
+        AttemptOutcome.ABANDONED,
+        AttemptOutcome.ABANDONED,
+    ]
+    assert all(attempt.ended_at for attempt in ledger.attempts(wave))
+    (item,) = ledger.outbox(SPEC.name)
+    assert (item.row.attempt, item.row.fence) == (first.attempt, 2)
+
+
+def test_attempt_of_another_wave_is_not_adopted(ledger: Ledger) -> None:
+    """What is in the lake for one wave says nothing of another."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    foreign = claimed(ledger, first).key
+    key = claimed(ledger, second).key
+    before = everything(ledger)
+    with pytest.raises(ValueError, match=foreign.attempt):
+        ledger.settle(key, attempt=foreign.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=second)))
+    assert everything(ledger) == before
+
+
+def test_success_that_arrives_late_is_adopted_not_obeyed(ledger: Ledger) -> None:
+    """An overtaken attempt cannot settle what it published; the holder can."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    late = publishing(ledger, wave).key
+    holder = claimed(ledger, wave, over=1).key
+    receipts = receipts_of(ledger.ranges(wave=wave))
+    with pytest.raises(StaleFenceError):
+        ledger.settle(late, attempt=late.attempt, snapshot=4, receipts=receipts)
+    assert ledger.wave(wave).state is WaveState.CLAIMED
+    ledger.settle(holder, attempt=late.attempt, snapshot=4, receipts=receipts)
+    assert [attempt.outcome for attempt in ledger.attempts(wave)] == [
+        AttemptOutcome.COMMITTED,
+        AttemptOutcome.ABANDONED,
+    ]
+    with pytest.raises(StaleFenceError):
+        ledger.settle(late, attempt=late.attempt, snapshot=4, receipts=receipts)
+
+
+def test_success_that_arrives_after_a_cut_is_refused(ledger: Ledger) -> None:
+    """An attempt whose range was taken away under a newer fence settles nothing."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    late = publishing(ledger, wave)
+    holder = claimed(ledger, wave, over=1).key
+    verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="poison")
+    ledger.take(wave, fence=holder.fence, attempt=holder.attempt, verdicts=[verdict], actor="tester")
+    with pytest.raises(StaleFenceError):
+        ledger.settle(late.key, attempt=late.key.attempt, snapshot=4, receipts=receipts_of(late.ranges))
+    assert [item.state for item in ledger.ranges(wave=wave)] == [RangeState.HELD, RangeState.PLANNED]
+
+
+def test_every_decision_is_an_event(ledger: Ledger) -> None:
+    """One line each, in order, whatever the number of ranges; progress of a job is none."""
+    (wave,) = planned(ledger, [(n, 0, 10) for n in range(20)])
+    settled(ledger, wave)
+    ledger.advance(SPEC.name)
+    events = ledger.events(SPEC.name)
+    assert [event.kind for event in events] == ["pipeline", "plan", "claim", "stage", "publish", "settle", "advance"]
+    assert [event.sequence for event in events] == sorted({event.sequence for event in events})
+    assert {event.subject for event in events[2:6]} == {wave}
+    assert ledger.events(SPEC.name, after=events[2].sequence, limit=2) == events[3:5]
+    assert ledger.events("other") == ()
+
+
+def test_each_wave_is_claimed_once(ledger: Ledger) -> None:
+    """Ten workers that want the same waves: every wave goes to exactly one of them."""
+    waves = planned(ledger, *[[(n, 0, 10)] for n in range(4)])
+
+    def claim_all(_: int) -> list[str]:
+        got = []
+        for wave in waves:
+            try:
+                got.append(claimed(ledger, wave).key.wave)
+            except ConcurrentError:
+                continue
+        return got
+
+    with ThreadPoolExecutor(10) as pool:
+        claims = [wave for got in pool.map(claim_all, range(10)) for wave in got]
+    assert sorted(claims) == sorted(waves)
+    assert [wave.fence for wave in ledger.waves(SPEC.name)] == [1] * len(waves)

@@ -1,0 +1,391 @@
+"""What people and audits decide about ranges: take, release, skip. One suite over all adapters of `ports.Ledger`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Verdict
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.ports import Ledger
+from tests.contracts.ledger_world import (
+    SPEC,
+    claimed,
+    key_of,
+    plan_of,
+    planned,
+    publishing,
+    settled,
+    skipped,
+    staged,
+    taken,
+)
+from tests.contracts.test_ledger_attempts import everything
+
+
+def pieces(ledger: Ledger, partition: int = 0) -> list[tuple[int, int, str]]:
+    """Return a stream's ranges as `(start, end, state)`."""
+    return [
+        (item.range.start, item.range.end, item.state.value)
+        for item in ledger.ranges(pipeline=SPEC.name)
+        if item.partition == partition
+    ]
+
+
+def release(ledger: Ledger, *ranges: str, wave: str = "again", reason: str | None = None) -> str:
+    """Release ranges."""
+    return ledger.release(ranges, wave=wave, actor="tester", reason=reason)
+
+
+def test_unclaimed_wave_is_cancelled(ledger: Ledger) -> None:
+    """No fence is needed where nobody ever worked."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    taken(ledger, wave)
+    assert ledger.wave(wave).state is WaveState.CANCELLED
+    assert [(item.state, item.reason) for item in ledger.ranges(wave=wave)] == [
+        (RangeState.CANCELLED, "because"),
+        (RangeState.CANCELLED, "because"),
+    ]
+
+
+def test_part_of_a_wave_is_taken(ledger: Ledger) -> None:
+    """The rest stays PLANNED and can be claimed."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    taken(ledger, wave, f"{wave}r1", state=RangeState.HELD)
+    assert ledger.wave(wave).state is WaveState.PLANNED
+    assert [item.id for item in claimed(ledger, wave).ranges] == [f"{wave}r0"]
+
+
+def test_wave_with_held_ranges_only_is_dissolved(ledger: Ledger) -> None:
+    """What is held goes on in another wave; only a wholly cancelled wave can be released as it is."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20), (1, 0, 10)])
+    taken(ledger, first, state=RangeState.HELD)
+    taken(ledger, second, f"{second}r0", state=RangeState.CANCELLED)
+    taken(ledger, second, f"{second}r1", state=RangeState.HELD)
+    assert [wave.state for wave in ledger.waves(SPEC.name)] == [WaveState.DISSOLVED, WaveState.DISSOLVED]
+
+
+def test_taking_from_a_claimed_wave_needs_its_guard(ledger: Ledger) -> None:
+    """Without attempt, or with another one, nothing is taken."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    before = everything(ledger)
+    for wrong in (None, replace(key, attempt="0" * 16), replace(key, fence=0), replace(key, fence=2)):
+        with pytest.raises(StaleFenceError):
+            taken(ledger, wave, f"{wave}r0", key=wrong)
+    verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="x")
+    with pytest.raises(StaleFenceError):
+        ledger.take(wave, fence=1, attempt=None, verdicts=[verdict], actor="tester")
+    assert everything(ledger) == before
+
+
+@pytest.mark.parametrize("ready", [claimed, staged, publishing])
+def test_taking_ends_the_attempt(ledger: Ledger, ready: object) -> None:
+    """What is staged holds too much now: the attempt is abandoned, the rest is PLANNED and free."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    key = ready(ledger, wave).key  # type: ignore[operator]
+    taken(ledger, wave, f"{wave}r0", state=RangeState.HELD, key=key)
+    record = ledger.wave(wave)
+    assert (record.state, record.holder, record.lease_live, record.fence) == (WaveState.PLANNED, None, False, 1)
+    (attempt,) = ledger.attempts(wave)
+    assert attempt.outcome is AttemptOutcome.ABANDONED
+    assert attempt.ended_at is not None
+    with pytest.raises(StaleFenceError):
+        ledger.record_job(key, "job")
+
+
+def test_taking_after_the_end_keeps_the_outcome(ledger: Ledger) -> None:
+    """An attempt that has failed may still be the guard, as long as nobody has claimed since."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    ledger.end_attempt(key, AttemptOutcome.FAILED, "unexplained offsets")
+    taken(ledger, wave, key=key)
+    (attempt,) = ledger.attempts(wave)
+    assert (attempt.outcome, attempt.error) == (AttemptOutcome.FAILED, "unexplained offsets")
+    assert ledger.wave(wave).state is WaveState.CANCELLED
+
+
+def test_only_planned_ranges_of_the_wave_are_taken(ledger: Ledger) -> None:
+    """A range of another wave, of another state, or none at all: nothing is taken, not even the others."""
+    first, second = planned(ledger, [(0, 0, 10), (1, 0, 10), (2, 0, 10)], [(0, 10, 20)])
+    taken(ledger, first, f"{first}r2", state=RangeState.HELD)
+    before = everything(ledger)
+    for wrong in (f"{second}r0", f"{first}r2", "r9"):
+        with pytest.raises(StateError, match=wrong):
+            taken(ledger, first, f"{first}r0", wrong)
+    assert everything(ledger) == before
+
+
+@pytest.mark.parametrize("state", sorted(set(RangeState) - {RangeState.CANCELLED, RangeState.HELD}))
+def test_taking_is_to_a_hold(ledger: Ledger, state: RangeState) -> None:
+    """Nothing is settled or skipped by taking it away."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    with pytest.raises(ValueError, match=state.value):
+        taken(ledger, wave, state=state)
+    with pytest.raises(ValueError, match="no range"):
+        ledger.take(wave, fence=0, attempt=None, verdicts=[], actor="tester")
+    with pytest.raises(ValueError, match="twice"):
+        taken(ledger, wave, f"{wave}r0", f"{wave}r0")
+
+
+def test_finished_waves_give_nothing(ledger: Ledger) -> None:
+    """From a COMMITTED or CANCELLED wave nothing is taken."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    key = settled(ledger, first).key
+    taken(ledger, second)
+    with pytest.raises(StateError, match="COMMITTED"):
+        taken(ledger, first, f"{first}r0", key=key)
+    with pytest.raises(StateError, match="CANCELLED"):
+        taken(ledger, second, f"{second}r0")
+
+
+def test_cancelled_wave_is_released_as_it_was(ledger: Ledger) -> None:
+    """All ranges of a CANCELLED wave return to it; its fence and its attempts stay."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    key = claimed(ledger, wave).key
+    taken(ledger, wave, key=key)
+    assert release(ledger, f"{wave}r1", f"{wave}r0", f"{wave}r0") == wave
+    record = ledger.wave(wave)
+    assert (record.state, record.fence) == (WaveState.PLANNED, 1)
+    assert [(item.state, item.reason) for item in ledger.ranges(wave=wave)] == [(RangeState.PLANNED, None)] * 2
+    assert claimed(ledger, wave).key.fence == 2
+
+
+def test_part_of_a_cancelled_wave_goes_to_a_new_one(ledger: Ledger) -> None:
+    """The new wave has no fence yet, and stands at the end of its plan; the rest can be released later."""
+    wave, later = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    planned(ledger, [(0, 20, 30)])
+    taken(ledger, wave)
+    assert release(ledger, f"{wave}r1", reason="repaired") == "again"
+    new = ledger.wave("again")
+    assert (new.state, new.fence, new.table, new.plan) == (WaveState.PLANNED, 0, "raw.orders", ledger.wave(wave).plan)
+    assert [item.id for item in ledger.ranges(wave="again")] == [f"{wave}r1"]
+    assert (ledger.wave(wave).state, ledger.wave(wave).ranges) == (WaveState.CANCELLED, 1)
+    assert [item.id for item in ledger.waves(SPEC.name)][:3] == [wave, later, "again"]
+    assert [item.id for item in claimed(ledger, "again").ranges] == [f"{wave}r1"]
+    assert release(ledger, f"{wave}r0") == wave
+
+
+def test_held_range_goes_to_a_new_wave(ledger: Ledger) -> None:
+    """Its own wave may be settled or dissolved: that stays so."""
+    first, second = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    taken(ledger, first, f"{first}r0", state=RangeState.HELD)
+    settled(ledger, first)
+    taken(ledger, second, state=RangeState.HELD)
+    assert release(ledger, f"{first}r0", f"{second}r0") == "again"
+    assert [wave.state for wave in ledger.waves(SPEC.name)] == [
+        WaveState.COMMITTED,
+        WaveState.DISSOLVED,
+        WaveState.PLANNED,
+    ]
+    settled(ledger, "again")
+    assert {state for _, _, state in pieces(ledger)} == {"SETTLED"}
+
+
+def test_cancelled_wave_whose_ranges_all_left_is_dissolved(ledger: Ledger) -> None:
+    """Two cancelled waves released together become one new wave, of the newest plan."""
+    (first,) = planned(ledger, [(0, 0, 10)])
+    (second,) = planned(ledger, [(0, 10, 20)])
+    taken(ledger, first)
+    taken(ledger, second)
+    assert release(ledger, f"{second}r0", f"{first}r0") == "again"
+    assert ledger.wave("again").plan == ledger.wave(second).plan
+    assert (ledger.wave(first).state, ledger.wave(second).state) == (WaveState.DISSOLVED, WaveState.DISSOLVED)
+
+
+def test_only_what_is_on_hold_is_released(ledger: Ledger) -> None:
+    """A PLANNED, SETTLED or SKIPPED range is named, and nothing is released."""
+    first, second, third = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])
+    settled(ledger, second)
+    skipped(ledger, 20, 40)
+    taken(ledger, first, f"{first}r1")
+    before = everything(ledger)
+    gap = next(item.id for item in ledger.ranges(pipeline=SPEC.name) if item.range == OffsetRange(30, 40))
+    for wrong in (f"{first}r0", f"{second}r0", f"{third}r0", gap):
+        with pytest.raises(StateError, match=wrong):
+            release(ledger, f"{first}r1", wrong)
+    with pytest.raises(ValueError, match="no range"):
+        release(ledger)
+    assert everything(ledger) == before
+
+
+def test_new_wave_needs_a_new_name(ledger: Ledger) -> None:
+    """An existing wave is not filled up."""
+    first, second = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    taken(ledger, first, f"{first}r0")
+    with pytest.raises(StateError, match=second):
+        release(ledger, f"{first}r0", wave=second)
+
+
+def test_one_wave_holds_one_table(ledger: Ledger) -> None:
+    """Ranges of two tables are not released into one commit."""
+    spec = replace(SPEC, table="raw.{topic}")
+    (first,) = planned(ledger, [(0, 0, 10)], spec=spec)
+    (second,) = planned(ledger, [(0, 0, 10)], spec=spec, topic="audits")
+    taken(ledger, first)
+    taken(ledger, second)
+    with pytest.raises(StateError, match="table"):
+        release(ledger, f"{first}r0", f"{second}r0")
+
+
+def test_planned_range_is_skipped(ledger: Ledger) -> None:
+    """It keeps its place, is accounted for as skipped, and its wave dissolves."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    assert skipped(ledger, 0, 10, skip_id="s") == 10
+    item = ledger.range(f"{wave}r0")
+    assert (item.state, item.reason, item.wave, item.rows) == (RangeState.SKIPPED, "poison", wave, 0)
+    assert item.accounting == Accounting(skipped=10)
+    assert ledger.wave(wave).state is WaveState.DISSOLVED
+    (receipt,) = ledger.outbox(SPEC.name)
+    row = receipt.row
+    assert (receipt.table, row.kind, row.attempt, row.range) == ("raw.orders", "skip", "s", OffsetRange(0, 10))
+    assert (row.rows, row.fence, row.accounting) == (0, 0, Accounting(skipped=10))
+
+
+def test_skip_splits_what_crosses_its_edges(ledger: Ledger) -> None:
+    """The rest keeps state and wave; nothing is lost and nothing overlaps."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 40)])
+    taken(ledger, first, state=RangeState.HELD)
+    assert skipped(ledger, 5, 15) == 10
+    assert pieces(ledger) == [(0, 5, "HELD"), (5, 10, "SKIPPED"), (10, 15, "SKIPPED"), (15, 40, "PLANNED")]
+    assert [item.range for item in claimed(ledger, second).ranges] == [OffsetRange(15, 40)]
+    assert sum(item.estimated_bytes for item in ledger.ranges(wave=second)) == 300
+    (row,) = [item.row for item in ledger.outbox(SPEC.name)]
+    assert (row.range, row.accounting) == (OffsetRange(5, 15), Accounting(skipped=10))
+
+
+def test_skip_within_one_range_leaves_both_sides(ledger: Ledger) -> None:
+    """And can be done again on what is left."""
+    (wave,) = planned(ledger, [(0, 0, 40)])
+    assert skipped(ledger, 10, 20) == 10
+    assert skipped(ledger, 30, 35) == 5
+    assert skipped(ledger, 5, 37) == 17
+    assert pieces(ledger) == [
+        (0, 5, "PLANNED"),
+        (5, 10, "SKIPPED"),
+        (10, 20, "SKIPPED"),
+        (20, 30, "SKIPPED"),
+        (30, 35, "SKIPPED"),
+        (35, 37, "SKIPPED"),
+        (37, 40, "PLANNED"),
+    ]
+    assert len({item.id for item in ledger.ranges(pipeline=SPEC.name)}) == 7
+    assert settled(ledger, wave).ranges[0].range == OffsetRange(0, 5)
+
+
+def test_unplanned_offsets_are_skipped(ledger: Ledger) -> None:
+    """Nobody will plan them any more; they are cut at the origin, where the watermark begins."""
+    planned(ledger, [(0, 20, 30)], origin=10)
+    assert skipped(ledger, 5, 40) == 35
+    assert pieces(ledger) == [
+        (5, 10, "SKIPPED"),
+        (10, 20, "SKIPPED"),
+        (20, 30, "SKIPPED"),
+        (30, 40, "SKIPPED"),
+    ]
+    (stream,) = ledger.streams(SPEC.name)
+    assert stream.planned == stream.covered == RangeSet.of((5, 40))
+    with pytest.raises(StateError, match="overlaps"):
+        ledger.record_plan(plan_of(ledger, [(0, 39, 41)]), "tester")
+
+
+def test_settled_offsets_are_not_skipped(ledger: Ledger) -> None:
+    """What is in the lake stays; a receipt per stretch says what was passed."""
+    (wave,) = planned(ledger, [(0, 10, 20)])
+    settled(ledger, wave)
+    ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
+    assert skipped(ledger, 5, 30) == 15
+    assert pieces(ledger) == [(5, 10, "SKIPPED"), (10, 20, "SETTLED"), (20, 30, "SKIPPED")]
+    assert [item.row.range for item in ledger.outbox(SPEC.name)] == [OffsetRange(5, 10), OffsetRange(20, 30)]
+
+
+def test_skipping_again_passes_nothing(ledger: Ledger) -> None:
+    """It is recorded as a decision (about order, perhaps), and needs an id of its own."""
+    planned(ledger, [(0, 0, 10)])
+    assert skipped(ledger, 0, 10, skip_id="s") == 10
+    assert skipped(ledger, 0, 10) == 0
+    with pytest.raises(StateError, match="skip id s"):
+        skipped(ledger, 0, 10, skip_id="s")
+    assert len(ledger.outbox(SPEC.name)) == 1
+    assert [event.kind for event in ledger.events(SPEC.name)][-2:] == ["skip", "skip"]
+
+
+def test_skip_is_a_decision_about_the_stream(ledger: Ledger) -> None:
+    """A plan that was made before it is late."""
+    planned(ledger, [(0, 0, 10)])
+    plan = plan_of(ledger, [(0, 50, 60)])
+    skipped(ledger, 0, 5)
+    with pytest.raises(ConcurrentError):
+        ledger.record_plan(plan, "tester")
+
+
+def test_claimed_wave_loses_ranges_only_under_its_guard(ledger: Ledger) -> None:
+    """Whoever skips must hold each claimed wave that loses ranges; a stale guard is none."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20), (1, 0, 10)])
+    old = claimed(ledger, second).key
+    key = claimed(ledger, second, over=1).key
+    before = everything(ledger)
+    for held in ((), (old,), (replace(key, fence=1),), (replace(key, wave=first),)):
+        with pytest.raises(ConcurrentError, match=second):
+            skipped(ledger, 5, 15, *held)
+    assert everything(ledger) == before
+    assert skipped(ledger, 5, 15, key) == 10
+    record = ledger.wave(second)
+    assert (record.state, record.holder, record.fence) == (WaveState.PLANNED, None, 2)
+    assert [attempt.outcome for attempt in ledger.attempts(second)] == [AttemptOutcome.ABANDONED] * 2
+    with pytest.raises(StaleFenceError):
+        ledger.record_job(key, "job")
+
+
+def test_wave_that_was_ever_claimed_needs_the_guard(ledger: Ledger) -> None:
+    """Also when nobody works on it now: a forgotten job may still want to publish."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    ledger.end_attempt(claimed(ledger, wave).key, AttemptOutcome.FAILED, None)
+    with pytest.raises(ConcurrentError):
+        skipped(ledger, 0, 10)
+    assert skipped(ledger, 0, 10, claimed(ledger, wave).key) == 10
+    assert ledger.wave(wave).state is WaveState.DISSOLVED
+
+
+def test_what_is_on_hold_is_skipped_without_a_guard(ledger: Ledger) -> None:
+    """It left its wave under the guard of its taking: whoever works on the rest is not disturbed."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    taken(ledger, wave, f"{wave}r0", state=RangeState.HELD, key=claimed(ledger, wave).key)
+    key = claimed(ledger, wave).key
+    assert skipped(ledger, 0, 10) == 10
+    ledger.record_job(key, "job")
+    assert ledger.wave(wave).state is WaveState.CLAIMED
+
+
+def test_cancelled_wave_keeps_what_is_left(ledger: Ledger) -> None:
+    """Its rest can be released; when nothing is left it dissolves."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    taken(ledger, wave, key=claimed(ledger, wave).key)
+    skipped(ledger, 0, 10)
+    assert ledger.wave(wave).state is WaveState.CANCELLED
+    assert release(ledger, f"{wave}r1") == wave
+    taken(ledger, wave, key=claimed(ledger, wave).key)
+    assert ledger.wave(wave).state is WaveState.CANCELLED
+    skipped(ledger, 0, 10, partition=1)
+    assert ledger.wave(wave).state is WaveState.DISSOLVED
+
+
+def test_skip_gives_back_every_wave_it_was_guarded_by(ledger: Ledger) -> None:
+    """A wave that was claimed for a skip and lost nothing is free again, too."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 50, 60)])
+    keys = [claimed(ledger, wave).key for wave in (first, second)]
+    skipped(ledger, 0, 10, *keys)
+    assert [wave.state for wave in ledger.waves(SPEC.name)] == [WaveState.DISSOLVED, WaveState.PLANNED]
+
+
+def test_other_streams_are_untouched(ledger: Ledger) -> None:
+    """A skip speaks of one partition of one generation of one topic."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    skipped(ledger, 0, 10)
+    assert pieces(ledger, 1) == [(0, 10, "PLANNED")]
+    assert [record.version for record in ledger.streams(SPEC.name)] == [2, 1]
+    assert key_of(0) == ledger.range(f"{wave}r0").stream

@@ -1,0 +1,491 @@
+"""What only a database can get wrong: schema, constraints, number of statements, trouble, many at once."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, event, insert, inspect, text, update
+from sqlalchemy.exc import IntegrityError
+
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema, tables
+from airflow_kafka_lake.core import watermarks
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    ConnectionSettingsError,
+    LedgerSchemaError,
+    StateError,
+    UnavailableError,
+)
+from airflow_kafka_lake.core.records import Verdict
+from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, WaveState
+from tests.contracts.ledger_world import (
+    SPEC,
+    claimed,
+    plan_of,
+    planned,
+    receipts_of,
+    settled,
+    skipped,
+    taken,
+)
+
+Open = Callable[[str], SqlLedger]
+NewUrl = Callable[[str], str]
+KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+
+
+def tables_of(ledger: SqlLedger) -> list[str]:
+    """Return the tables that are there."""
+    with ledger.engine.connect() as connection:
+        return inspect(connection).get_table_names()
+
+
+def set_revision(ledger: SqlLedger, revision: str) -> None:
+    """Pretend that another version of the package made the schema."""
+    with ledger.engine.begin() as connection:
+        connection.execute(text(f"UPDATE {tables.VERSION_TABLE} SET version_num = '{revision}'"))
+
+
+def test_sqlite_ledger_is_created_on_first_use(new_url: NewUrl, opened: Open) -> None:
+    """Not before; and only its owner may read it."""
+    ledger = opened(new_url("sqlite"))
+    file = Path(str(ledger.engine.url.database))
+    assert not file.exists()
+    assert ledger.pipelines() == ()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert ledger.check() == schema.NEWEST
+
+
+def test_sqlite_ledger_survives_a_power_cut(new_url: NewUrl, opened: Open) -> None:
+    """Every commit is on the disk, readers do not stop writers, and references are checked."""
+    ledger = opened(new_url("sqlite"))
+    ledger.ledger_id()
+    with ledger.engine.connect() as connection:
+        found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+        assert found == ["wal", 2]
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+
+
+def test_sqlite_ledger_keeps_what_it_was_given(new_url: NewUrl, opened: Open) -> None:
+    """A second opening finds the same ledger."""
+    url = new_url("sqlite")
+    first = opened(url)
+    planned(first, [(0, 0, 10)])
+    first.close()
+    second = opened(url)
+    assert second.ledger_id() == first.ledger_id()
+    assert second.waves(SPEC.name) == first.waves(SPEC.name)
+
+
+def test_first_use_by_many_at_once_creates_one_ledger(new_url: NewUrl, opened: Open) -> None:
+    """Whoever comes second finds it made."""
+    url = new_url("sqlite")
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(lambda _: opened(url).ledger_id(), range(6)))) == 1
+
+
+def test_ledger_in_memory(opened: Open) -> None:
+    """`sqlite://` is a ledger that is gone with its process."""
+    assert planned(opened("sqlite://"), [(0, 0, 10)])
+
+
+def test_missing_folder_is_named(tmp_path: Path, opened: Open) -> None:
+    """Nobody's folder is created by the way."""
+    with pytest.raises(ConnectionSettingsError, match="there is no folder"):
+        opened(f"sqlite:///{tmp_path}/nowhere/ledger.db").ledger_id()
+
+
+def test_foreign_sqlite_database_is_not_filled(new_url: NewUrl, opened: Open) -> None:
+    """A database with other tables gets ours only by `db upgrade`."""
+    ledger = opened(new_url("sqlite"))
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE theirs (id INTEGER)")
+    with pytest.raises(LedgerSchemaError, match="kafka-lake db upgrade"):
+        ledger.ledger_id()
+    assert tables_of(ledger) == ["theirs"]
+    ledger.upgrade()
+    assert ledger.pipelines() == ()
+
+
+def test_file_that_is_no_database_is_left_alone(tmp_path: Path, opened: Open) -> None:
+    """And the refusal says what it is."""
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database, but long enough to be mistaken for one" * 20)
+    with pytest.raises(UnavailableError, match="not a database"):
+        opened(f"sqlite:///{file}").ledger_id()
+    assert file.read_text().startswith("not a database")
+
+
+def test_postgresql_without_schema_asks_for_it(new_url: NewUrl, opened: Open) -> None:
+    """Nothing is created in somebody's database before they say so."""
+    ledger = opened(new_url("postgres"))
+    for call in (ledger.ledger_id, ledger.check, lambda: ledger.save_pipeline(SPEC)):
+        with pytest.raises(LedgerSchemaError, match="kafka-lake db upgrade"):
+            call()
+    assert tables_of(ledger) == []
+    ledger.upgrade()
+    assert ledger.check() == schema.NEWEST
+    assert ledger.pipelines() == ()
+
+
+@KINDS
+@pytest.mark.parametrize(("revision", "way"), [("9999", "newer"), ("0000", "kafka-lake db upgrade")])
+def test_schema_of_another_version_is_not_touched(
+    new_url: NewUrl, opened: Open, kind: str, revision: str, way: str
+) -> None:
+    """Neither read nor written; a newer one not even by `db upgrade`."""
+    url = new_url(kind)
+    opened(url).upgrade()
+    ledger = opened(url)
+    set_revision(ledger, revision)
+    calls: list[Callable[[], object]] = [ledger.check, ledger.ledger_id, lambda: ledger.save_pipeline(SPEC)]
+    for call in calls + ([ledger.upgrade] if revision == "9999" else []):
+        with pytest.raises(LedgerSchemaError, match=way):
+            call()
+    set_revision(ledger, schema.NEWEST)
+    assert ledger.pipelines() == ()
+
+
+@KINDS
+def test_upgrade_can_be_repeated(new_url: NewUrl, opened: Open, kind: str) -> None:
+    """The second time there is nothing to do, and nothing is lost."""
+    ledger = opened(new_url(kind))
+    ledger.upgrade()
+    wave = planned(ledger, [(0, 0, 10)])
+    assert ledger.upgrade() == schema.NEWEST
+    assert [item.id for item in ledger.waves(SPEC.name)] == wave
+
+
+def test_failed_upgrade_leaves_nothing(new_url: NewUrl, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema is made in one transaction, on SQLite too."""
+    ledger = opened(new_url("sqlite"))
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE kafka_lake_outbox (id INTEGER)")
+    with pytest.raises(UnavailableError, match="already exists"):
+        ledger.upgrade()
+    assert tables_of(ledger) == ["kafka_lake_outbox"]
+
+
+def test_newest_revision_is_the_head_of_the_scripts() -> None:
+    """What the package expects is what its migrations make."""
+    assert ScriptDirectory(str(schema.FOLDER)).get_current_head() == schema.NEWEST
+
+
+def test_statements_and_migrations_speak_of_the_same_columns(sql_ledger: SqlLedger) -> None:
+    """Names, types and NULLs of `tables` are those in the database."""
+
+    def ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
+        return kind in {"table", "column"} and name != tables.VERSION_TABLE
+
+    with sql_ledger.engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"include_object": ours, "version_table": tables.VERSION_TABLE}
+        )
+        assert compare_metadata(context, tables.metadata) == []
+
+
+def _range(connection: Connection, **values: Any) -> dict[str, Any]:
+    stream = connection.execute(text("SELECT min(id) FROM kafka_lake_stream")).scalar()
+    wave = connection.execute(text("SELECT min(id) FROM kafka_lake_wave")).scalar()
+    return {
+        "id": "r",
+        "stream": stream,
+        "wave": wave,
+        "start_offset": 100,
+        "end_offset": 110,
+        "generation": 0,
+        "state": RangeState.PLANNED,
+        "estimated_bytes": 1,
+        **values,
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"start_offset": 5, "end_offset": 6},
+        {"start_offset": 0, "end_offset": 200},
+        {"start_offset": 9, "end_offset": 11},
+        {"start_offset": 19, "end_offset": 21},
+        {"start_offset": 10, "end_offset": 10},
+        {"start_offset": 30, "end_offset": 29},
+        {"start_offset": -1, "end_offset": 0},
+        {"state": "SETTLED"},
+        {"state": "SETTLED", "visible": 9},
+        {"state": "SETTLED", "visible": 10, "unexplained": 1},
+        {"state": "SKIPPED", "skipped": 10},
+        {"wave": None},
+        {"wave": "w9"},
+        {"stream": 999},
+    ],
+)
+def test_database_refuses_what_breaks_a_law(sql_ledger: SqlLedger, values: dict[str, Any]) -> None:
+    """Overlaps, empty ranges, settled without proof, work of no wave: whoever writes it, by constraint."""
+    planned(sql_ledger, [(0, 0, 10), (0, 20, 30)])
+    words = {**values, "state": RangeState(values.get("state", "PLANNED"))}
+    with sql_ledger.engine.connect() as connection, pytest.raises(IntegrityError):
+        connection.execute(insert(tables.range_).values(_range(connection, **words)))
+
+
+@pytest.mark.parametrize("values", [{}, {"start_offset": 10, "end_offset": 20}, {"start_offset": 0, "generation": 1}])
+def test_database_takes_what_keeps_the_laws(sql_ledger: SqlLedger, values: dict[str, Any]) -> None:
+    """Neighbours are no overlap; another generation of a stream is another layer."""
+    planned(sql_ledger, [(0, 0, 10), (0, 20, 30)])
+    with sql_ledger.engine.begin() as connection:
+        connection.execute(insert(tables.range_).values(_range(connection, **values)))
+
+
+@pytest.mark.parametrize("values", [{"end_offset": 21}, {"end_offset": 15}, {"start_offset": 25, "end_offset": 40}])
+def test_ranges_cannot_be_moved_onto_each_other(sql_ledger: SqlLedger, values: dict[str, int]) -> None:
+    """An UPDATE is refused like an INSERT, and allowed where it fits."""
+    planned(sql_ledger, [(0, 0, 10), (0, 20, 30)])
+    first = tables.range_.c.start_offset == 0
+    with sql_ledger.engine.connect() as connection:
+        statement = update(tables.range_).where(first).values(values)
+        if values == {"end_offset": 15}:
+            assert connection.execute(statement).rowcount == 1
+            return
+        with pytest.raises(IntegrityError):
+            connection.execute(statement)
+
+
+@contextmanager
+def counting(ledger: SqlLedger) -> Iterator[list[str]]:
+    """Collect the statements that go to the database."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, _values: Any, _context: Any, many: bool) -> None:
+        assert not many
+        seen.append(statement)
+
+    event.listen(ledger.engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(ledger.engine, "before_cursor_execute", note)
+
+
+def test_number_of_statements_does_not_grow_with_the_ranges(sql_ledger: SqlLedger) -> None:
+    """Ten thousand ranges of five thousand partitions cost as many round trips as a handful."""
+    sql_ledger.save_pipeline(SPEC)
+    counts: list[dict[str, int]] = []
+    for size, topic in ((3, "small"), (5000, "large")):
+        counts.append(_count_acts(sql_ledger, size, topic))
+    assert counts[0] == counts[1]
+    assert max(counts[1].values()) <= 20
+
+
+def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
+    plan = plan_of(ledger, [(n, s, s + 10) for n in range(size) for s in (0, 10)], topic=topic)
+    (wave,) = [item.id for item in plan.waves]
+    kept: dict[str, Any] = {}
+
+    def settle() -> None:
+        claim = kept["claim"]
+        ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=1, receipts=receipts_of(claim.ranges))
+
+    def take() -> None:
+        verdicts = [
+            Verdict(range_id=item.id, state=RangeState.CANCELLED, reason="because") for item in kept["claim"].ranges
+        ]
+        key = kept["claim"].key
+        ledger.take(wave, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor="tester")
+
+    def claim() -> None:
+        kept["claim"] = claimed(ledger, wave)
+
+    def release() -> None:
+        ledger.release([item.id for item in kept["claim"].ranges], wave="never", actor="tester", reason=None)
+
+    def sent() -> None:
+        ledger.sent([item.id for item in kept["outbox"]])
+
+    acts: dict[str, Callable[[], object]] = {
+        "plan": lambda: ledger.record_plan(plan, "tester"),
+        "claim": claim,
+        "take": take,
+        "release": release,
+        "claim again": claim,
+        "settle": settle,
+        "advance": lambda: kept.update(moves=ledger.advance(SPEC.name)),
+        "streams": lambda: ledger.streams(SPEC.name),
+        "waves": lambda: ledger.waves(SPEC.name),
+        "ranges": lambda: ledger.ranges(plan=plan.id),
+        "untold": lambda: ledger.untold(SPEC.name),
+        "outbox": lambda: kept.update(outbox=ledger.outbox(SPEC.name)),
+        "sent": sent,
+    }
+    counts = {}
+    for name, act in acts.items():
+        with counting(ledger) as seen:
+            act()
+        counts[name] = len(seen)
+    assert len(kept["moves"]) == size
+    assert len(kept["outbox"]) == 2 * size
+    return counts
+
+
+def test_skip_over_many_ranges_is_a_few_statements(sql_ledger: SqlLedger) -> None:
+    """As many for a thousand ranges in the way as for two."""
+    counts = []
+    for size, partition in ((2, 0), (1000, 1)):
+        planned(sql_ledger, [(partition, n * 10, n * 10 + 8) for n in range(size)])
+        with counting(sql_ledger) as seen:
+            assert skipped(sql_ledger, 3, size * 10, partition=partition) == size * 10 - 3
+        counts.append(len(seen))
+    assert counts[0] == counts[1] <= 25
+
+
+def test_values_are_bound(sql_ledger: SqlLedger) -> None:
+    """Whatever a name holds, it stays a name."""
+    nasty = """'; DROP TABLE kafka_lake_range; -- %s :x "q" \\"""
+    (wave,) = planned(sql_ledger, [(0, 0, 10)], plan="p'%s\"")
+    taken(sql_ledger, wave)
+    sql_ledger.release([f"{wave}r0"], wave="w", actor=nasty, reason=nasty)
+    assert sql_ledger.bind_table(SPEC.name, nasty, nasty) == nasty
+    assert sql_ledger.pipeline(nasty) is None
+    assert nasty in sql_ledger.events(SPEC.name)[-2].detail
+    assert sql_ledger.range(f"{wave}r0").state is RangeState.PLANNED
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:s3cret@127.0.0.1:1/db", "postgresql://me:s3cret@127.0.0.1:1/db?connect_timeout=1"]
+)
+def test_unreachable_ledger_keeps_its_password(url: str, opened: Open) -> None:
+    """The message names the address, without the password."""
+    ledger = opened(url)
+    calls: list[Callable[[], object]] = [ledger.ledger_id, ledger.check, ledger.upgrade]
+    for call in calls:
+        with pytest.raises(UnavailableError, match="127.0.0.1") as caught:
+            call()
+        assert "s3cret" not in f"{caught.value} {caught.value.facts}"
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("url", ["mysql://me:s3cret@h/db", "me:s3cret@h", "", "mssql+pyodbc://me:s3cret@h/db"])
+def test_only_two_databases_hold_a_ledger(url: str) -> None:
+    """Anything else is refused before it is opened, without repeating what may be a secret."""
+    with pytest.raises(ConnectionSettingsError) as caught:
+        SqlLedger(url)
+    assert "s3cret" not in str(caught.value)
+
+
+@KINDS
+def test_busy_ledger_is_worth_repeating(new_url: NewUrl, kind: str) -> None:
+    """A lock that nobody gives back in time ends in ConcurrentError; afterwards the same call succeeds."""
+    ledger = SqlLedger(new_url(kind), lock_timeout=0.05)
+    ledger.upgrade()
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    with ledger.engine.begin() as blocker:
+        blocker.execute(update(tables.wave).values(fence=tables.wave.c.fence))
+        with pytest.raises(ConcurrentError, match="busy"):
+            claimed(ledger, wave)
+        assert ledger.wave(wave).state is WaveState.PLANNED
+    assert claimed(ledger, wave).key.fence == 1
+    ledger.close()
+
+
+def test_read_sees_one_moment(sql_ledger: SqlLedger) -> None:
+    """What is written between two statements of a read is not seen by half."""
+    (first, second) = planned(sql_ledger, [(0, 0, 10)], [(0, 10, 20)])
+    settled(sql_ledger, first)
+    settled(sql_ledger, second)
+    done: list[object] = []
+
+    def interfere(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "UNION ALL" in statement and not done:
+            done.append(True)
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(sql_ledger.advance, SPEC.name).result()
+
+    event.listen(sql_ledger.engine, "after_cursor_execute", interfere)
+    (before,) = sql_ledger.streams(SPEC.name)
+    event.remove(sql_ledger.engine, "after_cursor_execute", interfere)
+    (after,) = sql_ledger.streams(SPEC.name)
+    assert done
+    assert (before.watermark, before.version) == (0, 1)
+    assert (after.watermark, after.version) == (20, 2)
+    assert before.covered == after.covered
+
+
+def test_sequences_grow_in_the_order_of_commits(sql_ledger: SqlLedger) -> None:
+    """Who has seen event n, or told move n, has missed none before it."""
+    names = [SPEC.name]
+    waves = planned(sql_ledger, *[[(n, 0, 10)] for n in range(12)])
+    seen: set[int] = set()
+
+    def work(wave: str) -> None:
+        settled(sql_ledger, wave)
+        sql_ledger.advance(SPEC.name)
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(work, wave) for wave in waves]
+        last = 0
+        while not all(item.done() for item in running):
+            for item in sql_ledger.events(names[0], after=last, limit=1000):
+                seen.add(item.sequence)
+                last = item.sequence
+        for item in running:
+            item.result()
+    seen |= {item.sequence for item in sql_ledger.events(SPEC.name, after=last, limit=1000)}
+    assert seen == {item.sequence for item in sql_ledger.events(SPEC.name, limit=1000)}
+    told = [move.sequence for move in sql_ledger.untold(SPEC.name)]
+    assert told == sorted(set(told))
+
+
+def test_laws_hold_while_all_write_at_once(sql_ledger: SqlLedger) -> None:
+    """Planners, workers, skips and advances on the same streams: the watermark never passes a hold."""
+    planned(sql_ledger, [(0, 0, 10), (1, 0, 10)])
+    refused = (ConcurrentError, StateError)
+
+    def plan_and_settle(turn: int) -> None:
+        start = 10 + turn * 10
+        try:
+            sql_ledger.record_plan(plan_of(sql_ledger, [(0, start, start + 10), (1, start, start + 10)]), "tester")
+        except refused:
+            return
+
+    def settle_something(turn: int) -> None:
+        for wave in sql_ledger.waves(SPEC.name, {WaveState.PLANNED})[turn % 2 :: 2]:
+            try:
+                settled(sql_ledger, wave.id)
+            except refused:
+                continue
+
+    def skip_something(turn: int) -> None:
+        try:
+            skipped(sql_ledger, turn * 10 + 3, turn * 10 + 6, partition=turn % 2)
+        except refused:
+            return
+
+    def advance(_: int) -> None:
+        try:
+            sql_ledger.advance(SPEC.name)
+        except refused:
+            return
+
+    acts = (plan_and_settle, settle_something, skip_something, advance)
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(act, turn) for turn in range(6) for act in acts]
+        while not all(item.done() for item in running):
+            _check_laws(sql_ledger)
+        for item in running:
+            item.result()
+    _check_laws(sql_ledger)
+
+
+def _check_laws(ledger: SqlLedger) -> None:
+    # Streams first: a hold that is read later than the watermark can only have risen or be new above it.
+    for stream in ledger.streams(SPEC.name):
+        assert watermarks.watermark(stream.origin, stream.covered) >= stream.watermark
+        for item in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED):
+            if item.stream == stream.key:
+                assert item.range.start >= stream.watermark

@@ -1,0 +1,166 @@
+"""The witness while its broker restarts, keeps data back, stands still, or does not want to be asked."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from confluent_kafka import KafkaException, Producer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.local.kafka import LocalKafka
+from airflow_kafka_lake.local.processes import wait_until
+
+TRANSACTIONS, RECORDS, SIZE = 30, 4, 40_000
+END = TRANSACTIONS * (RECORDS + 1)
+LOGIN = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="admin" password="x" user_admin="x" user_reader="right";'
+)
+
+
+@pytest.fixture(scope="module")
+def broker(service: None) -> Iterator[LocalKafka]:
+    """A broker of its own: quotas look at one second, a second listener asks for a password."""
+    settings = {
+        "quota.window.size.seconds": "1",
+        "quota.window.num": "2",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": LOGIN,
+    }
+    with LocalKafka(settings=settings, listeners={"LOGIN": "SASL_PLAINTEXT"}) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def gap(broker: LocalKafka) -> Gap:
+    """Some megabytes of aborted transactions: nothing but gaps."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic("aborted", 1, 1)])["aborted"].result(30)
+    ids: list[str] = []
+
+    def known() -> bool:
+        try:
+            ids.append(str(admin.describe_topics(TopicCollection(["aborted"]))["aborted"].result(30).topic_id))
+        except KafkaException:
+            return False
+        return True
+
+    wait_until(known, timeout=20, failed=AssertionError)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "a", "log_level": 0})
+    producer.init_transactions(30)
+    for _ in range(TRANSACTIONS):
+        producer.begin_transaction()
+        for _ in range(RECORDS):
+            producer.produce("aborted", os.urandom(SIZE))
+        assert producer.flush(30) == 0
+        producer.abort_transaction(30)
+    topic_id = ids[0].replace("+", "-").replace("/", "_").rstrip("=")
+    return Gap(topic="aborted", topic_id=topic_id, partition=0, range=OffsetRange(0, END))
+
+
+def assert_explained(reader: KafkaBatchReader, gap: Gap) -> None:
+    """Everything is accounted for, and rightly."""
+    said = reader.explain([gap], Isolation.READ_COMMITTED)[gap]
+    markers = RangeSet.of(*((at, at + 1) for at in range(RECORDS, END, RECORDS + 1)))
+    assert RangeSet(item.range for item in said if item.fate is Fate.CONTROL) == markers
+    assert RangeSet(item.range for item in said if item.fate is Fate.ABORTED) == RangeSet.between(0, END) - markers
+
+
+def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Gap) -> None:
+    """A crash in the middle of the reading only takes time."""
+    reader = KafkaBatchReader(
+        {"bootstrap_servers": broker.bootstrap}, timeout_seconds=30, bytes_per_second=TRANSACTIONS * RECORDS * SIZE / 3
+    )
+    failures: list[Exception] = []
+
+    def read() -> None:
+        try:
+            assert_explained(reader, gap)
+        except Exception as error:  # noqa: BLE001  # told to the test's own thread
+            failures.append(error)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    own = psutil.Process()
+    port = int(broker.bootstrap.rsplit(":", 1)[1])
+    wait_until(
+        lambda: any(item.raddr and item.raddr.port == port for item in own.net_connections("tcp")),
+        timeout=10,
+        failed=AssertionError,
+    )
+    broker.kill()
+    assert reading.is_alive()
+    broker.start()
+    reading.join(60)
+    assert failures == []
+
+
+def test_quota_is_sat_out(broker: LocalKafka, gap: Gap) -> None:
+    """Empty answers of a throttled client are no evidence, and announced waits no failure."""
+    broker.tool(
+        "kafka.admin.ConfigCommand", "--bootstrap-server", broker.bootstrap, "--alter", "--add-config",
+        "consumer_byte_rate=2500000", "--entity-type", "clients", "--entity-name", "throttled",
+    )  # fmt: skip
+    reader = KafkaBatchReader({"bootstrap_servers": broker.bootstrap, "client_id": "throttled"}, timeout_seconds=1)
+    began = time.monotonic()
+    assert_explained(reader, gap)
+    assert time.monotonic() - began > 0.5, "the quota did nothing"
+
+
+def test_broker_that_stands_still_is_unavailable(broker: LocalKafka, gap: Gap) -> None:
+    """A connection that is open and silent ends the wait after the timeout."""
+    reader = KafkaBatchReader({"bootstrap_servers": broker.bootstrap}, timeout_seconds=1)
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(UnavailableError, match="did not answer"):
+            reader.explain([gap], Isolation.READ_COMMITTED)
+        assert time.monotonic() - began < 10
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+
+
+def test_wrong_password_is_a_matter_of_settings(broker: LocalKafka, gap: Gap) -> None:
+    """A refused login is told as one, at once, without the password; the right one is let in by topic rights."""
+    settings = {
+        "bootstrap_servers": broker.address("LOGIN"),
+        "security_protocol": "sasl_plaintext",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "reader",
+    }
+    with pytest.raises(ConnectionSettingsError) as caught:
+        KafkaBatchReader({**settings, "sasl_plain_password": "wrong-one"}, timeout_seconds=20).explain(
+            [gap], Isolation.READ_COMMITTED
+        )
+    assert "wrong-one" not in str(caught.value)
+    assert_explained(KafkaBatchReader({**settings, "sasl_plain_password": "right"}, timeout_seconds=20), gap)
+
+
+def test_nothing_stays_open_and_nothing_is_logged(
+    broker: LocalKafka, gap: Gap, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Connections end with the call, also when it fails; what the client library has to say stays with it."""
+    own = psutil.Process()
+    before = own.num_fds()
+    with caplog.at_level(logging.DEBUG):
+        assert_explained(KafkaBatchReader({"bootstrap_servers": broker.bootstrap}, timeout_seconds=10), gap)
+        with pytest.raises(UnavailableError):
+            KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=0.5).explain(
+                [gap], Isolation.READ_COMMITTED
+            )
+    assert own.num_fds() <= before
+    assert caplog.records == []
+    gc.collect()

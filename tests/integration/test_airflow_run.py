@@ -1,0 +1,238 @@
+"""The example Dags under the real supervisor: a form is filled, rows land, watermarks move, and wrong words are refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.local.airflow import LocalAirflow
+from airflow_kafka_lake.local.airflow_api import AirflowApiError
+from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.rig import Rig
+
+MANUAL = "kafka_lake_manual"
+SCHEDULED = "kafka_lake_scheduled"
+RUN_SECONDS = 280
+PIPELINES = ("landed", "shown", "killed", "held")
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass
+class Lane(Rig):
+    """One of several pipelines that share lake, ledger and Airflow; topic, pipeline and table have one name."""
+
+    topic: str = field(default="")
+
+    def __post_init__(self) -> None:
+        (self.home / "warehouse").mkdir(parents=True, exist_ok=True)
+        self.create_topic(self.topic, self.partitions)
+        self.write_pipeline(table=self.table)
+
+    @property
+    def table(self) -> str:
+        return f"raw.{self.topic}"
+
+    @property
+    def file(self) -> Path:
+        return self.home / f"{self.topic}.toml"
+
+    def open_ledger(self) -> SqlLedger:
+        return SqlLedger(f"sqlite:///{self.ledger}")
+
+    def watermarks(self) -> dict[int, int]:
+        ledger = self.open_ledger()
+        try:
+            return {stream.partition: stream.watermark for stream in ledger.streams(self.topic)}
+        finally:
+            ledger.close()
+
+
+@dataclass
+class World:
+    """A running Airflow whose form offers the lanes."""
+
+    airflow: LocalAirflow
+    lanes: dict[str, Lane]
+
+    def run(self, dag: str, conf: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
+        """Trigger a run and wait for its end; returns its state and the states of its tasks."""
+        run_id = self.airflow.trigger(dag, conf)
+        state = self.airflow.wait_run(dag, run_id, RUN_SECONDS)["state"]
+        return state, self.airflow.task_states(dag, run_id)
+
+    def logs(self, dag: str, run_id: str) -> str:
+        """Return the logs of a run's tasks, for a failed assertion."""
+        names = self.airflow.task_states(dag, run_id)
+        return "\n".join(
+            self.airflow.task_log(dag, run_id, name.partition("[")[0]) for name in names if "[" not in name
+        )
+
+
+@pytest.fixture(scope="module")
+def world(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One Airflow for this module, with the package's own Dags and one pipeline file per test."""
+    import airflow_kafka_lake.example_dags
+
+    home = tmp_path_factory.mktemp("lanes")
+    lanes = {name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name) for name in PIPELINES}
+    env = {key: value for key, value in lanes["landed"].environment.items() if key.startswith("AIRFLOW_CONN_")}
+    env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
+    dags = Path(airflow_kafka_lake.example_dags.__file__).parent
+    with LocalAirflow(dags_folder=dags, env=env) as airflow:
+        airflow.unpause(MANUAL)
+        yield World(airflow=airflow, lanes=lanes)
+
+
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """Return the first answer of a condition that is true."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "the condition did not come true in time"
+        time.sleep(0.2)
+    return found
+
+
+def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: World) -> None:
+    """A run of the form brings every acknowledged record into the table, moves the watermarks and tells it once."""
+    lane = world.lanes["landed"]
+    lane.produce(400)
+    lane.transaction(20, commit=True)
+    lane.transaction(20, commit=False)
+
+    state, tasks = world.run(MANUAL, {"pipeline": "landed"})
+    assert (state, tasks["kafka_lake.finish"]) == ("success", "success"), tasks
+    lane.assert_exact()
+    ends = lane.watermarks()
+    assert ends and all(end > max(o for p, o in lane.acknowledged if p == partition) for partition, end in ends.items())
+
+    state, tasks = world.run(MANUAL, {"pipeline": "landed"})
+    assert state == "success", tasks
+    assert tasks["kafka_lake.ingest"] == "skipped"
+    assert len(lane.publishes()) == 1
+    lane.assert_exact()
+
+    events = until(lambda: landed_events(world))
+    assert [event["extra"]["pipeline"] for event in events] == ["landed"]
+    told = {stream["partition"]: stream["to"] for stream in events[0]["extra"]["streams"]}
+    assert told == ends
+    ledger = lane.open_ledger()
+    until(lambda: not ledger.untold("landed"))
+    ledger.close()
+
+
+def landed_events(world: World) -> list[dict[str, Any]]:
+    """Return the asset events of the pipeline `landed`."""
+    events = world.airflow.api("GET", "/assets/events?limit=100")["asset_events"]
+    return [event for event in events if "landed" in event["uri"]]
+
+
+def test_dry_run_writes_nothing(world: World) -> None:
+    """A dry run explains the plan in the log; ledger and lake do not know the pipeline afterwards."""
+    lane = world.lanes["shown"]
+    lane.produce(40)
+    run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "dry_run": True})
+    assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "success"
+    log = world.airflow.task_log(MANUAL, run_id, "kafka_lake.plan")
+    assert "shown/0 0-20" in log
+    assert "nothing was written" in log
+    ledger = lane.open_ledger()
+    assert ledger.pipeline("shown") is None
+    ledger.close()
+    from pyiceberg.exceptions import NoSuchTableError
+
+    with pytest.raises(NoSuchTableError):
+        lane.iceberg()
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"pipeline": "nobody"},
+        {"pipeline": "shown", "from": "yesterday"},
+        {"pipeline": "shown", "to": "2026-01-31T06:00:00"},
+        {"pipeline": "shown", "partitions": [-1]},
+        {"pipeline": "shown", "partitions": "0"},
+        {"pipeline": "shown", "topic": "no topic"},
+        {"pipeline": "shown", "dry_run": "perhaps"},
+    ],
+)
+def test_wrong_words_are_refused_by_the_form(world: World, conf: dict[str, Any]) -> None:
+    """A value that cannot be meant never becomes a run."""
+    world.airflow.wait_dag(MANUAL)
+    with pytest.raises(AirflowApiError) as refused:
+        world.airflow.trigger(MANUAL, conf)
+    assert 400 <= int(str(refused.value.facts["status"])) < 500
+
+
+def test_unknown_topic_is_refused_before_anything_starts(world: World) -> None:
+    """What the form cannot know, the plan refuses at once: one try, one sentence, no wave."""
+    run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "topic": "elsewhere", "from": "5", "to": "9"})
+    assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
+    tasks = world.airflow.task_states(MANUAL, run_id)
+    assert (tasks["kafka_lake.plan"], tasks["kafka_lake.finish"]) == ("failed", "upstream_failed"), tasks
+    assert "topic 'elsewhere' is not one of pipeline shown" in world.airflow.task_log(MANUAL, run_id, "kafka_lake.plan")
+
+
+def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: World) -> None:
+    """Marking a running ingest as failed ends its Spark driver; the run fails honestly; the next one lands everything."""
+    lane = world.lanes["killed"]
+    lane.produce(60)
+    run_id = world.airflow.trigger(MANUAL, {"pipeline": "killed"})
+    driver = until(lambda: next(iter(drivers(lane)), None))
+    path = f"/dags/{MANUAL}/dagRuns/{run_id}/taskInstances/kafka_lake.ingest/0"
+    world.airflow.api("PATCH", path, {"new_state": "failed"})
+    until(lambda: not driver.is_running())
+    assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
+
+    state, tasks = world.run(MANUAL, {"pipeline": "killed"})
+    assert state == "success", tasks
+    lane.assert_exact()
+
+
+def drivers(lane: Lane) -> Iterator[psutil.Process]:
+    """Find the Spark drivers that stage waves of a lane."""
+    ledger = lane.open_ledger()
+    try:
+        waves = ledger.waves(lane.topic, [WaveState.CLAIMED])
+        jobs = [attempt.job for wave in waves for attempt in ledger.attempts(wave.id) if attempt.job]
+    finally:
+        ledger.close()
+    for job in jobs:
+        if psutil.pid_exists(pid := int(job.rsplit("/", 2)[1])):
+            yield psutil.Process(pid)
+
+
+def test_period_above_a_hold_lands_and_the_watermark_waits(world: World) -> None:
+    """A period that a person asks for is landed as an island; following fills the gap, and the watermark jumps."""
+    lane = world.lanes["held"]
+    lane.produce(60)
+    state, tasks = world.run(MANUAL, {"pipeline": "held", "from": "10", "to": "20", "partitions": [0]})
+    assert state == "success", tasks
+    lane.assert_exact({(p, o): value for (p, o), value in lane.acknowledged.items() if p == 0 and 10 <= o < 20})
+    assert lane.watermarks()[0] <= 10
+
+    state, tasks = world.run(MANUAL, {"pipeline": "held"})
+    assert state == "success", tasks
+    lane.assert_exact()
+    assert lane.watermarks() == {0: 30, 1: 30}
+
+
+def test_scheduled_dag_has_one_group_per_file(world: World) -> None:
+    """The hourly Dag serves every pipeline file, and nothing failed to import."""
+    world.airflow.wait_dag(SCHEDULED)
+    tasks = world.airflow.api("GET", f"/dags/{SCHEDULED}/tasks")["tasks"]
+    assert {task["task_id"] for task in tasks} == {
+        f"{name}.{task}" for name in PIPELINES for task in ("plan", "ingest", "advance", "finish")
+    }
+    assert world.airflow.api("GET", "/importErrors")["total_entries"] == 0
+    assert json.dumps(tasks).count('"is_mapped": true') == len(PIPELINES)

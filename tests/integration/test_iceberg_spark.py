@@ -1,0 +1,194 @@
+"""Spark and PyIceberg on one catalog: what one writes the other reads, and publishing keeps its promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.waves import Committed, TableHead
+from airflow_kafka_lake.ports import Publication
+from tests.contracts.lake_worlds import LEDGER, TOPIC_ID, attempt_id, record, token
+
+ROOT = Path(__file__).parents[2]
+WORKER = Path(__file__).with_name("spark_worker.py")
+
+
+class Spark:
+    """The session in the other process."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        """Run a statement and return its rows."""
+        return self._ask({"sql": text})
+
+    def stage(self, table: str, attempt: str, first: int, end: int) -> None:
+        """Stage offsets `[first, end)` of partition 0."""
+        select = f"""
+            SELECT CAST('key' AS BINARY) AS key, CAST(NULL AS BINARY) AS value,
+                   array(named_struct('key', 'trace', 'value', CAST('1' AS BINARY))) AS headers,
+                   'orders' AS kafka_topic, '{TOPIC_ID}' AS kafka_topic_id,
+                   0 AS kafka_partition, id AS kafka_offset,
+                   timestamp_millis(1700000000123 + id) AS kafka_timestamp, 0 AS kafka_timestamp_type,
+                   '{attempt}' AS ingest_attempt
+            FROM range({first}, {end})"""
+        self._ask({"stage": {"table": f"lake.{table}", "attempt": attempt, "select": select}})
+
+    def _ask(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        reply = json.loads(self._process.stdout.readline())
+        assert "error" not in reply, reply["error"]
+        rows: list[dict[str, Any]] = reply["rows"]
+        return rows
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> LakeSettings:
+    """One SQLite catalog for both engines."""
+    folder = tmp_path_factory.mktemp("lake")
+    extra = {"catalog": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+    return LakeSettings.parse("lake_default", extra)
+
+
+@pytest.fixture(scope="module")
+def spark(settings: LakeSettings, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """A real Spark with the connection's own settings."""
+    folder = tmp_path_factory.mktemp("spark")
+    confs = {
+        **settings.spark(),
+        "spark.jars": ",".join(map(str, spark_jars)),
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(folder),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    (folder / "spark.json").write_text(json.dumps(confs), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, str(WORKER), str(folder / "spark.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    with process:
+        yield Spark(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+@pytest.fixture
+def lake(settings: LakeSettings) -> Iterator[IcebergLake]:
+    """The lake as a worker opens it."""
+    opened = IcebergLake(settings)
+    yield opened
+    opened.close()
+
+
+def owned(lake: IcebergLake, name: str, partition_by: str = "") -> IcebergTable:
+    """Return a new table that is ready for attempts."""
+    table = lake.table(name)
+    table.ensure(partition_by)
+    table.claim_ownership(LEDGER, "orders", [TOPIC_ID])
+    return table
+
+
+def publish(table: IcebergTable, attempt: str) -> TableHead:
+    """Publish what an attempt has staged; return the head it was published on."""
+    staged, head = table.staged(attempt), table.head()
+    assert staged is not None
+    publication = Publication(head=head, audited=staged.snapshot, token=token(attempt), ledger_id=LEDGER)
+    assert isinstance(table.publish(publication), Committed)
+    return head
+
+
+@pytest.mark.parametrize("partition_by", ["", "days(kafka_timestamp), bucket(4, key)"])
+def test_staged_by_spark_is_published_and_read_by_spark(
+    spark: Spark, lake: IcebergLake, tmp_path: Path, partition_by: str
+) -> None:
+    """Rows come through with their time to the millisecond; before the publish Spark's main shows none of them."""
+    name = f"raw.t{attempt_id()}"
+    table, attempt = owned(lake, name, partition_by), attempt_id()
+    spark.stage(name, attempt, 10, 20)
+    staged = table.staged(attempt)
+    assert staged is not None
+    assert [(content.offsets, content.duplicates) for content in staged.streams] == [(RangeSet.of((10, 20)), 0)]
+    assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 0}]
+    publish(table, attempt)
+    (row,) = spark.sql(
+        f"SELECT count(*) AS n, CAST(min(kafka_timestamp) AS STRING) AS first, count(value) AS bodies FROM lake.{name}"
+    )
+    assert row == {"n": 10, "first": "2023-11-14 22:13:20.133", "bodies": 0}
+    assert spark.sql(f"SELECT name FROM lake.{name}.refs") == [{"name": "main"}]
+
+
+def test_spark_job_without_rows_is_finished(spark: Spark, lake: IcebergLake) -> None:
+    """Spark commits a snapshot also for no rows, which tells a finished job from one that died."""
+    name = f"raw.t{attempt_id()}"
+    table, attempt = owned(lake, name), attempt_id()
+    spark.stage(name, attempt, 0, 0)
+    staged = table.staged(attempt)
+    assert staged is not None
+    assert staged.streams == ()
+    publish(table, attempt)
+
+
+def test_branch_on_a_table_without_commits_is_unfinished(spark: Spark, lake: IcebergLake) -> None:
+    """Creating a branch of an empty table commits an empty snapshot, which is no result."""
+    name = f"raw.t{attempt_id()}"
+    table, attempt = lake.table(name), attempt_id()
+    table.ensure("")
+    spark.sql(f"ALTER TABLE lake.{name} CREATE BRANCH kafka_lake_{attempt} RETAIN 7 DAYS")
+    assert table.staged(attempt) is None
+    assert table.head().snapshot is None
+
+
+def test_files_survive_real_expiry_and_the_rows_testify(spark: Spark, lake: IcebergLake) -> None:
+    """Spark's expiry deletes no staged and no published file, and deletes a dropped attempt's."""
+    name = f"raw.t{attempt_id()}"
+    table, attempt, dropped = owned(lake, name), attempt_id(), attempt_id()
+    expire = (
+        f"CALL lake.system.expire_snapshots(table => '{name}', older_than => TIMESTAMP '2999-01-01', retain_last => 1)"
+    )
+    spark.stage(name, attempt, 0, 5)
+    spark.stage(name, dropped, 5, 9)
+    table.fence(table.head(), LEDGER, token(attempt_id(), kind="fence"))
+    assert spark.sql(expire)[0]["deleted_data_files_count"] == 0
+    base = publish(table, attempt)
+    table.drop(dropped)
+    assert spark.sql(expire)[0]["deleted_data_files_count"] == 1
+    assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 5}]
+    spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
+    spark.sql(expire)
+    assert [content.offsets for content in table.contents([TOPIC_ID])] == [RangeSet.of((0, 5))]
+    found = table.look([record(attempt, base)])
+    assert (type(found).__name__, getattr(found, "snapshot", 0)) == ("Found", None)
+
+
+def test_slow_clock_leaves_metadata_that_spark_reads(spark: Spark, settings: LakeSettings, lake: IcebergLake) -> None:
+    """A publisher hours behind writes history that Java accepts."""
+    name = f"raw.t{attempt_id()}"
+    table, attempt = owned(lake, name), attempt_id()
+    spark.stage(name, attempt, 0, 3)
+    slow = IcebergLake(settings, now_ms=lambda: 1)
+    publish(slow.table(name), attempt)
+    slow.close()
+    assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 3}]
+    assert table.head().last is not None

@@ -1,0 +1,166 @@
+"""One connection lets all three clients in, at every kind of door a broker has."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from airflow_kafka_lake.adapters.clocks import SystemClock
+from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
+from airflow_kafka_lake.local.kafka import LocalKafka
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaAdminClient
+
+TOPIC = "behind-the-door"
+USER = "reader"
+SECRET = "a\"b\\c; d='e' #!:\""
+"""Everything that Java's login configuration, its properties files and shells read in their own way."""
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def escaped(value: str) -> str:
+    """Write a value for a Java properties file."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key: the broker's, and in these tests the client's too."""
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run([*made, *names], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.fixture(scope="module")
+def guarded(service: None, certificate: tuple[Path, Path]) -> Iterator[LocalKafka]:
+    """A broker with a door of each kind, and a topic to be seen behind them."""
+    cert, key = certificate
+    both = cert.with_name("both.pem")
+    both.write_text(key.read_text() + cert.read_text())
+    quoted = SECRET.replace("\\", "\\\\").replace('"', '\\"')
+    logins: dict[str, str] = {}
+    for door in ("login", "both"):
+        logins[f"listener.name.{door}.plain.sasl.jaas.config"] = escaped(f'{PLAIN} required user_{USER}="{quoted}";')
+        for kind in ("scram-sha-256", "scram-sha-512"):
+            logins[f"listener.name.{door}.{kind}.sasl.jaas.config"] = f"{SCRAM} required;"
+    settings = {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(both),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(cert),
+        "listener.name.tls.ssl.client.auth": "required",
+        **logins,
+    }
+    doors = {"LOGIN": "SASL_PLAINTEXT", "TLS": "SSL", "BOTH": "SASL_SSL"}
+    with LocalKafka(settings=settings, listeners=doors) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            known = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), SECRET.encode())
+            admin.alter_user_scram_credentials([known])[USER].result(30)
+        yield broker
+
+
+def by_librdkafka(settings: KafkaSettings, broker: LocalKafka, folder: Path) -> bool:
+    return TOPIC in KafkaOffsetSource(settings, clock=SystemClock()).topics([], ".*")
+
+
+def by_kafka_python(settings: KafkaSettings, broker: LocalKafka, folder: Path) -> bool:
+    admin = KafkaAdminClient(**settings.kafka_python())
+    try:
+        return TOPIC in admin.list_topics()
+    finally:
+        admin.close()
+
+
+def by_java(settings: KafkaSettings, broker: LocalKafka, folder: Path) -> bool:
+    file = folder / "client.properties"
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{key}={escaped(value)}\n" for key, value in settings.java().items()))
+    given = ["--bootstrap-server", settings.bootstrap, "--command-config", str(file), "--list"]
+    return TOPIC in broker.tool("org.apache.kafka.tools.TopicCommand", *given).split()
+
+
+CLIENTS = [by_librdkafka, by_kafka_python, by_java]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("door", "extra"),
+    [
+        ("LOGIN", {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}),
+        ("LOGIN", {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}),
+        ("BOTH", {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}),
+        ("TLS", {"security.protocol": "SSL"}),
+    ],
+    ids=["plain", "scram", "scram over tls", "client certificate"],
+)
+def test_every_client_gets_in(
+    guarded: LocalKafka,
+    certificate: tuple[Path, Path],
+    tmp_path: Path,
+    door: str,
+    extra: Mapping[str, str],
+    client: Callable[[KafkaSettings, LocalKafka, Path], bool],
+) -> None:
+    """The same extra, translated, opens the same door."""
+    cert, key = certificate
+    options: dict[str, str] = {"bootstrap.servers": guarded.address(door), **extra}
+    if "SASL" in extra["security.protocol"]:
+        options |= {"sasl.username": USER, "sasl.password": SECRET}
+    if "SSL" in extra["security.protocol"]:
+        options["ssl.ca.location"] = str(cert)
+    if door == "TLS":
+        options |= {"ssl.certificate.location": str(cert), "ssl.key.pem": key.read_text()}
+    assert client(KafkaSettings.parse(options), guarded, tmp_path)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_wrong_password_is_the_connections_mistake(guarded: LocalKafka, mechanism: str) -> None:
+    """It is not tried until the time is up, the message says what to check, and no secret is in it."""
+    options = {"bootstrap.servers": guarded.address("LOGIN"), "security.protocol": "SASL_PLAINTEXT"}
+    login = {"sasl.mechanism": mechanism, "sasl.username": USER, "sasl.password": "hunter2-is-wrong"}
+    source = KafkaOffsetSource(KafkaSettings.parse({**options, **login}, connection="mine"), clock=SystemClock())
+    began = time.monotonic()
+    with pytest.raises(ConnectionSettingsError, match=r"'mine'.*uthentication") as caught:
+        source.check()
+    assert time.monotonic() - began < 8
+    assert "hunter2" not in caught.value.message
+
+
+def test_unknown_certificate_is_not_trusted(guarded: LocalKafka) -> None:
+    """A broker whose certificate nobody vouches for is not spoken to."""
+    extra = {"bootstrap.servers": guarded.address("BOTH"), "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    login = {"sasl.username": USER, "sasl.password": SECRET}
+    source = KafkaOffsetSource(KafkaSettings.parse({**extra, **login}), clock=SystemClock(), timeout_seconds=5)
+    with pytest.raises(ConnectionSettingsError, match="certificate"):
+        source.check()
+
+
+def test_plaintext_at_a_guarded_door_ends_in_time(guarded: LocalKafka) -> None:
+    """A forgotten protocol is an error within the time, not a connection that hangs."""
+    settings = KafkaSettings.parse({"bootstrap.servers": guarded.address("BOTH")})
+    with pytest.raises(KafkaLakeError):
+        KafkaOffsetSource(settings, clock=SystemClock(), timeout_seconds=3).check()

@@ -1,0 +1,176 @@
+"""`kafka-lake run` as a user runs it: real Kafka, Spark, Iceberg, a SQLite ledger."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+
+from tests.rig import Rig
+
+
+def _spans(document: dict) -> dict[int, list[list[int]]]:
+    return {stream["partition"]: stream["coverage"] for stream in document["streams"]}
+
+
+def test_second_run_finds_nothing_and_a_third_reads_only_what_is_new(rig: Rig) -> None:
+    """What is settled is not read again; new records are read alone."""
+    rig.produce(1000)
+    first = rig.run()
+    assert (first.code, first.document["rows"]) == (0, 1000), first.err
+    again = rig.run()
+    assert (again.code, again.document["waves"], again.document["advanced"]) == (0, [], []), again.err
+    rig.produce(50, begin=1000)
+    third = rig.run()
+    assert (third.code, third.document["rows"]) == (0, 50)
+    assert {(move["from"], move["to"]) for move in third.document["advanced"]} == {(500, 525)}
+    rig.assert_exact()
+    audit = rig.command("audit", rig.name, "--json")
+    assert (audit.code, audit.document["ok"]) == (0, True)
+    assert [stream["rows"] for stream in audit.document["streams"]] == [525, 525]
+
+
+def test_transactions_markers_and_aborted_records_are_accounted_for(rig: Rig) -> None:
+    """Committed records are visible, aborted ones never; every offset has its number."""
+    rig.transaction(100, commit=True)
+    rig.transaction(60, commit=False)
+    rig.transaction(40, commit=True)
+    done = rig.run()
+    assert done.code == 0, done.err
+    rig.assert_exact()
+    wave = rig.command("wave", done.document["waves"][0]["wave"], "--json").document
+    totals = {key: sum(item["accounting"][key] for item in wave["ranges"]) for key in wave["ranges"][0]["accounting"]}
+    assert totals == {"visible": 140, "control": 6, "aborted": 60, "compacted": 0, "skipped": 0, "unexplained": 0}
+
+
+def test_a_range_of_markers_alone_is_settled_with_zero_rows(rig: Rig) -> None:
+    """An aborted transaction leaves nothing to see, and the watermark passes it."""
+    rig.transaction(10, commit=False)
+    done = rig.run()
+    assert (done.code, done.document["rows"]) == (0, 0), done.err
+    assert {move["to"] for move in done.document["advanced"]} == {6}
+    assert rig.run().document["waves"] == []
+
+
+def test_overlapping_periods_read_only_what_is_missing(rig: Rig) -> None:
+    """A past period is an island; a second one that overlaps reads the rest; following closes the gap."""
+    rig.produce(400)
+    first = rig.run("--partition", "0", "--from", "50", "--to", "100")
+    assert (first.code, first.document["rows"], first.document["advanced"]) == (0, 50, []), first.err
+    second = rig.run("--partition", "0", "--from", "80", "--to", "130")
+    assert (second.code, second.document["rows"]) == (0, 30)
+    status = rig.command("status", rig.name, "--json").document
+    assert _spans(status) == {0: [[50, 130]]}
+    rest = rig.run()
+    assert (rest.code, rest.document["rows"]) == (0, 320)
+    assert {move["to"] for move in rest.document["advanced"]} == {200}
+    rig.assert_exact()
+
+
+def test_a_period_below_the_origin_is_read_and_moves_no_watermark(rig: Rig) -> None:
+    """Any past period can be backfilled, also one that the start policy left out."""
+    rig.produce(200)
+    offsets = rig.home / "start.json"
+    offsets.write_text(json.dumps({rig.topic: {"0": 60, "1": 60}}))
+    rig.write_pipeline(source='start = "offsets:start.json"')
+    assert rig.run().document["rows"] == 80
+    below = rig.run("--from", "10", "--to", "70")
+    assert (below.code, below.document["rows"], below.document["advanced"]) == (0, 100, []), below.err
+    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 10})
+
+
+def test_two_runs_at_once_land_every_record_once(rig: Rig) -> None:
+    """One does the work; the other says so (0 done, or 3 worth repeating)."""
+    rig.produce(2000)
+    both = [rig.start("run", str(rig.file), "--json") for _ in range(2)]
+    ended = [rig.end(process) for process in both]
+    assert 0 in {item.code for item in ended}, [item.err for item in ended]
+    assert {item.code for item in ended} <= {0, 3}
+    assert all(json.loads(item.out) for item in ended)
+    assert rig.run().code == 0
+    rig.assert_exact()
+    assert len(rig.publishes()) == len(set(rig.publishes()))
+
+
+def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> None:
+    """Whoever polls the table sees whole waves only."""
+    rig.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
+    rig.produce(400, size=500)
+    rig.transaction(200, commit=False)
+    seen: set[frozenset] = set()
+    stop, ready = threading.Event(), threading.Event()
+
+    def poll() -> None:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        while not stop.wait(0.05):
+            try:
+                seen.add(frozenset(rig.rows().items()))
+            except NoSuchTableError:
+                ready.set()
+
+    reader = threading.Thread(target=poll)
+    reader.start()
+    try:
+        done = rig.run()
+    finally:
+        stop.set()
+        reader.join()
+    assert done.code == 0, done.err
+    waves = {item["wave"]: item["rows"] for item in done.document["waves"]}
+    assert len(waves) > 2
+    sizes, total = {0}, 0
+    for wave in rig.publishes():
+        total += waves[wave]
+        sizes.add(total)
+    assert {sum(count for _, count in state) for state in seen} <= sizes
+    rig.assert_exact()
+
+
+def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(rig: Rig) -> None:
+    """The dry run reads the same plan, and leaves ledger and lake as they were."""
+    rig.produce(500)
+    shown = rig.command("plan", str(rig.file), "--dry-run", "--json")
+    assert shown.code == 0, shown.err
+    plan = shown.document
+    assert plan["plan"] is None
+    assert [(r["partition"], r["start"], r["end"]) for w in plan["waves"] for r in w["ranges"]] == [
+        (0, 0, 250),
+        (1, 0, 250),
+    ]
+    assert plan["estimated_bytes"] > 0
+    assert plan["estimated_seconds"] > 0
+    deadline = datetime.fromisoformat(plan["retention_deadline"])
+    assert 6 <= (deadline - datetime.now(UTC)).days <= 7
+    status = rig.command("status", rig.name, "--json")
+    assert (status.code, status.document["error"]["type"]) == (1, "UnknownSubjectError")
+    people = rig.command("plan", str(rig.file), "--dry-run")
+    assert "nothing was written" in people.out
+    assert "retention may take" in people.out
+
+
+def test_compaction_and_expiry_between_any_two_steps_lose_nothing(rig: Rig) -> None:
+    """Maintenance of the table is an ordinary neighbour."""
+    table = f"lake.{rig.table}"
+    columns = "kafka_topic, kafka_topic_id, kafka_partition, kafka_offset"
+    insert = f"INSERT INTO {table} ({columns}) VALUES ('x', 'x', 0, 0)"
+    expire = f"table => '{rig.table}', older_than => TIMESTAMP '2100-01-01', retain_last => 1"
+    maintain = [
+        f"CALL lake.system.rewrite_data_files(table => '{rig.table}', options => map('min-input-files', '2'))",
+        f"CALL lake.system.expire_snapshots({expire})",
+    ]
+    rig.produce(300)
+    staged = rig.run(env={"KAFKA_LAKE_FAILPOINTS": "table.publish:before=kill"})
+    assert staged.code == -9
+    rig.spark_sql([insert, *maintain])
+    published = rig.run(env={"KAFKA_LAKE_FAILPOINTS": "table.publish:after=kill"})
+    assert published.code == -9
+    rig.spark_sql([*maintain, f"DELETE FROM {table} WHERE kafka_topic = 'x'", *maintain])
+    assert rig.run().code == 0
+    rig.assert_exact()
+    rig.produce(100, begin=300)
+    assert rig.run().code == 0
+    rig.spark_sql(maintain)
+    assert rig.run().document["waves"] == []
+    rig.assert_exact()
+    assert rig.command("audit", rig.name, "--json").document["ok"] is True

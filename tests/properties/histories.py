@@ -1,0 +1,234 @@
+"""Histories of several workers in a world where everything goes wrong, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.adapters.memory_runner import Position
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import deciding, planning, staging
+from tests import truth
+from tests.properties.leading_out import lead_out, pass_unread
+from tests.properties.scheduler import Action, Worker
+from tests.world import World
+
+SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
+PARTITIONS = 2
+MOST_WORKERS = 4
+MOST_CALLS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens; what the numbers mean is the thing's own business."""
+
+    what: str
+    a: int = 0
+    b: int = 0
+
+
+class History:
+    """A world, its workers, and what happened so far."""
+
+    def __init__(self) -> None:
+        self.world = World(PARTITIONS, SPEC)
+        self.workers: list[Worker] = []
+        self.orphans: list[StageJob] = []
+        self._transactions = 0
+        self._running: list[str] = []
+        self._checked: tuple[object, object] = (None, None)
+        self.world.produce(3, 0)
+        self.world.produce(2, 1)
+
+    def look(self) -> None:
+        """Check what changed since the last look."""
+        store = self.world.table._store
+        now = (self.world.ledger._state, store.refs.get("main") if store else None)
+        if now[0] is self._checked[0] and now[1] == self._checked[1]:
+            return
+        if now[1] != self._checked[1]:
+            truth.check_tokens(self.world)
+        truth.check_always(self.world)
+        self._checked = now
+
+    # Workers
+
+    def start(self, name: str, action: Action | None) -> None:
+        """Begin an action in a process of its own."""
+        if action is not None and len(self.workers) < MOST_WORKERS:
+            self.workers.append(Worker(self.world, name, action, self.orphans))
+
+    def go(self, step: Step) -> None:
+        """Let one worker make some calls."""
+        for _ in range(step.b):
+            if self.workers:
+                self._step(self.workers[step.a % len(self.workers)])
+
+    def go_to(self, call: str, who: int) -> None:
+        """Let one worker go on until it is about to make a call."""
+        if self.workers:
+            worker = self.workers[who % len(self.workers)]
+            self._step(worker)
+            while not worker.done and worker.waits_at != call:
+                self._step(worker)
+
+    def _step(self, worker: Worker) -> None:
+        worker.step()
+        self.look()
+        if worker.done:
+            if worker in self.workers:
+                self.workers.remove(worker)
+            if worker.broken is not None:
+                raise worker.broken
+
+    def kill(self, who: int, *, known: bool) -> None:
+        """End one process; others know of it or not."""
+        if self.workers:
+            worker = self.workers.pop(who % len(self.workers))
+            worker.kill()
+            if known:
+                self.world.dead.add(worker.pid)
+
+    def believe_dead(self, who: int) -> None:
+        """Let others believe that a living process is dead: never safe to rely on."""
+        if self.workers:
+            self.world.dead.add(self.workers[who % len(self.workers)].pid)
+
+    def decide(self, step: Step) -> None:
+        """Start a person's decision on something that is there."""
+        states = (RangeState.PLANNED,) if step.what.startswith("cancel") else (RangeState.HELD, RangeState.CANCELLED)
+        found = self.world.ledger.ranges(pipeline=SPEC.name, states=states)
+        if not found:
+            return
+        item = found[step.a % len(found)]
+        subject = item.wave if step.b else item.id
+        if step.what == "cancel":
+            self.start("cancel", lambda ports: deciding.cancel(ports, subject, "not now"))
+        else:
+            self.start("release", lambda ports: deciding.release(ports, subject, None))
+
+    def ingest(self, step: Step) -> None:
+        """Start the work on one wave that is there."""
+        found = self.world.ledger.waves(SPEC.name, UNFINISHED)
+        if found:
+            wave = found[step.a % len(found)].id
+            self.start("ingest", lambda ports: staging.ingest(ports, wave))
+
+    def skip(self, step: Step) -> None:
+        """Start to pass some offsets above a watermark."""
+        streams = self.world.ledger.streams(SPEC.name)
+        if not streams:
+            return
+        stream = streams[step.a % len(streams)]
+        stretch = OffsetRange(stream.watermark + step.b, stream.watermark + step.b + 2)
+        if stretch.end <= stream.end_seen:
+            self.start("skip", lambda ports: pass_unread(ports, stream, stretch))
+
+    # Kafka
+
+    def transact(self, step: Step) -> None:
+        """Write a transaction: aborted, committed, or left open."""
+        self._transactions += 1
+        name = f"t{self._transactions}"
+        self.world.produce(2, step.a, transaction=name)
+        if step.b == 2:
+            self._running.append(name)
+        else:
+            self.world.end(name, commit=bool(step.b))
+
+    def end_transaction(self, *, commit: bool) -> None:
+        """End the oldest open transaction."""
+        if self._running:
+            self.world.end(self._running.pop(0), commit=commit)
+
+    def recreate(self) -> None:
+        """Delete the topic and create it anew, with records at the same offsets."""
+        self._running.clear()
+        self.world.create("orders", PARTITIONS)
+        self.world.produce(4, 0)
+        self.world.produce(4, 1)
+
+    def retain(self, step: Step) -> None:
+        """Let retention pass some offsets."""
+        log = self.world.kafka.log("orders", step.a)
+        self.world.retain_from(log.log_start + step.b, step.a)
+
+    def time_passes(self, seconds: int) -> None:
+        """Move the clock."""
+        self.world.clock.advance(timedelta(seconds=seconds))
+
+    # Jobs and the lake
+
+    def finish_orphan(self) -> None:
+        """Let a job whose worker is gone finish."""
+        if self.orphans:
+            try:
+                self.world.runner.stage(self.orphans.pop(0), started=lambda _: None, heartbeat=lambda: None)
+            except KafkaLakeError as error:
+                self.world.said.append(str(error))
+
+    def tamper(self, how: int) -> None:
+        """Let the next job write a row twice, leave one out, or write one too many."""
+
+        def once(rows: list[Position]) -> list[Position]:
+            self.world.runner.tamper = lambda later: later
+            if not rows:
+                return rows
+            topic, topic_id, partition, offset, key, value = rows[-1]
+            stray = (topic, topic_id, partition, offset + 50, key, value)
+            return [[*rows, rows[-1]], rows[:-1], [*rows, stray]][how]
+
+        self.world.runner.tamper = once
+
+    def in_the_lake(self, step: Step) -> None:
+        """Let something happen to the table, if it is there."""
+        table = self.world.table
+        if table._store is not None and self.world.lake.reachable:
+            LAKE_HAPPENINGS[step.what](table)
+
+    # The end
+
+    def heal(self) -> None:
+        """Take all faults away; let zombies and late commits finish after others took over; lead out of the rest."""
+        self.world.kafka.down, self.world.lake.reachable = False, True
+        self.world.table.next_answer = Answer.GIVEN
+        self.world.runner.failures.clear()
+        self.world.runner.unfinished, self.world.runner.tamper = 0, lambda rows: rows
+        while self._running:
+            self.end_transaction(commit=True)
+        lead_out(self.world, self.look)
+        while self.orphans:
+            self.finish_orphan()
+        for _ in range(MOST_CALLS):
+            if not self.workers:
+                break
+            self._step(self.workers[0])
+        assert not self.workers, f"never ends: {self.workers[0].name} at {self.workers[0].waits_at}"
+        if self.world.table._store is not None:
+            self.world.table.land_late()
+        self.look()
+        lead_out(self.world, self.look)
+
+
+def plan_period(ports: Ports, partition: int, start: int) -> object:
+    """Plan three offsets of a partition."""
+    bounds = Bounds(partitions=(partition,), start=start, end=start + 3)
+    return planning.plan(ports, SPEC, bounds, plan_id=deciding.new_id())
+
+
+FOREIGN = Row(topic="foreign", topic_id="foreign", partition=0, offset=0, key=None, value=None, attempt="")
+LAKE_HAPPENINGS: dict[str, Callable] = {  # type: ignore[type-arg]
+    "expire": lambda table: table.expire(),
+    "foreign": lambda table: table.write_foreign([FOREIGN]),
+    "respec": lambda table: table.change_spec(),
+    "late answer": lambda table: table.land_late(),
+}

@@ -1,0 +1,66 @@
+"""What a person does with whatever is stuck: exactly what the messages say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Blocked, StreamRecord
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import deciding
+from tests.world import World
+
+ROUNDS = 12
+NAMED_STRETCH = re.compile(r"--from (\d+) --to (\d+)")
+PROPOSED_SKIP = re.compile(r"^skip (\d+)-(\d+):")
+OLD_GENERATION = re.compile(r"--topic-id (\S+)")
+
+
+def lead_out(world: World, look: Callable[[], None]) -> None:
+    """Run, and do what messages say, until nothing is left to do; then hold everything against the truth."""
+    for number in range(ROUNDS):
+        world.lease_ends()
+        done = world.run()
+        look()
+        if not (done.exit_code or world.ledger.ranges(pipeline=world.spec.name, states=UNRESOLVED)):
+            break
+        _decide(world, done.plan.blocked if done.plan else (), release=number % 2 == 0)
+        look()
+    else:
+        raise AssertionError(f"no way out: {done.held} {done.problems}")
+    world.check()
+    for stream in world.ledger.streams(world.spec.name):
+        if stream.topic_id == world.topic_ids[stream.topic]:
+            end = world.kafka.log(stream.topic, stream.partition).last_stable
+            assert stream.watermark == end, f"{stream.key}: the watermark is {stream.watermark}, the log ends at {end}"
+
+
+def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> int:
+    """Skip a stretch of a stream."""
+    return deciding.skip(ports, "orders", stream, stretch, reason="gone", acknowledge_order=False)
+
+
+def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
+    """Try everything once more; what is held again is passed as its reason proposes, and the rest tried once more."""
+    ports = world.worker()
+    streams = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}
+    stuck = (RangeState.HELD, RangeState.CANCELLED)
+    for item in world.ledger.ranges(pipeline=world.spec.name, states=stuck):
+        if release or item.state is RangeState.CANCELLED:
+            deciding.release(ports, item.id, None)
+        else:
+            pass_unread(ports, streams[item.stream], _proposed(item))
+    for item in blocked:
+        if found := NAMED_STRETCH.search(item.reason):
+            old = OLD_GENERATION.search(item.reason)
+            key = (item.topic, old[1] if old else world.topic_ids[item.topic], item.partition)
+            pass_unread(ports, streams[key], OffsetRange(int(found[1]), int(found[2])))
+
+
+def _proposed(item: RangeRecord) -> OffsetRange:
+    """Return the stretch that a hold names, else all of the range: its topic is gone."""
+    found = PROPOSED_SKIP.match(item.reason or "")
+    return OffsetRange(int(found[1]), int(found[2])) if found else item.range

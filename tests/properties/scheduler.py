@@ -1,0 +1,98 @@
+"""A deterministic scheduler: each worker is a thread that waits at every port call until it is let go, one at a time."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.ports import JobRunner, Ports
+from tests.gates import KilledError
+from tests.world import World
+
+Action = Callable[[Ports], object]
+
+
+class OrphaningRunner:
+    """A job runner whose jobs outlive the worker that started them, until somebody lets them finish."""
+
+    def __init__(self, runner: JobRunner, orphans: list[StageJob]) -> None:
+        self._runner = runner
+        self._orphans = orphans
+
+    def where(self) -> str:
+        """Say where jobs run."""
+        return self._runner.where()
+
+    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+        """Run the job; one whose worker is killed meanwhile is an orphan."""
+        try:
+            self._runner.stage(job, started=started, heartbeat=heartbeat)
+        except KilledError:
+            self._orphans.append(job)
+            raise
+
+
+class Worker:
+    """One action of one process. `waits_at` names the call it would make next; an error that is none of ours is kept
+    in `broken`."""
+
+    def __init__(self, world: World, name: str, action: Action, orphans: list[StageJob]) -> None:
+        self.name = name
+        self.waits_at = "start"
+        self.done = False
+        self.broken: BaseException | None = None
+        self._action = action
+        self._killed = False
+        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        ports = world.worker(self._pass)
+        self.pid = ports.processes.this().pid
+        self._ports = replace(ports, runner=OrphaningRunner(ports.runner, orphans))
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def step(self) -> None:
+        """Let the worker make the call it waits at, and wait until it waits again or is done."""
+        if not self.done:
+            self._go.release()
+            self._back.acquire()
+
+    def kill(self) -> None:
+        """End the process where it stands."""
+        self._killed = True
+        self.step()
+
+    def _pass(self, call: str) -> None:
+        if not self._killed:
+            self.waits_at = call
+            self._back.release()
+            self._go.acquire()
+        if self._killed:
+            raise KilledError
+
+    def _work(self) -> None:
+        self._go.acquire()
+        try:
+            if not self._killed:
+                self._action(self._ports)
+        except (KafkaLakeError, KilledError):
+            pass  # a refusal is an answer
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test reports it
+            self.broken = error
+        self.done = True
+        self._back.release()
+
+
+@contextmanager
+def counted_ids() -> Iterator[None]:
+    """Let ids be numbers in their order, so that the same schedule is the same history."""
+    real, numbers = secrets.token_hex, itertools.count(1)
+    secrets.token_hex = lambda size=None: f"{next(numbers):0{2 * (size or 32)}x}"
+    try:
+        yield
+    finally:
+        secrets.token_hex = real

@@ -1,0 +1,235 @@
+"""A user's place for one test: topics on the real broker, a lake, a ledger, and the command line as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CLI_SECONDS = 240
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The JSON document on stdout."""
+        return json.loads(self.out)
+
+
+@dataclass
+class Rig:
+    """One pipeline of one topic; `acknowledged` is what the producer was told, by `(partition, offset)`."""
+
+    home: Path
+    bootstrap: str
+    partitions: int = 2
+    topic: str = field(default_factory=lambda: f"orders-{secrets.token_hex(4)}")
+    acknowledged: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.home / "warehouse").mkdir(parents=True)
+        self.create_topic(self.topic, self.partitions)
+        self.write_pipeline()
+
+    @property
+    def name(self) -> str:
+        return self.topic
+
+    @property
+    def table(self) -> str:
+        return "raw.orders"
+
+    @property
+    def file(self) -> Path:
+        return self.home / "orders.toml"
+
+    @property
+    def catalog_uri(self) -> str:
+        return f"sqlite:///{self.home}/catalog.db"
+
+    @property
+    def ledger(self) -> Path:
+        return self.home / "ledger.db"
+
+    def write_pipeline(self, source: str = "", sizes: str = "", table: str = "raw.orders") -> None:
+        """Write the pipeline file; `source` and `sizes` are further lines of these sections."""
+        self.file.write_text(
+            f'[pipeline]\nname = "{self.name}"\n[source]\ntopics = ["{self.topic}"]\n{source}\n'
+            f'[lake]\ntable = "{table}"\n[spark]\nconnection = "spark_default"\n[sizes]\n{sizes}\n'
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The connections, and nothing of the caller's Airflow."""
+        lake = {
+            "format": "iceberg",
+            "catalog": "sql",
+            "uri": self.catalog_uri,
+            "warehouse": f"file://{self.home}/warehouse",
+        }
+        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.bootstrap}}
+        return {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KAFKA_LAKE_FAIL"))},
+            "AIRFLOW_HOME": str(self.home / "airflow"),
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
+            "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
+            "AIRFLOW_CONN_KAFKA_LAKE_LEDGER": json.dumps({"conn_type": "sqlite", "host": str(self.ledger)}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        }
+
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """Start a command as a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "airflow_kafka_lake.cli", *words],
+            env=self.environment | dict(env or {}),
+            cwd=self.home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def end(self, process: subprocess.Popen[str], timeout: float = CLI_SECONDS) -> Ended:
+        """Wait for a started command."""
+        out, err = process.communicate(timeout=timeout)
+        return Ended(process.returncode, out, err)
+
+    def command(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
+        """Run a command to its end."""
+        return self.end(self.start(*words, env=env))
+
+    def run(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
+        """`kafka-lake run … --json`."""
+        return self.command("run", str(self.file), "--json", *words, env=env)
+
+    # -- Kafka ------------------------------------------------------------------------------------------------------
+
+    def create_topic(self, topic: str, partitions: int, **config: str) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
+            future.result(timeout=30)
+
+    def produce(self, records: int, *, size: int = 20, begin: int = 0, topic: str | None = None) -> None:
+        """Produce plain records round robin over the partitions and note the acknowledgements."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        told: list[str] = []
+
+        def noted(error: Any, message: Any) -> None:
+            if error is not None:
+                told.append(str(error))
+            elif topic is None:
+                self.acknowledged[message.partition(), message.offset()] = message.value()
+
+        for number in range(begin, begin + records):
+            producer.poll(0)
+            producer.produce(
+                topic or self.topic,
+                key=str(number),
+                value=f"value {number} ".encode().ljust(size, b"x"),
+                partition=number % self.partitions,
+                on_delivery=noted,
+            )
+        assert producer.flush(60) == 0
+        assert not told
+
+    def transaction(self, records: int, *, commit: bool) -> None:
+        """Produce one transaction; only a committed one is noted."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": secrets.token_hex(4)})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        seen: dict[tuple[int, int], bytes] = {}
+
+        def noted(error: Any, message: Any) -> None:
+            assert error is None
+            seen[message.partition(), message.offset()] = message.value()
+
+        for number in range(records):
+            value = f"{'committed' if commit else 'aborted'} {number}".encode()
+            producer.produce(self.topic, value=value, partition=number % self.partitions, on_delivery=noted)
+        producer.flush(60)
+        if commit:
+            producer.commit_transaction(30)
+            self.acknowledged |= seen
+        else:
+            producer.abort_transaction(30)
+
+    # -- the lake ---------------------------------------------------------------------------------------------------
+
+    def iceberg(self) -> Any:
+        """Load the table as any reader would."""
+        from pyiceberg.catalog import load_catalog
+
+        catalog = load_catalog("lake", type="sql", uri=self.catalog_uri, warehouse=f"file://{self.home}/warehouse")
+        return catalog.load_table(self.table)
+
+    def rows(self) -> Counter[tuple[int, int, bytes]]:
+        """Count the table's rows by `(partition, offset, value)`."""
+        arrow = self.iceberg().scan(selected_fields=("kafka_partition", "kafka_offset", "value")).to_arrow()
+        columns = (arrow[name].to_pylist() for name in ("kafka_partition", "kafka_offset", "value"))
+        return Counter(zip(*columns, strict=True))
+
+    def publishes(self) -> list[str]:
+        """Return the waves of main's publishing commits, oldest first."""
+        snapshots = self.iceberg().metadata.snapshots
+        kinds = [s.summary.additional_properties for s in sorted(snapshots, key=lambda s: s.sequence_number)]
+        return [kind["kafka-lake.wave"] for kind in kinds if kind.get("kafka-lake.kind") == "publish"]
+
+    def assert_exact(self, visible: Mapping[tuple[int, int], bytes] | None = None) -> None:
+        """Every acknowledged record is in the table once, and nothing else is."""
+        expected = self.acknowledged if visible is None else visible
+        assert self.rows() == Counter({(p, o, value): 1 for (p, o), value in expected.items()})
+
+    def spark_sql(self, statements: Sequence[str]) -> None:
+        """Run SQL in a Spark of its own, with the lake's catalog."""
+        from airflow_kafka_lake.adapters.jars import JarSet, verified
+        from airflow_kafka_lake.adapters.lake_config import LakeSettings
+
+        extra = json.loads(self.environment["AIRFLOW_CONN_LAKE_DEFAULT"])["extra"]
+        conf = {
+            **LakeSettings.parse("lake_default", extra).spark(),
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.ui.enabled": "false",
+            "spark.jars": ",".join(str(path) for path in verified(JarSet.SPARK)),
+            "spark.sql.session.timeZone": "UTC",
+        }
+        script = (
+            "import json, sys\nfrom pyspark.sql import SparkSession\n"
+            "conf, statements = json.loads(sys.stdin.read())\n"
+            "builder = SparkSession.builder.master('local[2]')\n"
+            "for key, value in conf.items():\n    builder = builder.config(key, value)\n"
+            "spark = builder.getOrCreate()\n"
+            "for statement in statements:\n    spark.sql(statement).collect()\n"
+            "spark.stop()\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            input=json.dumps([conf, list(statements)]),
+            text=True,
+            capture_output=True,
+            timeout=CLI_SECONDS,
+            check=False,
+            cwd=self.home,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]

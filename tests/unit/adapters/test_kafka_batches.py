@@ -1,0 +1,250 @@
+"""Reading Fetch answers, and walking through gaps, without a broker: real bytes, a scripted partition."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
+from airflow_kafka_lake.adapters.kafka_batches.session import Answer
+from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
+from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.batches import AbortedTransaction, Batch, Control
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.spec import Isolation
+
+EVERYTHING = RangeSet.between(0, 10**6)
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def written(
+    base: int, offsets: Sequence[int], *, codec: int = 0, magic: int = 2, producer: int = -1, size: int = 10
+) -> bytearray:
+    """The bytes of a batch with records at some offsets."""
+    from kafka.record.memory_records import MemoryRecordsBuilder
+
+    own: dict[str, Any] = {} if producer < 0 else {"producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    builder = MemoryRecordsBuilder(magic, codec, 10**7, producer_id=producer, **own)
+    for offset in offsets:
+        builder.skip(offset - base - builder.next_offset())
+        builder.append(1, b"key", b"v" * size)
+    builder.close()
+    data = bytearray(builder.buffer())
+    # Brokers number what producers send: formats 0 and 1 (compressed) by the last message, 2 by the first.
+    struct.pack_into(">q", data, 0, base if magic == 2 else offsets[-1])
+    return data
+
+
+def marker(at: int, producer: int, kind: int) -> bytearray:
+    """The bytes of a control batch: kind 0 aborts, 1 commits."""
+    from kafka.record.memory_records import MemoryRecordsBuilder
+    from kafka.record.util import calc_crc32c
+
+    builder = MemoryRecordsBuilder(2, 0, 1000, producer_id=producer, producer_epoch=0, base_sequence=0)
+    builder.append(1, struct.pack(">hh", 0, kind), b"value!")
+    builder.close()
+    data = bytearray(builder.buffer())
+    struct.pack_into(">q", data, 0, at)
+    struct.pack_into(">h", data, 21, 0x30)
+    struct.pack_into(">I", data, 17, calc_crc32c(memoryview(data)[21:]))
+    return data
+
+
+def read(data: bytes, wanted: RangeSet = EVERYTHING) -> list[Batch]:
+    return [*facts(opened(data), wanted)]
+
+
+@pytest.mark.parametrize("codec", range(5), ids=CODECS)
+def test_offsets_of_every_codec_are_found(codec: int) -> None:
+    """A batch that the cleaner has thinned out tells which offsets are left, however it is compressed."""
+    (batch,) = read(written(100, [100, 103, 107], codec=codec))
+    assert (batch.base_offset, batch.last_offset) == (100, 107)
+    assert batch.present == RangeSet.of((100, 101), (103, 104), (107, 108))
+    assert batch.producer_id is None
+
+
+@pytest.mark.parametrize(("kind", "control"), [(0, Control.ABORT), (1, Control.COMMIT), (2, Control.OTHER)])
+def test_kind_of_a_marker_is_told(kind: int, control: Control) -> None:
+    """Control batches are read for what they end, wanted or not."""
+    for wanted in (EVERYTHING, RangeSet()):
+        (batch,) = read(marker(5, 9, kind), wanted)
+        assert (batch.control, batch.producer_id, batch.is_transactional) == (control, 9, True)
+
+
+@pytest.mark.parametrize("codec", range(4), ids=CODECS[:4])
+def test_formats_before_transactions_are_read(codec: int) -> None:
+    """A compressed message of format 1 carries its last offset outside and relative ones inside."""
+    (batch,) = opened(written(40, [40, 41, 42] if codec else [40], codec=codec, magic=1))
+    assert end_of(batch) == (43 if codec else 41)
+    (found,) = facts([batch], EVERYTHING)
+    assert found.present == RangeSet.between(40, 43 if codec else 41)
+    assert (found.base_offset, found.producer_id, found.control) == (40, None, None)
+
+
+def test_last_batch_that_was_cut_off_is_left_out() -> None:
+    """Brokers cut the answer at its size, not between batches."""
+    both = written(0, [0, 1]) + written(2, [2, 3])
+    assert [batch.last_offset for batch in read(both[:-1])] == [1]
+    assert read(both[:30]) == []
+
+
+def test_batches_nobody_asks_about_are_not_decoded() -> None:
+    """Only the header of an unwanted batch is believed, so that its body costs nothing, not even when damaged."""
+    data = written(0, [0, 5], codec=1) + written(6, [6, 8], codec=1)
+    data[70] ^= 0xFF
+    first, second = read(data, RangeSet.between(7, 8))
+    assert first.present == RangeSet.between(0, 6)
+    assert second.present == RangeSet.of((6, 7), (8, 9))
+
+
+@pytest.mark.parametrize("position", [30, 58, 75, 90])
+def test_damaged_batch_is_no_evidence(position: int) -> None:
+    """A wrong byte anywhere is found, and nothing is concluded from it."""
+    data = written(0, range(0, 40, 2), codec=4)
+    data[position] ^= 0x55
+    with pytest.raises(UnavailableError, match="cannot be read"):
+        read(data)
+
+
+@dataclass
+class ScriptedSession:
+    """A partition as a broker would answer for it."""
+
+    batches: list[bytearray]
+    aborted: tuple[AbortedTransaction, ...] = ()
+    log_start: int = 0
+    last_stable: int = 10**6
+    high_watermark: int = 10**6
+    asked: list[tuple[int, int, int]] = field(default_factory=list)
+    slept: float = 0.0
+
+    async def fetch(self, _stream: object, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
+        self.asked.append((offset, isolation, max_bytes))
+        if not self.log_start <= offset <= self.high_watermark:
+            return None
+        data = bytearray()
+        for batch in self.batches:
+            (opened_batch,) = opened(batch)
+            if isolation == 1 and opened_batch.base_offset >= self.last_stable:
+                break
+            if end_of(opened_batch) > offset:
+                data += batch
+        first = len(next(iter(opened(data)))._buffer) if data else 0
+        return Answer(
+            records=bytes(data[: max(max_bytes, first)]),
+            aborted=self.aborted if isolation == 1 else (),
+            log_start=self.log_start,
+            last_stable=self.last_stable,
+            high_watermark=self.high_watermark,
+        )
+
+    async def first_offset(self, _stream: object) -> int:
+        return self.log_start
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+
+def walked(
+    session: Any, asked: RangeSet, isolation: Isolation = Isolation.READ_COMMITTED, rate: float | None = None
+) -> list[Explanation]:
+    walk = Walk(session, ("orders", "id", 0), asked, isolation, Pace(rate))
+    asyncio.run(walk.run())
+    return walk.found
+
+
+def fates(found: list[Explanation]) -> list[tuple[str, Fate]]:
+    return [(str(item.range), item.fate) for item in found]
+
+
+def test_isolated_gap_is_probed_with_one_batch() -> None:
+    """One offset costs one small read, and a gap far ahead another."""
+    large = [written(10 * at, range(10 * at, 10 * at + 9), size=10_000) for at in range(60)]
+    session = ScriptedSession([item for at, data in enumerate(large) for item in (data, marker(10 * at + 9, 1, 1))])
+    found = walked(session, RangeSet.of((9, 10), (599, 600)))
+    assert fates(found) == [("9-10", Fate.CONTROL), ("599-600", Fate.CONTROL)]
+    assert session.asked == [(9, 1, 1), (599, 1, 1)]
+
+
+def test_dense_gaps_are_streamed() -> None:
+    """A gap every other offset is read in growing pieces, not with one read each."""
+    batches = [data for at in range(0, 4000, 2) for data in (written(at, [at], producer=1), marker(at + 1, 1, 1))]
+    session = ScriptedSession(batches)
+    asked = RangeSet.of(*((at, at + 1) for at in range(1, 4000, 2)))
+    found = walked(session, asked)
+    assert {item.fate for item in found} == {Fate.CONTROL}
+    assert RangeSet(item.range for item in found) == asked
+    assert len(session.asked) < 8
+
+
+def test_long_gap_is_streamed() -> None:
+    """A stretch of many batches without a row, too."""
+    session = ScriptedSession(
+        [written(at, [at], producer=1) for at in range(3000)] + [marker(3000, 1, 0)],
+        aborted=(AbortedTransaction(producer_id=1, first_offset=0),),
+    )
+    found = walked(session, RangeSet.between(0, 3001))
+    assert fates(found) == [("0-3000", Fate.ABORTED), ("3000-3001", Fate.CONTROL)]
+    assert len(session.asked) < 8
+
+
+def test_hole_up_to_an_open_transaction_is_bounded_by_it() -> None:
+    """At isolation 1 nothing comes back below the last stable offset: one look at isolation 0 shows what bounds it."""
+    session = ScriptedSession([written(0, [0]), written(5, [5], producer=1)], last_stable=5, high_watermark=6)
+    assert fates(walked(session, RangeSet.between(1, 5))) == [("1-5", Fate.COMPACTED)]
+
+
+def test_silence_is_no_evidence() -> None:
+    """An empty log where records should be, asked several times, explains nothing; it does not hang either."""
+    for isolation in Isolation:
+        session = ScriptedSession([], last_stable=5, high_watermark=6)
+        assert fates(walked(session, RangeSet.between(1, 5), isolation)) == [("1-5", Fate.UNEXPLAINED)]
+        assert len(session.asked) >= 3
+
+
+def test_offsets_beyond_the_last_stable_one_are_unexplained() -> None:
+    """What an open transaction may still change is not told at isolation 1."""
+    session = ScriptedSession([written(0, [0]), written(1, [1], producer=1)], last_stable=1, high_watermark=2)
+    (found,) = walked(session, RangeSet.between(1, 2))
+    assert (found.fate, "readable end at 1" in found.seen) == (Fate.UNEXPLAINED, True)
+
+
+def test_offsets_out_of_range_are_unexplained() -> None:
+    """Below the log start and beyond the end nothing can be said; what lies between is told."""
+    session = ScriptedSession([marker(at, 1, 1) for at in range(3, 6)], log_start=3, high_watermark=6, last_stable=6)
+    found = walked(session, RangeSet.of((0, 5), (8, 9)))
+    assert fates(found) == [("0-3", Fate.UNEXPLAINED), ("3-5", Fate.CONTROL), ("8-9", Fate.UNEXPLAINED)]
+
+
+def test_pace_is_kept() -> None:
+    """A bound on bytes per second is slept for."""
+    session = ScriptedSession([written(0, [0, 2], size=100_000)])
+    walked(session, RangeSet.between(1, 2), rate=50_000)
+    assert 3.9 < session.slept < 4.1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"security_protocl": "SSL"}, {"security_protocol": "SASL-SSL"}, {"security_protocol": ""}]
+)
+def test_settings_that_would_mean_plaintext_are_refused(settings: dict[str, str]) -> None:
+    """kafka-python passes over a misspelt name and reads a misspelt protocol as no protection."""
+    with pytest.raises(ConnectionSettingsError):
+        KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1", **settings})
+
+
+def test_protocol_in_lower_case_is_understood() -> None:
+    """`ssl` means SSL and not nothing."""
+    reader = KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1", "security_protocol": "ssl"})
+    assert reader._settings["security_protocol"] == "SSL"
+
+
+def test_nothing_asked_opens_nothing() -> None:
+    """No gap, no connection."""
+    assert KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}).explain([], Isolation.READ_COMMITTED) == {}

@@ -1,0 +1,186 @@
+"""The lake connection: validated once, said to two engines, silent about secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+
+SQLITE = {
+    "format": "iceberg",
+    "catalog": "sql",
+    "uri": "sqlite:////data/catalog.db",
+    "warehouse": "file:///data/warehouse",
+}
+REST = {"catalog": "rest", "uri": "https://catalog.example.org/api", "warehouse": "main"}
+CONF = "spark.sql.catalog.lake"
+PASSWORD = "p@ss/w:rd"
+
+
+def parse(extra: dict[str, Any], password: str | None = None, login: str | None = None) -> LakeSettings:
+    """Parse under the id that the examples use."""
+    return LakeSettings.parse("lake_default", extra, password=password, login=login)
+
+
+def test_sqlite_catalog_is_the_same_for_both_engines() -> None:
+    """The file, the warehouse, the catalog's name and the layout of its tables agree."""
+    settings = parse(SQLITE)
+    python, spark = settings.pyiceberg(), settings.spark()
+    assert settings.catalog_name == "lake"
+    assert python["uri"].startswith("sqlite:////data/catalog.db")
+    assert spark[f"{CONF}.uri"] == "jdbc:sqlite:/data/catalog.db"
+    assert python["warehouse"] == spark[f"{CONF}.warehouse"] == "file:///data/warehouse"
+    assert (python["type"], python["schema_version"]) == ("sql", "v1")
+    assert (spark[f"{CONF}.type"], spark[f"{CONF}.jdbc.schema-version"]) == ("jdbc", "V1")
+    assert spark[CONF] == "org.apache.iceberg.spark.SparkCatalog"
+    assert "IcebergSparkSessionExtensions" in spark["spark.sql.extensions"]
+
+
+def test_postgresql_password_field_reaches_both_engines_unharmed() -> None:
+    """Special characters are quoted where a URL needs it, and nowhere else."""
+    extra = SQLITE | {"uri": "postgresql://db.example.org/catalog?sslmode=require"}
+    settings = parse(extra, password=PASSWORD, login="ada")
+    spark = settings.spark()
+    assert settings.pyiceberg()["uri"] == (
+        "postgresql+psycopg2://ada:p%40ss%2Fw%3Ard@db.example.org/catalog?sslmode=require"
+    )
+    assert spark[f"{CONF}.uri"] == "jdbc:postgresql://db.example.org:5432/catalog?sslmode=require"
+    assert (spark[f"{CONF}.jdbc.user"], spark[f"{CONF}.jdbc.password"]) == ("ada", PASSWORD)
+
+
+def test_postgresql_credential_may_stand_in_the_uri() -> None:
+    """The other way of writing it gives the same settings."""
+    inside = parse(SQLITE | {"uri": "postgresql+psycopg2://ada:p%40ss%2Fw%3Ard@[::1]:5433/catalog"})
+    outside = parse(SQLITE | {"uri": "postgresql://[::1]:5433/catalog"}, password=PASSWORD, login="ada")
+    assert inside.spark() == outside.spark()
+    assert inside.pyiceberg() == outside.pyiceberg()
+    assert inside.spark()[f"{CONF}.uri"] == "jdbc:postgresql://[::1]:5433/catalog"
+
+
+def test_postgresql_socket_is_refused_for_spark_only() -> None:
+    """Java has no Unix sockets: the message says what to write instead."""
+    settings = parse(SQLITE | {"uri": "postgresql://ada:@/catalog?host=/tmp/socket"})
+    assert "host=" in settings.pyiceberg()["uri"]
+    with pytest.raises(ConnectionSettingsError, match="needs host and port"):
+        settings.spark()
+
+
+def test_rest_catalog_takes_its_credential_from_the_password_field() -> None:
+    """With a login it is `id:secret`, without one the secret alone."""
+    settings = parse(REST, password="s3cret", login="client")
+    assert settings.pyiceberg()["credential"] == settings.spark()[f"{CONF}.credential"] == "client:s3cret"
+    assert parse(REST, password="s3cret").pyiceberg()["credential"] == "s3cret"
+    assert "credential" not in parse(REST).pyiceberg()
+    assert settings.spark()[f"{CONF}.type"] == "rest"
+
+
+def test_further_keys_pass_through_to_both_engines() -> None:
+    """Storage settings have the same names in both; true and numbers become texts."""
+    settings = parse(SQLITE | {"s3.endpoint": "http://s3.example.org", "s3.path-style-access": True})
+    for found in (settings.pyiceberg(), {k.removeprefix(f"{CONF}."): v for k, v in settings.spark().items()}):
+        assert (found["s3.endpoint"], found["s3.path-style-access"]) == ("http://s3.example.org", "true")
+
+
+def test_java_io_goes_to_spark_only() -> None:
+    """`io-impl` names a Java class, and only one of Iceberg's."""
+    settings = parse(SQLITE | {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"})
+    assert settings.spark()[f"{CONF}.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert "io-impl" not in settings.pyiceberg()
+    with pytest.raises(ConnectionSettingsError, match="io-impl"):
+        parse(SQLITE | {"io-impl": "com.example.Mine"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "py-io-impl",
+        "py-catalog-impl",
+        "catalog-impl",
+        "metrics-reporter-impl",
+        "s3.client-factory-impl",
+        "client.factory",
+        "client.credentials-provider",
+        "client.credentials-provider.type",
+        "rest.auth.type",
+    ],
+)
+def test_keys_that_name_code_are_refused(key: str) -> None:
+    """A connection may not choose what code is loaded."""
+    with pytest.raises(ConnectionSettingsError, match=r"code to load|not known"):
+        parse(SQLITE | {key: "evil.Module"})
+
+
+@pytest.mark.parametrize("key", ["echo", "type", "jdbc.password", "cache-enabled", "lock-table", "Uri"])
+def test_unknown_keys_are_refused_by_name(key: str) -> None:
+    """A misspelt key is an error and not silence."""
+    with pytest.raises(ConnectionSettingsError, match=key):
+        parse(SQLITE | {key: "x"})
+
+
+@pytest.mark.parametrize(
+    ("catalog", "reason"),
+    [("hadoop", "not a compare-and-swap"), ("hive", "lock"), ("glue", "REST catalog"), ("nessie", "REST endpoint")],
+)
+def test_other_catalogs_are_refused_with_the_reason(catalog: str, reason: str) -> None:
+    """What cannot publish safely is named, and so is what can."""
+    with pytest.raises(ConnectionSettingsError, match=reason) as refused:
+        parse(SQLITE | {"catalog": catalog})
+    assert "Use 'rest' or 'sql'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"format": "delta"}, "format"),
+        ({"catalog": None}, "catalog"),
+        ({"catalog": "oracle"}, "catalog"),
+        ({"uri": ""}, "uri"),
+        ({"uri": "sqlite:///relative.db"}, "uri"),
+        ({"uri": "sqlite://"}, "uri"),
+        ({"uri": "mysql://db/lake"}, "uri"),
+        ({"uri": "postgresql://db"}, "uri"),
+        ({"uri": "postgresql://db/lake?options=-c"}, "uri"),
+        ({"uri": "not a url"}, "uri"),
+        ({"warehouse": None}, "warehouse"),
+        ({"warehouse": "data/warehouse"}, "warehouse"),
+        ({"s3.endpoint": ["a"]}, "s3.endpoint"),
+    ],
+)
+def test_invalid_values_are_refused_by_key(change: dict[str, Any], key: str) -> None:
+    """Every refusal names the connection and the key."""
+    with pytest.raises(ConnectionSettingsError, match="lake_default") as refused:
+        parse(SQLITE | change)
+    assert refused.value.facts == {"connection": "lake_default", "key": key}
+
+
+def test_two_different_passwords_are_refused_and_neither_is_shown() -> None:
+    """Which one counts would be a guess."""
+    with pytest.raises(ConnectionSettingsError, match="two different passwords") as refused:
+        parse(SQLITE | {"uri": "postgresql://ada:first1@db/lake"}, password="second2")
+    assert "first1" not in str(refused.value)
+    assert "second2" not in str(refused.value)
+
+
+def test_credentials_do_not_belong_into_a_rest_uri() -> None:
+    """A URI is shown in logs."""
+    with pytest.raises(ConnectionSettingsError, match="goes into the password"):
+        parse(REST | {"uri": "https://me:secret@catalog.example.org"})
+
+
+def test_absolute_path_becomes_a_file_uri() -> None:
+    """Both engines then agree what a warehouse without a scheme means."""
+    assert parse(SQLITE | {"warehouse": "/data/warehouse/"}).warehouse == "file:///data/warehouse"
+
+
+def test_secrets_are_listed_and_never_shown() -> None:
+    """Every value that is secret stands under a listed name, and `repr` has none of them."""
+    rest = parse(REST | {"s3.secret-access-key": "k3y", "token": "t0ken"}, password="s3cret", login="client")
+    sql = parse(SQLITE | {"uri": "postgresql://db/lake"}, password=PASSWORD, login="ada")
+    for settings, secrets in ((rest, {"k3y", "t0ken", "s3cret"}), (sql, {PASSWORD, "p%40ss%2Fw%3Ard"})):
+        assert not [secret for secret in secrets if secret in repr(settings)]
+        for properties in (settings.pyiceberg(), settings.spark()):
+            open_ones = {key: value for key, value in properties.items() if key not in settings.secret_keys}
+            assert not [secret for secret in secrets if any(secret in value for value in open_ones.values())]

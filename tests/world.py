@@ -1,0 +1,178 @@
+"""A small world for the services: Kafka, ledger and lake in memory, several workers, and the truth about every record.
+
+What is visible is told by the producer's side (`World.visible`), never by the code under test.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from dataclasses import replace
+from datetime import timedelta
+
+from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
+from airflow_kafka_lake.adapters.memory_lake import MemoryLake, MemoryTable
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
+from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import planning, running, settlement, staging
+from tests import truth
+from tests.gates import Passing, gated
+
+SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
+FOLLOW = Bounds()
+AFTER_THE_LEASE = timedelta(minutes=3)
+LEDGER_ID = "1" * 32
+
+
+class FakeProcesses:
+    """`ports.Processes`: a process is dead when the world says so."""
+
+    def __init__(self, pid: int, dead: set[int]) -> None:
+        self._holder = Holder(host="alpha", pid=pid, started=1.0)
+        self._dead = dead
+
+    def this(self) -> Holder:
+        """Return this process."""
+        return self._holder
+
+    def dead(self, holder: Holder) -> bool:
+        """Say whether the world has declared a holder dead."""
+        return holder.pid in self._dead
+
+
+class World:
+    """Topic `orders` of one partition (or more), pipeline `orders`, and as many workers as a test wants."""
+
+    def __init__(self, partitions: int = 1, spec: PipelineSpec = SPEC) -> None:
+        self.spec = spec
+        self.clock = FakeClock()
+        self.kafka = MemoryKafka(now=self.clock.now, isolation=spec.isolation)
+        self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
+        self.lake = MemoryLake()
+        self.runner = MemoryRunner(self.kafka, self.lake)
+        self.said: list[str] = []
+        self.dead: set[int] = set()
+        self.visible: dict[StreamKey, dict[int, bytes]] = defaultdict(dict)
+        self.watermarks: dict[StreamKey, int] = {}
+        self.topic_ids: dict[str, str] = {}
+        self._open: dict[str, list[tuple[StreamKey, int, bytes]]] = defaultdict(list)
+        self._pids, self._plans, self._values = itertools.count(1), itertools.count(1), itertools.count(1)
+        self.create("orders", partitions)
+
+    @property
+    def table(self) -> MemoryTable:
+        """The table that the pipeline lands `orders` in."""
+        return self.lake.table(self.spec.table_for("orders"))
+
+    # Kafka
+
+    def create(self, topic: str, partitions: int = 1) -> str:
+        """Create a topic, or create it anew; return its id."""
+        self.topic_ids[topic] = self.kafka.create_topic(topic, partitions)
+        return self.topic_ids[topic]
+
+    def key(self, partition: int = 0, topic: str = "orders") -> StreamKey:
+        """Return the stream of a partition of a topic as it is now."""
+        return (topic, self.topic_ids[topic], partition)
+
+    def produce(
+        self, count: int = 1, partition: int = 0, *, topic: str = "orders", transaction: str | None = None
+    ) -> list[int]:
+        """Append records with a value of their own each; a transaction stays open until `end`."""
+        stream = self.key(partition, topic)
+        offsets = []
+        for _ in range(count):
+            value = b"value %d" % next(self._values)
+            offsets += self.kafka.produce(topic, partition, value, transaction=transaction)
+            if transaction is None:
+                self.visible[stream][offsets[-1]] = value
+            else:
+                self._open[transaction].append((stream, offsets[-1], value))
+        return offsets
+
+    def end(self, transaction: str, *, commit: bool = True) -> None:
+        """Commit or abort a transaction."""
+        self.kafka.end(transaction, commit=commit)
+        for stream, offset, value in self._open.pop(transaction, []):
+            if commit:
+                self.visible[stream][offset] = value
+
+    def retain_from(self, offset: int, partition: int = 0) -> None:
+        """Let retention delete what lies below an offset."""
+        self.kafka.log("orders", partition).delete_before(offset)
+
+    # Workers
+
+    def worker(self, passing: Passing | None = None) -> Ports:
+        """Return the ports of one more process; `passing` is called with the name of every port call before it."""
+        pid = next(self._pids)
+        ports = Ports(
+            ledger=self.ledger,
+            source=self.kafka,
+            batches=self.kafka,
+            lake=self.lake,
+            runner=self.runner,
+            clock=self.clock,
+            processes=FakeProcesses(pid, self.dead),
+            actor=f"worker-{pid}",
+            say=self.said.append,
+        )
+        return gated(ports, passing) if passing else ports
+
+    def plan(self, bounds: Bounds = FOLLOW, *, worker: Ports | None = None, dry_run: bool = False) -> Plan:
+        """Plan with the world's pipeline."""
+        plan_id = f"p{next(self._plans)}"
+        return planning.plan(worker or self.worker(), self.spec, bounds, plan_id=plan_id, dry_run=dry_run).plan
+
+    def planned_wave(self, bounds: Bounds = FOLLOW) -> str:
+        """Plan, and return the id of the one wave that came out."""
+        (wave,) = self.plan(bounds).waves
+        return wave.id
+
+    def ingest(self, wave: str, worker: Ports | None = None) -> WaveRecord:
+        """Bring one wave into the lake."""
+        return staging.ingest(worker or self.worker(), wave)
+
+    def run(self, bounds: Bounds = FOLLOW, worker: Ports | None = None) -> running.Run:
+        """Do the main job."""
+        return running.run(worker or self.worker(), self.spec, bounds)
+
+    def settle(self, worker: Ports | None = None) -> settlement.Settled:
+        """Finish what was left."""
+        return settlement.settle(worker or self.worker(), self.spec.name)
+
+    def advance(self) -> tuple[Advance, ...]:
+        """Move watermarks."""
+        return settlement.advance(self.worker(), self.spec.name)
+
+    def lease_ends(self) -> None:
+        """Let so much time pass that nobody's lease is live."""
+        self.clock.advance(AFTER_THE_LEASE)
+
+    def with_spec(self, **changes: object) -> None:
+        """Change the pipeline's configuration."""
+        self.spec = replace(self.spec, **changes)  # type: ignore[arg-type]
+
+    # What there is
+
+    def stream(self, partition: int = 0, topic: str = "orders") -> StreamRecord:
+        """Return what the ledger has of a partition of a topic as it is now."""
+        key = self.key(partition, topic)
+        return next(item for item in self.ledger.streams(self.spec.name) if item.key == key)
+
+    def offsets(self, partition: int = 0, topic: str = "orders") -> list[int]:
+        """Return the offsets that a reader of the table sees, sorted, as often as it sees them."""
+        key = self.key(partition, topic)
+        return sorted(row.offset for row in self.table.rows() if (row.topic, row.topic_id, row.partition) == key)
+
+    def check(self) -> None:
+        """Hold ledger and lake against the truth, after everything that was begun has ended and watermarks moved."""
+        truth.check_always(self)
+        truth.check_at_rest(self)
