@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
-from airflow_kafka_lake.hooks.assembly import open_ledger
+from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.services.reporting import known_spec
 
@@ -38,7 +38,7 @@ def find_pipeline(subject: str, ledger_connection: str) -> PipelineSpec:
             raise found
         if found is not None:
             return found.spec
-    with open_ledger(ledger_connection) as ledger:
+    with assembly.open_ledger(ledger_connection) as ledger:
         return known_spec(ledger, subject)
 
 

@@ -52,10 +52,10 @@ def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, top
 
 def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str]) -> None:
     """Check a table without writing anything; a table that does not exist yet is fine unless one is on record."""
+    record = ports.ledger.pipeline(pipeline)  # before the table: another planner may be creating it right now
     try:
         head = ports.lake.table(table).head()
     except UnknownSubjectError:
-        record = ports.ledger.pipeline(pipeline)
         if record and table in record.tables:
             raise IdentityError(
                 f"table {table} is gone: pipeline {pipeline} has settled ranges in it. Restore the table, or accept "

@@ -49,14 +49,22 @@ def token_of(claim: Claim, ranges: Sequence[RangeRecord], kind: str = "publish")
 def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Found | Absent:
     """Look for the wave in the lake.
 
-    Where history has expired, rows decide: an attempt that staged rows has none on main, so it is not there; one that
-    staged none shows nobody anything, and is published again without harm. Refusing here would leave no way out.
+    Where the table's history since the attempts' begin has expired, their receipts decide: an attempt publishes only
+    after its receipts are written, and its rows outlive its snapshot. So an attempt with rows in its receipts and none
+    in the table is absent; one with zero rows has nothing to show, and its receipts are settled as they are.
     """
-    look = ports.lake.table(claim.table).look(attempts)
-    if isinstance(look, Unclear):
-        ports.say(f"wave {claim.key.wave} has no row in {claim.table}, so it is not there: {look.reason}")
-        return Absent(head=look.head)
-    return look
+    table = ports.lake.table(claim.table)
+    look = table.look(attempts)
+    if not isinstance(look, Unclear):
+        return look
+    ports.say(f"wave {claim.key.wave}: {look.reason}; its receipts decide")
+    wanted = {(*item.stream, item.range) for item in claim.ranges}
+    for attempt in reversed(attempts):
+        rows = table.receipts(attempt.attempt) if attempt.base is not None else ()
+        covered = {(row.topic, row.topic_id, row.partition, row.range) for row in rows}
+        if rows and wanted <= covered and not any(row.rows for row in rows):
+            return Found(attempt=attempt.attempt, snapshot=None, head=look.head)
+    return Absent(head=look.head)
 
 
 def adopt(ports: Ports, claim: Claim, found: Found) -> None:

@@ -37,7 +37,7 @@ class Run:
 def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others."""
     if ports.ledger.pipeline(spec.name) is not None:
-        settle(ports, spec.name)
+        _settle(ports, spec.name)
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
@@ -60,6 +60,14 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
         held=blocked_in_words(ports, spec.name, decided),
         problems=tuple(problems),
     )
+
+
+def _settle(ports: Ports, pipeline: str) -> None:
+    """Finish what is in the lake already; a wave that cannot be settled meets its problem again when it is ingested."""
+    try:
+        settle(ports, pipeline)
+    except KafkaLakeError as error:
+        ports.say(f"not everything could be settled: {error}")
 
 
 def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:

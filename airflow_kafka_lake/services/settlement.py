@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
 from airflow_kafka_lake.core.records import Advance, WaveRecord
 from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, Found, WaveState
 from airflow_kafka_lake.ports import Ports
@@ -14,6 +14,8 @@ from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
+OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
+"""What it looks like when somebody else works on a wave, or has ended it since it was listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +28,25 @@ class Settled:
 
 
 def settle(ports: Ports, pipeline: str) -> Settled:
-    """Ask the lake about every wave that an earlier run left open; safe to repeat at any time."""
+    """Ask the lake about every wave that an earlier run left open; safe to repeat at any time.
+
+    A wave that cannot be settled does not stop the others; the first error is raised at the end.
+    """
     adopted: list[str] = []
     returned: list[str] = []
     busy: list[str] = []
+    problems: list[KafkaLakeError] = []
     for wave in ports.ledger.waves(pipeline, OPEN):
         try:
             (adopted if _settle_wave(ports, wave) else returned).append(wave.id)
-        except ConcurrentError:
+        except OVERTAKEN:
             busy.append(wave.id)
+        except KafkaLakeError as error:
+            ports.say(f"wave {wave.id}: {error}")
+            problems.append(error)
     flush(ports, pipeline)
+    if problems:
+        raise problems[0]
     return Settled(adopted=tuple(adopted), returned=tuple(returned), busy=tuple(busy))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_kafka_lake.core.errors import HeldError, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.errors import HeldError, JobFailedError, StaleFenceError, StateError
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict, WaveRecord
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
@@ -28,7 +28,13 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
             raise HeldError(f"every range of wave {wave} is held or cancelled: see kafka-lake wave {wave}", wave=wave)
-        failed = _attempt(ports, claim(ports, wave))
+        try:
+            held = claim(ports, wave)
+        except StateError:
+            if ports.ledger.wave(wave).state is record.state:
+                raise
+            continue  # somebody else has ended it in between
+        failed = _attempt(ports, held)
         if failed:
             take(ports, ports.ledger.wave(wave), failed)
     return record

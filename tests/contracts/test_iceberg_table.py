@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -129,6 +130,16 @@ def test_missing_file_fails_the_attempt(world: IcebergWorld) -> None:
     world.stage(attempt, offsets(0))
     world.staged_file(attempt).unlink()
     with pytest.raises(JobFailedError, match=r"\.parquet of attempt .* cannot be read \(FileNotFoundError\)"):
+        world.table.staged(attempt)
+
+
+def test_exchanged_file_fails_the_attempt(world: IcebergWorld) -> None:
+    """A readable file with other rows than its manifest says is not what the job wrote."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1, 2))
+    path = world.staged_file(attempt)
+    pq.write_table(pq.read_table(path).slice(0, 2), path)
+    with pytest.raises(JobFailedError, match="holds 2 rows where its manifest says 3"):
         world.table.staged(attempt)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -330,3 +331,40 @@ def test_scenarios_hold_every_fate(truths: Sequence[Truth]) -> None:
     assert next(truth.log_start for truth in truths if truth.kind == "deleted") == 45
     unfinished = next(truth for truth in truths if truth.kind == "open")
     assert unfinished.last_stable < unfinished.end
+
+
+def test_holes_of_a_topic_without_a_cleaner_are_losses(kafka: LocalKafka, truths: Sequence[Truth]) -> None:
+    """The same batches prove less where nobody was allowed to take records out of the middle."""
+    from confluent_kafka.admin import ResourceType
+
+    truth = next(truth for truth in truths if truth.kind == "zstd")
+    gap = truth.gap(0, truth.last_stable)
+    writing = Writing(kafka)
+    writing.configure(ResourceType.TOPIC, truth.topic, cleanup_policy="delete")
+    try:
+        eventually(lambda: "compact" not in policy(writing.admin, truth.topic))
+        said = dict(by_offset(reader(kafka).explain([gap], Isolation.READ_COMMITTED)[gap]))
+    finally:
+        writing.configure(ResourceType.TOPIC, truth.topic, cleanup_policy="compact")
+    eventually(lambda: "compact" in policy(writing.admin, truth.topic))
+    for offset, fate in said.items():
+        true = truth.fate(offset, Isolation.READ_COMMITTED)
+        assert fate is (Fate.UNEXPLAINED if true is Fate.COMPACTED else true)
+
+
+def policy(admin: Any, topic: str) -> str:
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    return admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value
+
+
+def test_recreated_topic_is_refused_by_brokers_that_know_names_only(kafka: LocalKafka) -> None:
+    """Where a Fetch names the topic, ids are compared around it."""
+    writing = Writing(kafka)
+    former, other = writing.topic("former"), writing.topic("other")
+    write(other, writing.producer(transactional=False), 3, "committed")
+    mistaken = Gap(topic=other.topic, topic_id=former.topic_id, partition=0, range=OffsetRange(0, 1))
+    for api_version in (None, (3, 0)):
+        with pytest.raises(IdentityError, match=other.topic):
+            reader(kafka, settings={"api_version": api_version}).explain([mistaken], Isolation.READ_COMMITTED)

@@ -1,4 +1,4 @@
-"""The example Dags under the real supervisor: a form is filled, rows land, watermarks move, and wrong words are refused."""
+"""The example Dags under the real supervisor: a form lands rows and moves watermarks, wrong words are refused."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: W
     assert (state, tasks["kafka_lake.finish"]) == ("success", "success"), tasks
     lane.assert_exact()
     ends = lane.watermarks()
-    assert ends and all(end > max(o for p, o in lane.acknowledged if p == partition) for partition, end in ends.items())
+    assert ends
+    assert all(end > max(o for p, o in lane.acknowledged if p == partition) for partition, end in ends.items())
 
     state, tasks = world.run(MANUAL, {"pipeline": "landed"})
     assert state == "success", tasks
@@ -184,7 +185,7 @@ def test_unknown_topic_is_refused_before_anything_starts(world: World) -> None:
 
 
 def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: World) -> None:
-    """Marking a running ingest as failed ends its Spark driver; the run fails honestly; the next one lands everything."""
+    """Marking a running ingest as failed ends its Spark driver and fails the run; the next run lands everything."""
     lane = world.lanes["killed"]
     lane.produce(60)
     run_id = world.airflow.trigger(MANUAL, {"pipeline": "killed"})

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
 from airflow_kafka_lake.adapters.memory_runner import Position
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -25,6 +25,9 @@ SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", targe
 PARTITIONS = 2
 MOST_WORKERS = 4
 MOST_CALLS = 2000
+WORTH_REPEATING = (TransientError, UnknownOutcomeError)
+EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(("run", "settle", "advance"), WORTH_REPEATING)
+"""What an action may end with: nobody has asked these for anything that could be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,8 @@ class History:
         if worker.done:
             if worker in self.workers:
                 self.workers.remove(worker)
-            if worker.broken is not None:
-                raise worker.broken
+            if worker.error is not None and not isinstance(worker.error, EXPECTED.get(worker.name, KafkaLakeError)):
+                raise worker.error
 
     def kill(self, who: int, *, known: bool) -> None:
         """End one process; others know of it or not."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.ports import JobRunner, Ports
 from tests.gates import KilledError
@@ -39,14 +38,13 @@ class OrphaningRunner:
 
 
 class Worker:
-    """One action of one process. `waits_at` names the call it would make next; an error that is none of ours is kept
-    in `broken`."""
+    """One action of one process. `waits_at` names the call it would make next; `error` is what it ended with."""
 
     def __init__(self, world: World, name: str, action: Action, orphans: list[StageJob]) -> None:
         self.name = name
         self.waits_at = "start"
         self.done = False
-        self.broken: BaseException | None = None
+        self.error: BaseException | None = None
         self._action = action
         self._killed = False
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
@@ -79,10 +77,8 @@ class Worker:
         try:
             if not self._killed:
                 self._action(self._ports)
-        except (KafkaLakeError, KilledError):
-            pass  # a refusal is an answer
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the test reports it
-            self.broken = error
+        except BaseException as error:  # noqa: BLE001 - the test judges it
+            self.error = error
         self.done = True
         self._back.release()
 

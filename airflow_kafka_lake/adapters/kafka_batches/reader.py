@@ -95,7 +95,7 @@ class KafkaBatchReader:
         )
         try:
             try:
-                client._manager.run(_knock, client._manager, timeout_ms)  # noqa: SLF001  # no other door
+                client._manager.run(_knock, client._manager, timeout_ms // 2)  # noqa: SLF001  # no other door
                 client._manager.bootstrap(timeout_ms)  # noqa: SLF001
             except (errors.KafkaError, OSError) as error:
                 raise translated(error, self._timeout) from error
@@ -112,11 +112,13 @@ async def _knock(manager: Any, timeout_ms: int) -> None:
     """
     broker = random.choice(manager.cluster.bootstrap_brokers())
     for _ in range(2):
-        connection = manager.get_connection(broker.node_id, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
         try:
+            connection = manager.get_connection(broker.node_id, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
             await connection
         except LOGIN_REFUSED:
             raise
+        except errors.NodeNotReadyError:
+            return
         except errors.KafkaError:
             heard = connection.parser is not None and connection.broker_version_data is not None
             if not (heard and connection.sasl_enabled):

@@ -1,0 +1,154 @@
+"""A home of its own for Airflow, and a world in memory that operators and sensors open instead of a real one."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOME = tempfile.mkdtemp(prefix="kafka-lake-airflow-tests-")
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+# Before anything imports Airflow, which makes its home at import.
+os.environ["AIRFLOW_HOME"] = HOME
+
+from airflow_kafka_lake.adapters.clocks import FakeClock  # noqa: E402
+from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka  # noqa: E402
+from airflow_kafka_lake.adapters.memory_lake import MemoryLake  # noqa: E402
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger  # noqa: E402
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner  # noqa: E402
+from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
+from airflow_kafka_lake.core.waves import Holder  # noqa: E402
+from airflow_kafka_lake.hooks import assembly  # noqa: E402
+from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
+from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
+
+ORDERS = Pipeline(name="orders", topics=["orders"], table="raw.orders")
+ME = Holder(host="here", pid=1, started=1.0)
+OTHER = Holder(host="there", pid=2, started=2.0)
+
+
+class OnlyMe:
+    """`ports.Processes` of one process; whoever is elsewhere may live."""
+
+    def this(self) -> Holder:
+        return ME
+
+    def dead(self, holder: Holder) -> bool:
+        return False
+
+
+@dataclass
+class World:
+    """Kafka, lake, ledger and Spark in memory, and what was said and opened."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    said: list[str] = field(default_factory=list)
+    opened: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.kafka = MemoryKafka(now=self.clock.now)
+        self.lake = MemoryLake()
+        self.ledger = MemoryLedger(self.clock)
+        self.runner = MemoryRunner(self.kafka, self.lake)
+        self.kafka.create_topic("orders", 2)
+
+    def produce(self, records: int, partition: int = 0) -> None:
+        self.kafka.produce("orders", partition, *(f"{n}".encode() for n in range(records)))
+
+    def offsets(self) -> list[tuple[int, int]]:
+        """Return what a reader of the table sees."""
+        rows = self.lake.table("raw.orders").rows()
+        return sorted((row.partition, row.offset) for row in rows)
+
+    def watermarks(self) -> dict[int, int]:
+        return {stream.partition: stream.watermark for stream in self.ledger.streams("orders")}
+
+    def ports(self, actor: str = "test") -> Ports:
+        return Ports(
+            ledger=self.ledger,
+            source=self.kafka,
+            batches=self.kafka,
+            lake=self.lake,
+            runner=self.runner,
+            clock=self.clock,
+            processes=OnlyMe(),
+            actor=actor,
+            say=self.said.append,
+        )
+
+
+@dataclass
+class Task:
+    """What an operator sees of its task instance."""
+
+    task_id: str = "task"
+    dag_id: str = "dag"
+    run_id: str = "run"
+    xcoms: dict[tuple[str, str], Any] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[self.task_id, key] = value
+
+    def xcom_pull(self, task_ids: str, key: str) -> Any:
+        return self.xcoms.get((task_ids, key))
+
+    def get_task_states(self, dag_id: str, run_ids: list[str], task_ids: list[str]) -> dict[str, Any]:
+        return {run: {task: self.states[task] for task in task_ids if task in self.states} for run in run_ids}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world in memory behind `assembly`."""
+    made = World()
+
+    @contextmanager
+    def open_ports(spec: PipelineSpec, *, actor: str, say: Callable[[str], None], **asked: Any) -> Iterator[Ports]:
+        made.opened.append({"pipeline": spec.name, "actor": actor, **asked})
+        yield made.ports(actor)
+
+    @contextmanager
+    def open_ledger(ledger_connection: str = "") -> Iterator[Ledger]:
+        yield made.ledger
+
+    def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager[Ledger]]:
+        return open_ledger
+
+    monkeypatch.setattr(assembly, "open_ports", open_ports)
+    monkeypatch.setattr(assembly, "open_ledger", open_ledger)
+    monkeypatch.setattr(assembly, "ledger_opener", ledger_opener)
+    monkeypatch.delenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", raising=False)
+    return made
+
+
+@pytest.fixture
+def context() -> dict[str, Any]:
+    """The part of a task's context that operators read."""
+    from airflow.sdk.execution_time.context import OutletEventAccessors
+
+    return {"ti": Task(), "outlet_events": OutletEventAccessors()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty pipelines folder, configured."""
+    monkeypatch.setenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", str(tmp_path))
+    return tmp_path
+
+
+def write_pipeline(folder: Path, name: str, **changes: str) -> Path:
+    """Write a small pipeline file."""
+    values: Mapping[str, str] = {"name": name, "topic": name, **changes}
+    file = folder / f"{name}.toml"
+    file.write_text(
+        '[pipeline]\nname = "{name}"\n[source]\ntopics = ["{topic}"]\n[lake]\ntable = "raw.t"\n'.format(**values)
+    )
+    return file

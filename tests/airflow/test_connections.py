@@ -1,0 +1,264 @@
+"""Connections as Airflow resolves them: fast from the environment, clear when missing, silent about values."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.hooks import connections
+from airflow_kafka_lake.hooks.connections import ConnectionSettings, aget_connection, get_connection
+from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
+from airflow_kafka_lake.hooks.lake import LakeHook
+from airflow_kafka_lake.hooks.ledger import LedgerHook, ledger_url
+from airflow_kafka_lake.hooks.spark import EMBEDDED_MASTER, SparkRunnerHook, conf_of, master_of
+
+SECRET = "s3cr3t-value"
+
+
+@pytest.fixture(autouse=True)
+def outside_airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As on the command line of a machine whose Airflow was never set up."""
+    monkeypatch.setattr(connections, "_inside_airflow", lambda: False)
+    monkeypatch.setattr(connections, "_metadata_database_exists", lambda: False)
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    monkeypatch.delenv("AIRFLOW_CONFIG", raising=False)
+
+
+def given(monkeypatch: pytest.MonkeyPatch, conn_id: str, value: object) -> None:
+    """Set a connection's environment variable."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", text)
+
+
+def test_json_of_the_environment_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every field arrives; the extra may be an object or its text."""
+    fields = {"conn_type": "postgresql", "host": "db", "port": "5433", "schema": "ledger", "login": "me"}
+    given(monkeypatch, "l", {**fields, "password": SECRET, "extra": json.dumps({"sslmode": "require"})})
+    found = get_connection("l", "postgres")
+    assert found == ConnectionSettings(
+        conn_id="l", conn_type="postgres", host="db", port=5433, schema="ledger", login="me", password=SECRET,
+        extra={"sslmode": "require"},
+    )  # fmt: skip
+
+
+def test_uri_of_the_environment_is_read_by_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other form that Airflow knows works too."""
+    given(monkeypatch, "l", "postgres://me:pa%2Fss@db:5433/ledger?sslmode=require")
+    found = get_connection("l", "postgres")
+    assert (found.host, found.port, found.schema, found.password) == ("db", 5433, "ledger", "pa/ss")
+    assert found.extra == {"sslmode": "require"}
+
+
+def test_environment_is_read_without_importing_airflow() -> None:
+    """Importing Airflow takes seconds; a command whose connections are in the environment does not pay them."""
+    code = (
+        "import sys; from airflow_kafka_lake.hooks.assembly import open_ports; "
+        "from airflow_kafka_lake.hooks.connections import get_connection; get_connection('k', 'kafka'); "
+        "print([m for m in sys.modules if m.partition('.')[0] in "
+        "('airflow', 'pyspark', 'pyiceberg', 'pyarrow', 'confluent_kafka', 'sqlalchemy', 'kafka')])"
+    )
+    env = {"AIRFLOW_CONN_K": '{"conn_type": "kafka"}', "AIRFLOW_HOME": "/nonexistent", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_configured_secrets_backend_is_asked_before_the_environment(
+    where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The shortcut is taken only where Airflow would come to the same answer."""
+    if where == "environment":
+        monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND", "some.Backend")
+    else:
+        (tmp_path / "airflow.cfg").write_text("[secrets]\nbackend = some.Backend\n")
+    asked: list[str] = []
+    monkeypatch.setattr(connections, "_from_command_line", asked.append)
+    given(monkeypatch, "k", {"conn_type": "kafka"})
+    with pytest.raises(ConnectionSettingsError):
+        get_connection("k", "kafka")
+    assert asked == ["k"]
+
+
+def test_missing_connection_says_what_to_set() -> None:
+    """The sentence names the id, the legal types and the variable to set."""
+    with pytest.raises(ConnectionSettingsError) as missing:
+        get_connection("kafka_lake_ledger", "sqlite", "postgres")
+    for words in ("'kafka_lake_ledger'", "sqlite or postgres", "AIRFLOW_CONN_KAFKA_LAKE_LEDGER", '"conn_type"'):
+        assert words in missing.value.message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"conn_type": "http", "password": SECRET, "extra": {"token": SECRET}},
+        '{"conn_type": "kafka", "password": "' + SECRET,
+        {"conn_type": "kafka", SECRET: 1} | {"nobody": SECRET},
+        {"conn_type": "kafka", "port": SECRET},
+        {"conn_type": "kafka", "extra": f"no json {SECRET}"},
+        {"conn_type": "kafka", "extra": [SECRET]},
+        {"conn_type": "kafka", "host": {"a": SECRET}},
+    ],
+    ids=["type", "json", "field", "port", "extra-text", "extra-list", "host"],
+)
+def test_wrong_connection_is_refused_without_its_values(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is wrong with a connection, its values stay where they are."""
+    given(monkeypatch, "k", value)
+    with pytest.raises(ConnectionSettingsError) as refused:
+        get_connection("k", "kafka")
+    if not (isinstance(value, dict) and SECRET in value):
+        assert SECRET not in refused.value.message
+    assert "k" in refused.value.message
+
+
+def test_settings_show_no_secret() -> None:
+    """A settings value can be logged."""
+    shown = repr(ConnectionSettings(conn_id="k", conn_type="kafka", login="me", password=SECRET, extra={"a": SECRET}))
+    assert SECRET not in shown
+    assert "me" not in shown
+
+
+def test_address_instead_of_an_id_is_not_repeated() -> None:
+    """Whoever passes an address where an id belongs may have put a password into it."""
+    with pytest.raises(ConnectionSettingsError) as refused:
+        get_connection(f"postgres://me:{SECRET}@db/ledger")
+    assert SECRET not in refused.value.message
+
+
+def test_trigger_resolves_the_same_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The asynchronous door leads to the same value."""
+    given(monkeypatch, "k", {"conn_type": "kafka", "extra": {"a": 1}})
+    assert asyncio.run(aget_connection("k", "kafka")) == get_connection("k", "kafka")
+
+
+def test_inside_airflow_the_sdk_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a task the SDK answers, and a connection it does not have is our sentence."""
+    from airflow.sdk import BaseHook, Connection
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    def answer(conn_id: str) -> Connection:
+        if conn_id == "lake_default":
+            return Connection(conn_id=conn_id, conn_type="lake", password=SECRET, extra='{"format": "iceberg"}')
+        raise AirflowNotFoundException("not there")
+
+    monkeypatch.setattr(connections, "_inside_airflow", lambda: True)
+    monkeypatch.setattr(BaseHook, "get_connection", answer)
+    assert get_connection("lake_default", "lake").extra == {"format": "iceberg"}
+    with pytest.raises(ConnectionSettingsError, match="AIRFLOW_CONN_OTHER"):
+        get_connection("other", "lake")
+
+
+def sqlite(path: str | None) -> ConnectionSettings:
+    return ConnectionSettings(conn_id="l", conn_type="sqlite", host=path)
+
+
+def test_ledger_addresses() -> None:
+    """A file by its absolute path; a database with its options; a socket's folder as host."""
+    assert ledger_url(sqlite("/data/ledger.db")).render_as_string() == "sqlite:////data/ledger.db"
+    found = ConnectionSettings(
+        conn_id="l", conn_type="postgres", host="db", port=5432, schema="x", login="a", password="b/c", extra={}
+    )
+    assert ledger_url(found).render_as_string(hide_password=False) == "postgresql+psycopg2://a:b%2Fc@db:5432/x"
+    socket = ConnectionSettings(conn_id="l", conn_type="postgres", host="/run/pg", schema="x", extra={})
+    assert ledger_url(socket).query == {"host": "/run/pg"}
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        sqlite("ledger.db"),
+        sqlite(":memory:"),
+        sqlite(None),
+        ConnectionSettings(conn_id="l", conn_type="postgres", host="db"),
+        ConnectionSettings(conn_id="l", conn_type="postgres", host="db", schema="x", extra={"passfile": "/etc/x"}),
+    ],
+)
+def test_ledger_address_that_cannot_be_meant_is_refused(connection: ConnectionSettings) -> None:
+    """A ledger that every worker would see differently, or that has no database, is no ledger."""
+    with pytest.raises(ConnectionSettingsError, match="'l'"):
+        ledger_url(connection)
+
+
+def spark(host: str | None = "local[2]", port: int | None = None, **extra: Any) -> ConnectionSettings:
+    return ConnectionSettings(conn_id="s", conn_type="spark", host=host, port=port, extra=extra)
+
+
+@pytest.mark.parametrize(
+    ("connection", "master"),
+    [
+        (spark("local[2]"), "local[2]"),
+        (spark("local[*]"), "local[*]"),
+        (spark("yarn"), "yarn"),
+        (spark("spark://host", 7077), "spark://host:7077"),
+        (spark("k8s://https://host:6443"), "k8s://https://host:6443"),
+    ],
+)
+def test_spark_masters(connection: ConnectionSettings, master: str) -> None:
+    """The host is the master, as in the Spark provider."""
+    assert master_of(connection) == master
+
+
+@pytest.mark.parametrize(
+    "host", [None, "", "host", "mesos://host", "local[2]; rm", "spark://user@host", "local-cluster"]
+)
+def test_other_masters_are_refused(host: str | None) -> None:
+    """Nothing that is not a master reaches a command line, and none is never YARN."""
+    with pytest.raises(ConnectionSettingsError, match="'s'"):
+        master_of(spark(host))
+
+
+def test_spark_settings_of_the_extra() -> None:
+    """`conf`, Spark's own keys, queue and namespace become Spark settings."""
+    extra = {"deploy-mode": "client", "spark-binary": "spark-submit", "queue": "q", "namespace": None}
+    more = {"conf": {"spark.executor.memory": "4g", "spark.x": True}, "spark.y": 3, "rest-port": "6066"}
+    assert conf_of(spark(**extra, **more)) == {
+        "spark.yarn.queue": "q",
+        "spark.executor.memory": "4g",
+        "spark.x": "true",
+        "spark.y": "3",
+    }
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"deploy-mode": "cluster"}, {"spark-binary": "/tmp/x"}, {"keytab": "x"}, {"conf": "x"}, {"conf": {"a": {}}}],
+)
+def test_other_settings_of_the_extra_are_refused(extra: dict[str, Any]) -> None:
+    """Programs, cluster mode and unknown keys are refused by name."""
+    with pytest.raises(ConnectionSettingsError, match="'s'"):
+        conf_of(spark(**extra))
+
+
+def test_spark_connect_is_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that will work some day is refused with that word."""
+    given(monkeypatch, "s", {"conn_type": "spark_connect", "host": "sc://x"})
+    with pytest.raises(ConnectionSettingsError, match="later"):
+        _ = SparkRunnerHook("s").master_and_conf
+
+
+def test_no_spark_connection_is_a_local_master_and_a_missing_one_an_error() -> None:
+    """Only a pipeline without the section runs on this machine."""
+    assert SparkRunnerHook(None).master_and_conf == (EMBEDDED_MASTER, {})
+    with pytest.raises(ConnectionSettingsError, match="AIRFLOW_CONN_ABSENT"):
+        _ = SparkRunnerHook("absent").master_and_conf
+
+
+def test_connection_tests_answer_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Airflow's test button gets yes or no and one sentence, never a traceback or a secret."""
+    warehouse = tmp_path / "warehouse"
+    lake = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{warehouse}"}
+    given(monkeypatch, "lake_default", {"conn_type": "lake", "extra": lake})
+    given(monkeypatch, "kafka_lake_ledger", {"conn_type": "sqlite", "host": str(tmp_path / "ledger.db")})
+    given(monkeypatch, "kafka_default", {"conn_type": "kafka", "extra": {"plugin.library.paths": SECRET}})
+    assert LakeHook().test_connection() == (True, "The sql catalog answers; it has 0 namespaces.")
+    assert LedgerHook().test_connection()[0]
+    worked, words = KafkaSourceHook().test_connection()
+    assert not worked
+    assert "plugin.library.paths" in words
+    assert SECRET not in words

@@ -1,0 +1,187 @@
+"""The example Dags: quick to parse, sensible without pipelines, honest about bad files, strict about words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from .conftest import write_pipeline
+
+HEAVY = ("pyspark", "pyiceberg", "pyarrow", "confluent_kafka", "kafka", "alembic", "pandas")
+FOLDER = Path(__file__).parents[2] / "airflow_kafka_lake" / "example_dags"
+
+
+def dag(name: str) -> DAG:
+    """Read a Dag file anew, as the Dag processor does."""
+    import importlib.util
+
+    found = importlib.util.spec_from_file_location(f"read_{name}", FOLDER / f"{name}.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module.dag
+
+
+def form(**words: Any) -> Any:
+    """Fill the form of the manual Dag and validate it as Airflow does before a run begins."""
+    params = dag("kafka_lake_manual").params.deep_merge if False else dag("kafka_lake_manual").params
+    params.update(words)
+    return params.validate()
+
+
+@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual"])
+def test_dag_file_imports_nothing_heavy(name: str, folder: Path) -> None:
+    """The Dag processor reads the file again and again: engines and clients wait for the task."""
+    write_pipeline(folder, "orders")
+    code = (
+        "import sys, importlib, airflow.sdk, airflow.triggers.base; before = set(sys.modules); "
+        f"importlib.import_module('airflow_kafka_lake.example_dags.{name}'); "
+        f"print([m for m in {HEAVY!r} if m in set(sys.modules) - before])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_scheduled_dag_has_a_group_per_pipeline(folder: Path) -> None:
+    """Each file is a task group of four; names that Airflow does not allow are mapped one to one."""
+    write_pipeline(folder, "orders")
+    write_pipeline(folder, "a.b-c")
+    found = dag("kafka_lake_scheduled")
+    assert set(found.task_ids) == {
+        f"{group}.{task}" for group in ("orders", "a_d_b_h_c") for task in ("plan", "ingest", "advance", "finish")
+    }
+    assert found.max_active_runs == 1
+    assert not found.catchup
+
+
+def test_group_runs_to_an_honest_end(folder: Path) -> None:
+    """Watermarks advance whatever became of the waves, and the last task says whether the plan was finished."""
+    write_pipeline(folder, "orders")
+    found = dag("kafka_lake_scheduled")
+    assert found.get_task("orders.advance").trigger_rule == "all_done"
+    assert found.get_task("orders.finish").trigger_rule == "all_success"
+    assert [task.task_id for task in found.leaves] == ["orders.finish"]
+    assert found.get_task("orders.ingest").is_mapped
+
+
+@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual"])
+@pytest.mark.parametrize("setting", ["", "empty", "absent"])
+def test_dag_without_pipelines_says_so(
+    name: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No folder, an empty one or a missing one is no import error."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", str(tmp_path / setting) if setting else "")
+    found = dag(name)
+    assert setting == "absent" or "No pipelines" in found.doc_md
+    if name == "kafka_lake_scheduled" and setting != "absent":
+        assert not found.tasks
+        assert found.schedule is None
+
+
+def test_bad_file_fails_its_own_task_and_hides_no_other(folder: Path) -> None:
+    """A file that does not validate is visible as a failing task beside the good ones."""
+    write_pipeline(folder, "orders")
+    (folder / "broken.toml").write_text("[pipeline]\nname = 5\n")
+    tasks = dag("kafka_lake_scheduled").task_ids
+    assert "orders.plan" in tasks
+    assert "invalid_file_0" in tasks
+    assert "broken.toml" in dag("kafka_lake_manual").doc_md
+    assert form()["pipeline"] == "orders"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        {"topic": "orders", "partitions": [0, 7]},
+        {"from": "0", "to": "9223372036854775807"},
+        {"from": "2026-01-31T06:00:00Z", "to": "2026-01-31T07:00:00.5+01:00"},
+        {"from": "2026-01-31T06:00Z", "dry_run": True},
+    ],
+    ids=str,
+)
+def test_form_takes_what_can_be_meant(folder: Path, words: dict[str, Any]) -> None:
+    """Offsets, times, lists and flags pass."""
+    write_pipeline(folder, "orders")
+    assert form(**words)["pipeline"] == "orders"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"pipeline": "nobody"},
+        {"pipeline": None},
+        {"pipeline": "orders.toml"},
+        {"topic": "no topic"},
+        {"topic": ""},
+        {"partitions": []},
+        {"partitions": [-1]},
+        {"partitions": [0.5]},
+        {"partitions": ["0"]},
+        {"partitions": "0"},
+        {"from": "yesterday"},
+        {"from": ""},
+        {"from": 5},
+        {"from": "-1"},
+        {"from": "2026-01-31"},
+        {"to": "2026-01-31T06:00:00"},
+        {"to": "{{ ds }}"},
+        {"dry_run": "yes"},
+        {"dry_run": None},
+    ],
+    ids=str,
+)
+def test_form_refuses_what_cannot_be_meant(folder: Path, words: dict[str, Any]) -> None:
+    """A wrong value is refused when the run is triggered, before anything starts."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    write_pipeline(folder, "orders")
+    with pytest.raises(ParamValidationError):
+        form(**words)
+
+
+def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
+    """Where nothing can be chosen, nothing can be triggered."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    for words in ({}, {"pipeline": "orders"}, {"pipeline": ""}):
+        with pytest.raises(ParamValidationError):
+            form(**words)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({}, ("orders", "", "", "", "", "false")),
+        (
+            {"topic": "orders", "partitions": [0, 3], "from": "0", "to": "2026-01-31T06:00:00Z", "dry_run": True},
+            ("orders", "orders", "[0, 3]", "0", "2026-01-31T06:00:00Z", "true"),
+        ),
+    ],
+)
+def test_form_reaches_the_plan_as_text(folder: Path, words: dict[str, Any], expected: tuple[str, ...]) -> None:
+    """Templates hand every field on exactly; what was left empty arrives empty."""
+    write_pipeline(folder, "orders")
+    found = dag("kafka_lake_manual")
+    plan = found.get_task("kafka_lake.plan")
+    plan.render_template_fields({"params": form(**words), "dag": found})
+    assert tuple(getattr(plan, field) for field in plan.template_fields) == expected
+
+
+def test_dags_survive_serialisation(folder: Path) -> None:
+    """What the scheduler stores is what was written: mapped tasks, params and all."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    write_pipeline(folder, "orders")
+    for name in ("kafka_lake_scheduled", "kafka_lake_manual"):
+        found = dag(name)
+        stored = json.loads(json.dumps(DagSerialization.to_dict(found)))
+        assert set(DagSerialization.from_dict(stored).task_ids) == set(found.task_ids)

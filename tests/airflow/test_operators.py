@@ -1,0 +1,365 @@
+"""Operators over a world in memory: what they hand on, when they fail, and when Airflow may retry."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    AirflowTaskTerminated,
+    TaskDeferred,
+)
+
+from airflow_kafka_lake.assets import MAX_STREAMS, event_extra, pipeline_asset
+from airflow_kafka_lake.core.errors import JobFailedError, UnknownOutcomeError
+from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.operators.advance import (
+    AdvanceWatermarkOperator,
+    FinishPlanOperator,
+    RefuseOperator,
+    record_told,
+)
+from airflow_kafka_lake.operators.boundary import airflow_errors
+from airflow_kafka_lake.operators.ingest import IngestWaveOperator
+from airflow_kafka_lake.operators.plan import PlanBackfillOperator
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services.deciding import cancel
+
+from .conftest import ORDERS, OTHER, World, write_pipeline
+
+Context = dict[str, Any]
+
+
+def plan(world: World, context: Context, **words: Any) -> list[str]:
+    """Run the plan operator as task `plan`."""
+    context["ti"].task_id = "plan"
+    return PlanBackfillOperator(task_id="plan", pipeline=words.pop("pipeline", ORDERS), **words).execute(context)
+
+
+def planned(context: Context) -> dict[str, Any]:
+    """Return what the plan task said about itself."""
+    return context["ti"].xcom_pull(task_ids="plan", key="plan")
+
+
+def ingest(context: Context, wave: str, **words: Any) -> dict[str, Any]:
+    return IngestWaveOperator(task_id="ingest", wave=wave, **words).execute(context)
+
+
+def advance(context: Context, **words: Any) -> tuple[AdvanceWatermarkOperator, dict[str, Any]]:
+    operator = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **words)
+    context["task"] = operator
+    return operator, operator.execute(context)
+
+
+def events(context: Context) -> list[Any]:
+    """Return the asset events that a task would emit."""
+    return [event for key in context["outlet_events"] for event in context["outlet_events"][key].asset_alias_events]
+
+
+def finish(context: Context) -> None:
+    FinishPlanOperator(task_id="finish", plan_task_id="plan").execute(context)
+
+
+def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context: Context) -> None:
+    """The return value is the list of waves; the XCom `plan` has ids and numbers, nothing else."""
+    world.produce(5)
+    waves = plan(world, context)
+    assert waves == [wave.id for wave in world.ledger.waves("orders")]
+    said = planned(context)
+    assert said == {
+        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "waves": waves, "ranges": 1, "records": 5,
+        "bytes": said["bytes"], "blocked": 0, "dry_run": False,
+    }  # fmt: skip
+    assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
+
+
+def test_main_job_lands_everything_and_the_second_time_nothing(world: World, context: Context) -> None:
+    """Plan, ingest, advance and finish bring every offset over and tell it once."""
+    world.produce(5)
+    (wave,) = plan(world, context)
+    assert ingest(context, wave, pipeline="orders")["state"] == "COMMITTED"
+    _, moved = advance(context, plan_task_id="plan")
+    finish(context)
+    assert world.offsets() == [(0, offset) for offset in range(5)]
+    assert world.watermarks() == {0: 5, 1: 0}
+    assert (moved["moved"], moved["rows"]) == (1, 5)
+    assert plan(world, context) == []
+    assert planned(context)["plan"] is None
+    finish(context)
+
+
+def test_dry_run_records_nothing_and_advances_nothing(world: World, context: Context) -> None:
+    """After a dry run the ledger does not know the pipeline, whatever runs after it."""
+    world.produce(5)
+    assert plan(world, context, dry_run="true") == []
+    assert planned(context)["ranges"] == 1
+    assert advance(context, plan_task_id="plan")[1]["moved"] == 0
+    finish(context)
+    assert world.ledger.pipelines() == ()
+    assert events(context) == []
+
+
+def test_unfinished_waves_of_earlier_runs_are_worked_on_too(world: World, context: Context) -> None:
+    """What a crashed run left is among the waves of the next."""
+    world.produce(3)
+    (left,) = plan(world, context)
+    world.produce(3, partition=1)
+    waves = plan(world, context)
+    assert waves[0] == left
+    assert len(waves) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"topic": "no topic"},
+        {"topic": ["orders"]},
+        {"from_": "yesterday"},
+        {"from_": "None"},
+        {"from_": True},
+        {"to": "2026-01-31T06:00:00"},
+        {"from_": "9", "to": "3"},
+        {"partitions": "0,1"},
+        {"partitions": "[0"},
+        {"partitions": "{}"},
+        {"partitions": [-1]},
+        {"partitions": [True]},
+        {"partitions": []},
+        {"partitions": 3},
+        {"dry_run": "perhaps"},
+        {"dry_run": 2},
+        {"pipeline": ""},
+        {"pipeline": "../nobody"},
+        {"pipeline": "No Body"},
+        {"pipeline": "nobody"},
+    ],
+    ids=str,
+)
+def test_wrong_words_are_refused_before_anything_is_opened(
+    world: World, context: Context, words: dict[str, Any]
+) -> None:
+    """Values come from people: what cannot be meant fails at once, without a retry, and nothing was opened."""
+    with pytest.raises(AirflowFailException):
+        plan(world, context, **words)
+    assert world.opened == []
+
+
+@pytest.mark.parametrize(
+    ("words", "landed"),
+    [
+        ({"from_": "2", "to": "4"}, [2, 3]),
+        ({"from_": 2, "to": 4}, [2, 3]),
+        ({"from_": "", "to": "", "topic": "", "partitions": "", "dry_run": "false"}, [0, 1, 2, 3, 4]),
+        ({"partitions": "[0]", "topic": "orders"}, [0, 1, 2, 3, 4]),
+        ({"partitions": "null"}, [0, 1, 2, 3, 4]),
+        ({"partitions": [1]}, []),
+        ({"to": "1970-01-01T00:00:00Z"}, []),
+    ],
+    ids=str,
+)
+def test_bounds_are_read_as_templates_and_as_values(
+    world: World, context: Context, words: dict[str, Any], landed: list[int]
+) -> None:
+    """Offsets, times, lists and flags come as text from a form, or as values from a Dag."""
+    world.produce(5)
+    for wave in plan(world, context, **words):
+        ingest(context, wave)
+    assert [offset for _, offset in world.offsets()] == landed
+
+
+def test_pipeline_by_name_comes_from_the_folder_and_by_path_too(world: World, context: Context, folder: Path) -> None:
+    """A name is looked up in the configured folder first, a relative file inside it."""
+    write_pipeline(folder, "shop", topic="orders")
+    world.produce(1)
+    assert len(plan(world, context, pipeline="shop")) == 1
+    assert plan(world, context, pipeline="shop.toml") == [wave.id for wave in world.ledger.waves("shop")]
+
+
+def test_pipeline_by_name_may_be_one_that_only_the_ledger_knows(world: World, context: Context) -> None:
+    """Without a folder a recorded pipeline still goes on."""
+    world.produce(1)
+    plan(world, context)
+    world.produce(1, partition=1)
+    assert len(plan(world, context, pipeline="orders")) == 2
+
+
+def test_ingest_checks_its_machine_before_it_claims(world: World, context: Context) -> None:
+    """Spark and Kafka are asked for before the wave is touched."""
+    world.produce(1)
+    (wave,) = plan(world, context)
+    ingest(context, wave)
+    assert world.opened[-1]["need_spark"]
+    assert world.opened[-1]["need_kafka"]
+
+
+def test_ingest_of_a_settled_wave_does_nothing(world: World, context: Context) -> None:
+    """Clearing a finished task is harmless."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    assert ingest(context, wave) == ingest(context, wave)
+    assert len(world.runner.jobs) == 1
+
+
+def test_ingest_refuses_a_wave_of_another_pipeline(world: World, context: Context) -> None:
+    """The pipeline, where it is given, is a check."""
+    world.produce(1)
+    (wave,) = plan(world, context)
+    with pytest.raises(AirflowFailException, match="not of payments"):
+        ingest(context, wave, pipeline="payments")
+
+
+def test_failed_job_may_be_retried(world: World, context: Context) -> None:
+    """A Spark job that died is Airflow's to repeat, and the repetition lands the rows once."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    world.runner.failures.append("out of memory")
+    with pytest.raises(AirflowException, match="JobFailedError: out of memory") as failed:
+        ingest(context, wave)
+    assert not isinstance(failed.value, AirflowFailException)
+    ingest(context, wave)
+    assert world.offsets() == [(0, 0), (0, 1)]
+
+
+def test_ingest_waits_without_a_slot_while_somebody_else_works(world: World, context: Context) -> None:
+    """A wave in other hands defers the task; once it is free the same task goes on."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    world.ledger.claim(wave, attempt="f" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    with pytest.raises(TaskDeferred) as deferred:
+        ingest(context, wave)
+    assert deferred.value.method_name == "try_again"
+    assert deferred.value.trigger.serialize()[1]["wave"] == wave
+    world.clock.advance(timedelta(minutes=3))
+    operator = IngestWaveOperator(task_id="ingest", wave=wave)
+    assert operator.try_again(context, {"status": "done", "words": "free"})["state"] == "COMMITTED"
+
+
+def test_kill_unwinds_the_running_job(world: World, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's kill reaches the runner as an exception, which ends the driver; the attempt is on record as failed."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    operator = IngestWaveOperator(task_id="ingest", wave=wave)
+
+    def killed(*_: Any, **__: Any) -> None:
+        operator.on_kill()
+
+    monkeypatch.setattr(world.runner, "stage", killed)
+    with pytest.raises(AirflowTaskTerminated):
+        operator.execute(context)
+    assert [attempt.outcome.value for attempt in world.ledger.attempts(wave)] == ["failed"]
+    operator.on_kill()  # after a timeout the stack is unwound already: nothing to do
+
+
+def test_advance_tells_moves_once_and_only_when_something_moved(world: World, context: Context) -> None:
+    """The event carries what moved; it counts as told only after the task's success."""
+    world.produce(5)
+    for wave in plan(world, context):
+        ingest(context, wave)
+    operator, result = advance(context, plan_task_id="plan")
+    (event,) = events(context)
+    assert (event.source_alias_name, event.dest_asset_key.uri) == ("kafka-lake", pipeline_asset("orders").uri)
+    assert event.extra == {
+        "pipeline": "orders", "plan": planned(context)["plan"], "sequence": result["sequence"], "rows": 5,
+        "streams": [{"topic": "orders", "partition": 0, "from": 0, "to": 5}],
+    }  # fmt: skip
+    assert world.ledger.untold("orders")
+    assert record_told in operator.on_success_callback
+    record_told(context)
+    assert not world.ledger.untold("orders")
+    context["outlet_events"] = type(context["outlet_events"])()
+    assert advance(context)[1]["moved"] == 0
+    assert events(context) == []
+
+
+def test_moves_that_were_never_told_are_told_next_time(world: World, context: Context) -> None:
+    """A task that died between moving and telling leaves its moves to the next."""
+    world.produce(5)
+    for wave in plan(world, context):
+        ingest(context, wave)
+    world.ledger.advance("orders")
+    advance(context)
+    assert len(events(context)) == 1
+
+
+def test_users_own_callbacks_and_outlets_stay(world: World) -> None:
+    """What a Dag author adds is kept."""
+
+    def mine(context: Any) -> None:
+        """Do nothing."""
+
+    operator = AdvanceWatermarkOperator(task_id="a", pipeline=ORDERS, on_success_callback=mine, outlets=[])
+    assert list(operator.on_success_callback) == [mine, record_told]
+
+
+def test_finish_fails_while_ranges_of_the_plan_are_unresolved(world: World, context: Context) -> None:
+    """A run whose waves did not all land is not called a success, although its watermarks moved."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    with pytest.raises(AirflowException, match="1 ranges of plan"):
+        finish(context)
+    cancel(world.ports(), wave, "not today")
+    with pytest.raises(AirflowFailException, match="not today"):
+        finish(context)
+
+
+def test_finish_fails_when_the_plan_left_something_out(world: World, context: Context) -> None:
+    """A partition that could not be observed is somebody's problem, not a success."""
+    world.produce(2)
+    world.kafka.log("orders", 1).unreachable = "its leader moved"
+    for wave in plan(world, context):
+        ingest(context, wave)
+    with pytest.raises(AirflowFailException, match="1 stretches were left out"):
+        finish(context)
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed"])
+def test_without_a_plan_nothing_is_called_a_success(world: World, context: Context, state: str) -> None:
+    """The task after a failed plan fails too, although it runs whatever happened before."""
+    context["ti"].states["plan"] = state
+    with pytest.raises(AirflowFailException, match="left no plan"):
+        advance(context, plan_task_id="plan")
+
+
+def test_skipped_plan_skips_the_rest(world: World, context: Context) -> None:
+    """A branch that left the group out is no failure."""
+    context["ti"].states["plan"] = "skipped"
+    with pytest.raises(AirflowSkipException):
+        advance(context, plan_task_id="plan")
+
+
+@pytest.mark.parametrize(
+    ("error", "final"), [(JobFailedError("x"), False), (UnknownOutcomeError("x"), False), (ValueError("x"), None)]
+)
+def test_errors_are_airflows_words(error: Exception, final: bool | None) -> None:
+    """What may pass is retried, a bug stays a bug."""
+    with pytest.raises(type(error) if final is None else AirflowException) as raised, airflow_errors():
+        raise error
+    assert not isinstance(raised.value, AirflowFailException)
+
+
+def test_bad_file_is_a_task_that_fails_with_the_reason(context: Context) -> None:
+    """The scheduled Dag stays honest about files it cannot use."""
+    with pytest.raises(AirflowFailException, match="no such key"):
+        RefuseOperator(task_id="x", problem="no such key").execute(context)
+
+
+def test_event_names_at_most_a_hundred_streams() -> None:
+    """A wide pipeline's event stays small, and says how many it left out."""
+    moves = [
+        Advance(sequence=n, topic="t", topic_id="i", partition=n, start=0, end=n + 1, rows=1) for n in range(250)
+    ] + [Advance(sequence=300, topic="t", topic_id="i", partition=0, start=1, end=9, rows=8)]
+    extra = event_extra("wide", None, moves)
+    assert len(extra["streams"]) == MAX_STREAMS
+    assert extra["streams"][0] == {"topic": "t", "partition": 0, "from": 0, "to": 9}
+    assert (extra["more_streams"], extra["sequence"], extra["rows"]) == (150, 300, 258)
+
+
+def test_pipeline_stays_an_object_across_tasks() -> None:
+    """A template field shows the name; the configuration itself is never rendered."""
+    operator = PlanBackfillOperator(task_id="p", pipeline=Pipeline(name="a", topics=["t"], table="a.b"))
+    assert operator.pipeline == "a"

@@ -1,0 +1,104 @@
+"""Airflow discovers the provider: its description is legal to the letter, its connection form and its commands are there."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import airflow
+import jsonschema
+import pytest
+from airflow.providers_manager import ProvidersManager
+from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
+
+from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.get_provider_info import get_provider_info
+
+ALLOWED = {
+    "package-name", "name", "description", "versions", "integrations", "operators", "sensors", "triggers", "hooks",
+    "connection-types", "asset-uris", "config", "cli",
+}  # fmt: skip
+CONNECTION_TYPE = {"connection-type", "hook-class-name", "hook-name", "ui-field-behaviour", "conn-fields"}
+BEHAVIOUR = {"hidden-fields", "relabeling", "placeholders"}
+CONN_FIELD = {"label", "description", "schema"}
+REUSED = {"kafka", "spark", "spark_connect", "sqlite", "postgres"}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return a schema that Airflow ships."""
+    return json.loads((Path(airflow.__file__).parent / name).read_text())
+
+
+def test_every_key_is_one_that_airflow_reads() -> None:
+    """Airflow drops a misspelt key without a word: only known ones may be there."""
+    info = get_provider_info()
+    assert set(info) <= ALLOWED
+    for connection_type in info["connection-types"]:
+        assert set(connection_type) <= CONNECTION_TYPE
+        assert set(connection_type["ui-field-behaviour"]) <= BEHAVIOUR
+        for field in connection_type["conn-fields"].values():
+            assert set(field) <= CONN_FIELD
+
+
+def test_description_fits_airflows_own_schemas() -> None:
+    """The runtime's schema takes the whole; the stricter one of provider files takes the connection types."""
+    info = get_provider_info()
+    jsonschema.validate(info, schema("provider_info.schema.json"))
+    strict = schema("provider.yaml.schema.json")["properties"]["connection-types"]
+    jsonschema.validate(info["connection-types"], strict)
+
+
+def test_package_name_is_the_distributions() -> None:
+    """Any other name would break the discovery of every provider."""
+    assert get_provider_info()["package-name"] == metadata.metadata("airflow-kafka-lake")["Name"]
+
+
+def test_description_imports_nothing_of_airflow() -> None:
+    """Airflow calls it at every start of every component."""
+    code = (
+        "import sys; from airflow_kafka_lake.get_provider_info import get_provider_info; get_provider_info(); "
+        "print([m for m in sys.modules if m.partition('.')[0] == 'airflow'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def modules() -> Iterator[str]:
+    """Every module the description names."""
+    info = get_provider_info()
+    for kind in ("operators", "sensors", "triggers", "hooks"):
+        for entry in info[kind]:
+            yield from entry["python-modules"]
+
+
+@pytest.mark.parametrize("module", list(modules()))
+def test_named_module_exists(module: str) -> None:
+    """What is named can be imported."""
+    assert importlib.import_module(module)
+
+
+def test_airflow_finds_provider_hook_and_commands() -> None:
+    """The installed entry point leads Airflow to the provider, its connection form and its commands."""
+    found = ProvidersManager()
+    assert "airflow-kafka-lake" in found.providers
+    hook = ProvidersManagerTaskRuntime().hooks["lake"]
+    assert hook is not None
+    assert hook.hook_class_name == "airflow_kafka_lake.hooks.lake.LakeHook"
+    assert hook.connection_testable
+    assert {name for name in found.connection_form_widgets if name.startswith("extra__lake__")} == {
+        f"extra__lake__{field}" for field in ("format", "catalog", "uri", "warehouse")
+    }
+    assert found.field_behaviours["lake"]["hidden_fields"] == ["host", "port", "schema"]
+    groups = [group for function in found.cli_command_functions for group in function() if group.name == "kafka-lake"]
+    assert [command.name for command in groups[0].subcommands] == [command.name for command in COMMANDS]
+
+
+def test_no_connection_type_of_others_is_registered() -> None:
+    """The types of other providers are reused and stay theirs."""
+    assert not REUSED & {item["connection-type"] for item in get_provider_info()["connection-types"]}

@@ -1,0 +1,291 @@
+"""Waiting tasks: look once, then wait in the triggerer; what is not known is neither yes nor an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.triggers.base import BaseTrigger
+
+from airflow_kafka_lake.core.errors import LedgerSchemaError, UnavailableError
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.ports import LedgerReader
+from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
+from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.services.planning import plan
+from airflow_kafka_lake.services.settlement import advance
+from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.triggers.conditions import Answer
+from airflow_kafka_lake.triggers.waits import (
+    DrainedTrigger,
+    LedgerTrigger,
+    PlanResolvedTrigger,
+    WatermarkTrigger,
+    WaveFreeTrigger,
+    newest_event,
+)
+
+from .conftest import ME, ORDERS, OTHER, World
+
+UNTIL = {"orders": {"0": 5}}
+TRIGGERS: list[LedgerTrigger] = [
+    PlanResolvedTrigger(pipeline="orders", plan="p", ledger_connection="l"),
+    DrainedTrigger(pipeline="orders", until=UNTIL, ledger_connection="l"),
+    WaveFreeTrigger(pipeline="orders", wave="w", ledger_connection="l"),
+    WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_connection="l"),
+    WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, kafka_connection="k", ledger_connection="l"),
+]
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: type(trigger).__name__)
+def test_trigger_survives_serialisation(trigger: LedgerTrigger) -> None:
+    """Another triggerer builds the same trigger from what was stored, and nothing is lost or added."""
+    from airflow.sdk.module_loading import import_string
+
+    path, arguments = trigger.serialize()
+    again: BaseTrigger = import_string(path)(**arguments)
+    assert again.serialize() == (path, arguments)
+    assert isinstance(again, type(trigger))
+    assert again.condition() == trigger.condition()
+
+
+class Clocked(LedgerTrigger):
+    """A trigger whose time passes only by sleeping; it notes when it checks, and answers as it is told."""
+
+    def __init__(self, ledger: LedgerReader, answer: Callable[[float], Answer]) -> None:
+        super().__init__(pipeline="orders")
+        self.at = 0.0
+        self.checks: list[float] = []
+        self.happens: dict[float, Callable[[], None]] = {}
+        self._ledger = ledger
+        self._answer = answer
+
+    def condition(self) -> Callable[..., Answer]:
+        def look(*_: Any) -> Answer:
+            self.checks.append(self.at)
+            return self._answer(self.at)
+
+        return look
+
+    def now(self) -> float:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        self.at += seconds
+        for moment in sorted(moment for moment in self.happens if moment <= self.at):
+            self.happens.pop(moment)()
+
+
+def fired(trigger: LedgerTrigger) -> list[dict[str, Any]]:
+    """Run a trigger to its end."""
+
+    async def run() -> list[dict[str, Any]]:
+        return [event.payload async for event in trigger.run()]
+
+    return asyncio.run(run())
+
+
+def no_until(end: float) -> Callable[[float], Answer]:
+    """Answer no until a moment, then yes."""
+    return lambda at: Answer(done=at >= end, words=f"asked at {at:g}")
+
+
+def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) -> None:
+    """An event of the pipeline resets the pauses at the next look at the ledger, five seconds at most later."""
+    trigger = Clocked(world.ledger, no_until(1110))
+    trigger.happens[1100] = lambda: world.ledger.save_pipeline(ORDERS.spec)
+    assert fired(trigger) == [{"status": "done", "words": "asked at 1113"}]
+    assert trigger.checks == [2, 6, 14, 30, 62, 126, 254, 510, 1022, 1103, 1107, 1115][:9] + trigger.checks[9:]
+    first = trigger.checks[9]
+    assert 1102 <= first <= 1107
+    assert [moment - first for moment in trigger.checks[10:]] == [4, 12][: len(trigger.checks) - 10]
+
+
+def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
+    """A ledger that does not answer is asked again later."""
+
+    def answer(at: float) -> Answer:
+        if at < 50:
+            raise UnavailableError("the ledger does not answer")
+        return Answer(done=True, words="yes")
+
+    trigger = Clocked(world.ledger, answer)
+    assert fired(trigger) == [{"status": "done", "words": "yes"}]
+    assert trigger.checks == [2, 6, 14, 30, 62]
+
+
+def test_error_that_cannot_pass_ends_the_wait_with_its_words(world: World) -> None:
+    """A ledger of another version would be asked forever."""
+
+    def answer(_: float) -> Answer:
+        raise LedgerSchemaError("the ledger is newer")
+
+    assert fired(Clocked(world.ledger, answer)) == [
+        {"status": "error", "words": "LedgerSchemaError: the ledger is newer"}
+    ]
+
+
+def test_newest_event_is_found_over_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long history is read to its end, a page at a time."""
+    monkeypatch.setattr("airflow_kafka_lake.triggers.waits.EVENTS_AT_ONCE", 2)
+    land(world, 3)
+    events = world.ledger.events("orders", limit=1000)
+    assert len(events) > 4
+    assert newest_event(world.ledger, "orders", 0) == events[-1].sequence
+    assert newest_event(world.ledger, "orders", events[-1].sequence) == events[-1].sequence
+
+
+def land(world: World, records: int, *, run: bool = True) -> str:
+    """Produce, plan and (unless told not to) land; return the plan's id."""
+    world.produce(records)
+    ports = world.ports()
+    made = plan(ports, ORDERS.spec, Bounds(), plan_id=f"p{len(world.ledger.waves('orders'))}").plan
+    for wave in made.waves if run else ():
+        ingest(ports, wave.id)
+    advance(ports, "orders")
+    return made.id
+
+
+def waits(sensor: Any, context: dict[str, Any]) -> LedgerTrigger | None:
+    """Execute a sensor; return what it waits with, None when it was satisfied at once."""
+    try:
+        assert sensor.execute(context)
+    except TaskDeferred as deferred:
+        assert deferred.method_name == "execute_complete"
+        assert deferred.timeout == timedelta(seconds=sensor.timeout)
+        return deferred.trigger
+    return None
+
+
+def drained(**words: Any) -> SegmentDrainedSensor:
+    return SegmentDrainedSensor(task_id="s", pipeline=ORDERS, **words)
+
+
+def reached(**words: Any) -> WatermarkSensor:
+    return WatermarkSensor(task_id="s", pipeline=ORDERS, topic="orders", **words)
+
+
+def test_drained_sensor_waits_for_every_range_of_a_plan(world: World, context: dict[str, Any]) -> None:
+    """Open ranges keep it waiting, settled ones satisfy it at once."""
+    made = land(world, 3, run=False)
+    assert isinstance(waits(drained(plan=made), context), PlanResolvedTrigger)
+    for wave in world.ledger.waves("orders"):
+        ingest(world.ports(), wave.id)
+    assert waits(drained(plan=made), context) is None
+    assert waits(drained(plan={"plan": made, "waves": []}), context) is None
+
+
+def test_plan_that_nobody_knows_is_not_drained(world: World, context: dict[str, Any]) -> None:
+    """No rows prove nothing (law L5); a plan that planned nothing has nothing to wait for."""
+    assert waits(drained(plan="p-typo"), context) is not None
+    assert waits(drained(plan={"plan": None, "waves": []}), context) is None
+
+
+def test_drained_sensor_waits_for_given_ends(world: World, context: dict[str, Any]) -> None:
+    """From the origin up to the end, without a hole; an unknown stream is not drained."""
+    land(world, 5)
+    assert waits(drained(until={"orders": {"0": 5}}), context) is None
+    assert isinstance(waits(drained(until={"orders": {"0": 6}}), context), DrainedTrigger)
+    assert waits(drained(until={"orders": {"7": 1}}), context) is not None
+
+
+def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, Any]) -> None:
+    """One partition or all; text from a template is a number too."""
+    land(world, 5)
+    assert waits(reached(partition=0, offset=5), context) is None
+    assert waits(reached(partition="0", offset="5"), context) is None
+    assert isinstance(waits(reached(partition=0, offset=6), context), WatermarkTrigger)
+    assert waits(reached(offset=5), context) is not None
+    assert waits(reached(offset=0), context) is None
+
+
+def test_watermark_sensor_waits_for_a_time(
+    world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A time is reached once Kafka knows a later record and everything before it is settled."""
+    monkeypatch.setattr(WatermarkSensor, "_source", lambda *_: world.kafka)
+    world.kafka.produce("orders", 0, b"a", b"b", timestamp_ms=1_000)
+    land(world, 0)
+    sensor = reached(partition=0, time="1970-01-01T00:00:02Z")
+    trigger = waits(sensor, context)
+    assert trigger is not None
+    assert trigger.serialize()[1]["kafka_connection"] == "kafka_default"
+    world.kafka.produce("orders", 0, b"c", timestamp_ms=3_000)
+    assert waits(sensor, context) is None
+
+
+def test_sensor_that_cannot_ask_waits(world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that is out of reach at the first look does not fail the task."""
+
+    def away(*_: Any, **__: Any) -> None:
+        raise UnavailableError("the ledger does not answer")
+
+    monkeypatch.setattr(world.ledger, "ranges", away)
+    assert waits(drained(plan="p"), context) is not None
+
+
+@pytest.mark.parametrize(
+    "sensor",
+    [
+        lambda: drained(until={"orders": {"0": -1}}),
+        lambda: drained(until={"orders": {"x": 1}}),
+        lambda: drained(until={"orders": 5}),
+        lambda: drained(until={}),
+        lambda: drained(until="x"),
+        lambda: drained(plan=""),
+        lambda: reached(offset="-1"),
+        lambda: reached(offset="1e3"),
+        lambda: reached(partition="a", offset=1),
+        lambda: reached(time="7"),
+        lambda: reached(time="tomorrow"),
+    ],
+)
+def test_wrong_words_fail_at_once(sensor: Callable[[], Any], world: World, context: dict[str, Any]) -> None:
+    """A sensor that could never be satisfied does not begin to wait."""
+    world.ledger.save_pipeline(ORDERS.spec)
+    with pytest.raises(AirflowFailException):
+        sensor().execute(context)
+
+
+def test_sensor_needs_exactly_one_goal() -> None:
+    """Two goals or none are a mistake of the Dag's author, found when the Dag is read."""
+    for words in ({}, {"plan": "p", "until": UNTIL}):
+        with pytest.raises(ValueError, match="either"):
+            drained(**words)
+    for words in ({}, {"offset": 1, "time": "x"}):
+        with pytest.raises(ValueError, match="either"):
+            reached(**words)
+
+
+def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
+    """A live lease keeps waiting; its end, or the wave's, ends the wait."""
+    land(world, 3, run=False)
+    (wave,) = world.ledger.waves("orders")
+    condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
+    world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    assert not condition(world.ledger, lambda: world.kafka).done
+    world.clock.advance(timedelta(minutes=3))
+    assert condition(world.ledger, lambda: world.kafka).done
+    world.ledger.claim(wave.id, attempt="b" * 16, holder=ME, lease=timedelta(minutes=2), over=1)
+    ingest(world.ports(), wave.id) if False else None
+
+
+def test_recreated_topic_needs_a_plan_to_wait_for(world: World, context: dict[str, Any]) -> None:
+    """An offset says nothing where two generations of a partition are known."""
+    land(world, 3)
+    world.kafka.create_topic("orders", 2)
+    land(world, 2)
+    with pytest.raises(AirflowFailException, match="generations"):
+        reached(partition=0, offset=2).execute(context)
+
+
+def test_end_of_the_wait_is_the_tasks_answer(context: dict[str, Any]) -> None:
+    """The trigger's words are returned; its error fails the task."""
+    sensor = drained(plan="p")
+    assert sensor.execute_complete(context, {"status": "done", "words": "all there"}) == "all there"
+    with pytest.raises(AirflowFailException, match="newer"):
+        sensor.execute_complete(context, {"status": "error", "words": "the ledger is newer"})
