@@ -54,6 +54,7 @@ def kafka_lake_backfill(
             task_id="ingest",
             ledger_connection=ledger_connection,
             max_active_tis_per_dagrun=waves_at_once,
+            map_index_template="{{ task.wave }}",
             **RETRIES,
         ).expand(wave=plan.output)
         advance = AdvanceWatermarkOperator(

@@ -29,8 +29,8 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
     spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
     planning.check_bounds(bounds)
     with ports_of(arguments, output, spec) as ports:
+        where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
         made = planning.plan(ports, spec, bounds, plan_id=deciding.new_id(), dry_run=arguments.dry_run)
-        where = ports.runner.where()
     document = plan_document(made.plan, recorded=made.recorded)
     if output.as_json:
         output.document(document)

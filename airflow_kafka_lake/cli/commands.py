@@ -9,7 +9,14 @@ from typing import Any
 
 from airflow_kafka_lake.cli import actions
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.cli.subjects import offset_number, partition_number
+from airflow_kafka_lake.cli.subjects import (
+    free_text,
+    offset_number,
+    partition_number,
+    subject_id,
+    topic_id,
+    topic_name,
+)
 
 
 class Argument:
@@ -31,9 +38,9 @@ class Command:
 
 
 PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
-WAVE = Argument("wave", metavar="WAVE", help="wave id")
-SUBJECT = Argument("subject", metavar="WAVE|RANGE", help="wave or range id")
-TOPIC = Argument("--topic", metavar="T", help="only this topic")
+WAVE = Argument("wave", metavar="WAVE", type=subject_id, help="wave id")
+SUBJECT = Argument("subject", metavar="WAVE|RANGE", type=subject_id, help="wave or range id")
+TOPIC = Argument("--topic", metavar="T", type=topic_name, help="only this topic")
 PARTITION = Argument(
     "--partition", metavar="P", type=partition_number, nargs="*", action="extend", help="only these partitions"
 )
@@ -44,13 +51,13 @@ PERIOD = (
     Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone"),
 )
 ONE_STREAM = (
-    Argument("--topic", metavar="T", required=True, help="topic"),
-    Argument("--topic-id", metavar="ID", help="generation of a re-created topic"),
+    Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
+    Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
     Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
     Argument("--from", dest="from_", metavar="O", type=offset_number, required=True, help="first offset"),
     Argument("--to", metavar="O", type=offset_number, required=True, help="end, exclusive"),
 )
-REASON = Argument("--reason", metavar="TEXT", required=True, help="why, for those who read it later")
+REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -91,7 +98,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="release",
         help="take a wave or a range off hold",
-        arguments=(SUBJECT, Argument("--reason", metavar="TEXT", help="why")),
+        arguments=(SUBJECT, Argument("--reason", metavar="TEXT", type=free_text, help="why")),
         run=actions.release,
     ),
     Command(

@@ -5,19 +5,36 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from airflow_kafka_lake.cli.commands import COMMANDS, Command
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
+from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
 
 INTERRUPTED = 130
 LEDGER = "kafka_lake_ledger"
+DEBUG = "KAFKA_LAKE_DEBUG"
+
+
+class InternalError(TerminalError):
+    """A defect of this package; the exception's own text is not shown, it may hold an address or a password."""
+
+    def __init__(self, cause: BaseException) -> None:
+        kind = type(cause).__qualname__
+        super().__init__(
+            f"an unexpected {kind} ended the command: a defect of kafka-lake, not a mistake of yours. Repeating it is "
+            f"safe; {DEBUG}=1 in the environment shows the traceback, for a report",
+            exception=kind,
+        )
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is an error like any other."""
+    """An argument parser whose complaint is an error like any other; words are not guessed from their beginnings."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of exiting, so that `--json` holds for wrong usage too."""
@@ -79,3 +96,9 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
         # The reader of our output has left (`| head`): point stdout elsewhere, or the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as cause:  # noqa: BLE001  # the last line of defence: whatever it is, it ends as one sentence
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        error = InternalError(cause)
+        output.error(error)
+        return error.exit_code

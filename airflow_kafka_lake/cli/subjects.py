@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.errors import UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.policies import Bounds
@@ -19,11 +20,23 @@ from airflow_kafka_lake.hooks.assembly import open_ledger, open_ports
 from airflow_kafka_lake.pipeline import Pipeline, parse_bound
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.units import MAX_OFFSET, shown
+
+TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_PARTITION = 2**31 - 1
+MAX_SUBJECT = 200
 
 
 def actor() -> str:
     """Name the person or service that decides, for the ledger's history."""
-    return os.environ.get("KAFKA_LAKE_ACTOR") or getpass.getuser()
+    named = os.environ.get("KAFKA_LAKE_ACTOR")
+    if not named:
+        try:
+            named = getpass.getuser()
+        except (KeyError, OSError):
+            # A container may run as a number that its password file does not know.
+            named = f"uid {os.getuid()}"
+    return named.encode(errors="replace").decode()
 
 
 def is_file(subject: str) -> bool:
@@ -34,11 +47,23 @@ def is_file(subject: str) -> bool:
 def spec_of(subject: str, ledger_connection: str) -> PipelineSpec:
     """Read PIPELINE: a file, or a name that the ledger knows."""
     if is_file(subject):
-        return Pipeline.from_toml(Path(subject)).spec
+        return _spec_of_file(Path.cwd() / subject)
     if not PIPELINE_NAME.fullmatch(subject):
-        raise UsageError(f"{subject!r} is neither a pipeline file (*.toml) nor a legal pipeline name")
+        raise UsageError(
+            f"{subject!r} is neither a pipeline file (*.toml) nor a legal pipeline name. Give the path of a file, or a "
+            "name that the ledger knows"
+        )
     with open_ledger(ledger_connection) as ledger:
         return known_spec(ledger, subject)
+
+
+def _spec_of_file(file: Path) -> PipelineSpec:
+    if "\0" not in str(file) and not file.exists():
+        raise PipelineFileError(
+            f"{file} does not exist. Correct the path, or give the name of a pipeline that the ledger knows",
+            file=str(file),
+        )
+    return Pipeline.from_toml(file).spec
 
 
 @contextmanager
@@ -54,39 +79,73 @@ def ports_of(
 
 def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:
     """Return the pipeline of a wave or a range."""
-    if not subject.isprintable() or " " in subject:
-        raise UsageError(f"{subject!r} is not a wave or range id: take one from kafka-lake status")
     try:
         return known_spec(ledger, ledger.wave(subject).pipeline)
     except UnknownSubjectError:
+        pass
+    try:
         return known_spec(ledger, ledger.range(subject).pipeline)
+    except UnknownSubjectError:
+        known = ", ".join(ledger.pipelines()) or "none yet"
+        raise UnknownSubjectError(
+            f"the ledger knows no wave or range {subject!r}. Take an id from: kafka-lake status PIPELINE (the ledger "
+            f"knows: {known})",
+            subject=subject,
+        ) from None
 
 
 def bounds_of(arguments: argparse.Namespace) -> Bounds:
     """Read `--topic --partition --from --to`."""
-    topic = arguments.topic
-    if topic is not None and not TOPIC_NAME.fullmatch(topic):
-        raise UsageError(f"{topic!r} is not a legal topic name")
     partitions = tuple(sorted(set(arguments.partition))) if arguments.partition is not None else None
     return Bounds(
-        topic=topic,
+        topic=arguments.topic,
         partitions=partitions,
         start=None if arguments.from_ is None else parse_bound(arguments.from_),
         end=None if arguments.to is None else parse_bound(arguments.to),
     )
 
 
+def topic_name(text: str) -> str:
+    """Read `--topic`."""
+    if not TOPIC_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+    return text
+
+
+def topic_id(text: str) -> str:
+    """Read `--topic-id`."""
+    if not TOPIC_ID.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from kafka-lake status --json")
+    return text
+
+
+def subject_id(text: str) -> str:
+    """Read the id of a wave or a range, which is opaque: one word of printable characters."""
+    if not text.isprintable() or not 0 < len(text) <= MAX_SUBJECT or " " in text:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a wave or range id: take one from kafka-lake status")
+    return text
+
+
+def free_text(text: str) -> str:
+    """Read what a person wants to say: any text that a database can keep, but no NUL and no broken UTF-8."""
+    if "\0" in text or text != text.encode(errors="replace").decode():
+        raise argparse.ArgumentTypeError(f"{shown(text)} holds a NUL or bytes that are not UTF-8: leave them out")
+    return text
+
+
 def partition_number(text: str) -> int:
     """Read one `--partition`."""
-    if not text.isdecimal() or not text.isascii() or len(text) > 10:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
-    return int(text)
+    return _number(text, MAX_PARTITION, "a partition number")
 
 
 def offset_number(text: str) -> int:
     """Read one offset."""
-    if not text.isdecimal() or not text.isascii() or len(text) > 19:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an offset")
+    return _number(text, MAX_OFFSET, "an offset")
+
+
+def _number(text: str, largest: int, what: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > len(str(largest)) or int(text) > largest:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not {what}: use a whole number from 0 to {largest}")
     return int(text)
 
 
@@ -105,9 +164,10 @@ def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace
         if arguments.topic_id in (None, stream.topic_id)
     ]
     if not found:
+        generation = f" of topic id {arguments.topic_id}" if arguments.topic_id else ""
         raise UnknownSubjectError(
-            f"pipeline {pipeline} has no stream {arguments.topic}/{arguments.partition}: see kafka-lake status "
-            f"{pipeline}",
+            f"pipeline {pipeline} has no stream {arguments.topic}/{arguments.partition}{generation}: see kafka-lake "
+            f"status {pipeline}",
             topic=arguments.topic,
             partition=arguments.partition,
         )

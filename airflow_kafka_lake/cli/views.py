@@ -93,6 +93,8 @@ def status(output: Output, document: Json) -> None:
     ]
     columns = ("stream", "#origin", "#watermark", "#hold", "#planned until", "#last stable", "#lag", "note")
     _table(output, f"pipeline {document['pipeline']} at {document['observed_at']}", columns, rows)
+    if not rows:
+        output.line(f"no stream is known that fits: see what would be read with kafka-lake plan {document['pipeline']}")
     for item in document["streams"]:
         for text in item["blocked_by"]:
             output.line(f"{item['topic']}/{item['partition']} blocked by {text}")

@@ -87,8 +87,15 @@ class AirflowApi:
         run: dict[str, Any] = {}
 
         def ended() -> bool:
-            run.update(self.api("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}"))
-            if on_progress and (now := self.task_states(dag_id, run_id)) != seen:
+            try:
+                run.update(self.api("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}"))
+                now = self.task_states(dag_id, run_id) if on_progress else {}
+            except AirflowApiError as error:
+                # A server that is too busy to answer has said nothing about the run.
+                if "status" in error.facts:
+                    raise
+                return False
+            if on_progress and now != seen:
                 seen.clear()
                 seen.update(now)
                 on_progress(now)
@@ -96,10 +103,10 @@ class AirflowApi:
 
         def late(why: str) -> AirflowApiError:
             return AirflowApiError(
-                f"Run {run_id} of {dag_id} is {run['state']}, {why}: {self.task_states(dag_id, run_id)}"
+                f"Run {run_id} of {dag_id} is {run.get('state')}, {why}: {self.task_states(dag_id, run_id)}"
             )
 
-        wait_until(ended, timeout=timeout, failed=late, every=0.5)
+        wait_until(ended, timeout=timeout, failed=late, every=1.0)
         return run
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:

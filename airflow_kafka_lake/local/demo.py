@@ -182,7 +182,8 @@ def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, Any]:
 
     def on_progress(states: dict[str, str]) -> None:
         active = {task: state for task, state in states.items() if state not in ("none", "skipped")}
-        show.say(f"Dag {DAG}: " + ", ".join(f"{task} {state}" for task, state in sorted(active.items())))
+        if active:
+            show.say(f"Dag {DAG}: " + ", ".join(f"{task} {state}" for task, state in sorted(active.items())))
 
     run = airflow.wait_run(DAG, run_id, RUN_SECONDS, on_progress)
     if run["state"] != "success":

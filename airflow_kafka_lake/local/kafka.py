@@ -99,7 +99,7 @@ class LocalKafka:
         properties = self._write_properties()
         if not (self.log_dir / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self.tool("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
+            self.tool("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties))
         read_from = self.server_log.stat().st_size if self.server_log.exists() else 0
         self._keeper.start(
             self._java(f"-Xmx{self._heap}", *_JVM, "kafka.Kafka", str(properties)),

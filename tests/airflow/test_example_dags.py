@@ -31,7 +31,7 @@ def dag(name: str) -> DAG:
 
 def form(**words: Any) -> Any:
     """Fill the form of the manual Dag and validate it as Airflow does before a run begins."""
-    params = dag("kafka_lake_manual").params.deep_merge if False else dag("kafka_lake_manual").params
+    params = dag("kafka_lake_manual").params
     params.update(words)
     return params.validate()
 

@@ -152,8 +152,8 @@ def test_wrong_words_are_refused_before_anything_is_opened(
 @pytest.mark.parametrize(
     ("words", "landed"),
     [
-        ({"from_": "2", "to": "4"}, [2, 3]),
-        ({"from_": 2, "to": 4}, [2, 3]),
+        ({"from_": "2", "to": "4", "partitions": "[0]"}, [2, 3]),
+        ({"from_": 2, "to": 4, "partitions": [0]}, [2, 3]),
         ({"from_": "", "to": "", "topic": "", "partitions": "", "dry_run": "false"}, [0, 1, 2, 3, 4]),
         ({"partitions": "[0]", "topic": "orders"}, [0, 1, 2, 3, 4]),
         ({"partitions": "null"}, [0, 1, 2, 3, 4]),

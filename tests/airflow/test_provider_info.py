@@ -1,4 +1,4 @@
-"""Airflow discovers the provider: its description is legal to the letter, its connection form and its commands are there."""
+"""Airflow discovers the provider: a description that is legal to the letter, a connection form and commands."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from airflow_kafka_lake.triggers.waits import (
     newest_event,
 )
 
-from .conftest import ME, ORDERS, OTHER, World
+from .conftest import ORDERS, OTHER, World
 
 UNTIL = {"orders": {"0": 5}}
 TRIGGERS: list[LedgerTrigger] = [
@@ -98,11 +98,9 @@ def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) ->
     """An event of the pipeline resets the pauses at the next look at the ledger, five seconds at most later."""
     trigger = Clocked(world.ledger, no_until(1110))
     trigger.happens[1100] = lambda: world.ledger.save_pipeline(ORDERS.spec)
-    assert fired(trigger) == [{"status": "done", "words": "asked at 1113"}]
-    assert trigger.checks == [2, 6, 14, 30, 62, 126, 254, 510, 1022, 1103, 1107, 1115][:9] + trigger.checks[9:]
-    first = trigger.checks[9]
-    assert 1102 <= first <= 1107
-    assert [moment - first for moment in trigger.checks[10:]] == [4, 12][: len(trigger.checks) - 10]
+    assert fired(trigger) == [{"status": "done", "words": "asked at 1116"}]
+    # Noticed at 1102, so the waits begin anew there.
+    assert trigger.checks == [2, 6, 14, 30, 62, 126, 254, 510, 1022, 1104, 1108, 1116]
 
 
 def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
@@ -153,12 +151,14 @@ def land(world: World, records: int, *, run: bool = True) -> str:
 def waits(sensor: Any, context: dict[str, Any]) -> LedgerTrigger | None:
     """Execute a sensor; return what it waits with, None when it was satisfied at once."""
     try:
-        assert sensor.execute(context)
+        sensor.execute(context)
     except TaskDeferred as deferred:
-        assert deferred.method_name == "execute_complete"
-        assert deferred.timeout == timedelta(seconds=sensor.timeout)
-        return deferred.trigger
-    return None
+        found = deferred
+    else:
+        return None
+    assert found.method_name == "execute_complete"
+    assert found.timeout == timedelta(seconds=sensor.timeout)
+    return found.trigger
 
 
 def drained(**words: Any) -> SegmentDrainedSensor:
@@ -270,8 +270,8 @@ def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
     assert not condition(world.ledger, lambda: world.kafka).done
     world.clock.advance(timedelta(minutes=3))
     assert condition(world.ledger, lambda: world.kafka).done
-    world.ledger.claim(wave.id, attempt="b" * 16, holder=ME, lease=timedelta(minutes=2), over=1)
-    ingest(world.ports(), wave.id) if False else None
+    ingest(world.ports(), wave.id)
+    assert "COMMITTED" in condition(world.ledger, lambda: world.kafka).words
 
 
 def test_recreated_topic_needs_a_plan_to_wait_for(world: World, context: dict[str, Any]) -> None:

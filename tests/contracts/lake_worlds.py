@@ -241,6 +241,21 @@ class IcebergWorld:
         self._commit_by(real)
 
     @contextmanager
+    def next_commit_arrives_late(self) -> Iterator[Callable[[], None]]:
+        """Lose the answer of the next commit, and give a way to let it arrive."""
+        real = self.catalog.commit_table
+        sent: list[tuple[Any, ...]] = []
+
+        def lossy(*arguments: Any) -> Any:
+            self._commit_by(real)
+            sent.append(arguments)
+            raise ConnectionError("the connection went away")
+
+        self._commit_by(lossy)
+        yield lambda: real(*sent[0])
+        self._commit_by(real)
+
+    @contextmanager
     def every_commit_sent_twice(self) -> Iterator[None]:
         """Answer with what the repetition of a request that has succeeded gets."""
         real = self.catalog.commit_table

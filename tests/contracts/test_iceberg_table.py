@@ -27,7 +27,16 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import Absent, Committed, Found, PublishOutcome, Rejected, Requirement, TableHead
+from airflow_kafka_lake.core.waves import (
+    Absent,
+    Committed,
+    Found,
+    PublishOutcome,
+    Rejected,
+    Requirement,
+    TableHead,
+    Unknown,
+)
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 from airflow_kafka_lake.ports import Publication
 from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token
@@ -156,6 +165,14 @@ def test_branch_written_to_after_its_job_is_refused(world: IcebergWorld) -> None
         world.table.staged(other)
 
 
+def test_commit_of_somebody_else_on_the_branch_is_no_result(world: IcebergWorld) -> None:
+    """Only a commit that names the attempt ends its job."""
+    attempt = attempt_id()
+    world.begin_job(attempt)
+    world.append(offsets(0), attempt, branch_of(attempt), {STAGED_BY: attempt_id()})
+    assert world.table.staged(attempt) is None
+
+
 # Commits of others in between
 
 
@@ -223,6 +240,19 @@ def test_conflict_after_an_own_success_is_committed(world: IcebergWorld) -> None
     ready = publication(world, attempt)
     with world.every_commit_sent_twice():
         assert isinstance(world.table.publish(ready), Committed)
+    assert world.rows() == [(0, attempt)]
+
+
+def test_try_after_a_lost_answer_knows_its_own_commit(world: IcebergWorld) -> None:
+    """The commit whose answer was lost lands late, during the next try: that try is told it is committed."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    ready = publication(world, attempt)
+    with world.next_commit_arrives_late() as arrive:
+        assert isinstance(world.table.publish(ready), Unknown)
+        with world.before_next_commit(arrive):
+            outcome = world.table.publish(ready)
+    assert outcome == Committed(snapshot=world.table.head().snapshot or 0)
     assert world.rows() == [(0, attempt)]
 
 

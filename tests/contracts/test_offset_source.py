@@ -416,12 +416,13 @@ def test_time_in_an_unknown_partition_is_refused(world: World, name: str) -> Non
 
 
 def test_sample_weighs_records(world: World, name: str) -> None:
-    """Bytes and records are per offset of the stretch; a stretch of nothing but a marker gives nothing."""
+    """Bytes and records are per offset; a stretch without a visible record gives nothing, not its neighbour's."""
     world.create(name)
     now = int(time.time() * 1000)
     world.produce(name, 10, at=now - 5000)
     world.end(world.begin(name, 4), commit=False)
-    wait_until(lambda: stable(world, name) == 15, timeout=20, failed=AssertionError)
+    world.produce(name, 2)
+    wait_until(lambda: stable(world, name) == 17, timeout=20, failed=AssertionError)
     whole, aborted = OffsetRange(0, 10), OffsetRange(10, 15)
     (found,) = world.source.sample([(name, 0, whole), (name, 0, aborted)], COMMITTED)
     assert (found.topic, found.partition, found.bytes_per_offset, found.records_per_offset) == (name, 0, 100.0, 1.0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pytest
@@ -22,7 +24,16 @@ from tests.rig import Rig
 MANUAL = "kafka_lake_manual"
 SCHEDULED = "kafka_lake_scheduled"
 RUN_SECONDS = 280
-PIPELINES = ("landed", "shown", "killed", "held")
+PIPELINES = ("landed", "shown", "killed", "held", "awaited")
+WAITS = """
+from airflow.sdk import DAG
+from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
+from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+
+with DAG("waits", schedule=None):
+    WatermarkSensor(task_id="watermark", pipeline="awaited", topic="awaited", partition=1, offset=10, timeout=900)
+    SegmentDrainedSensor(task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900)
+"""
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -70,12 +81,11 @@ class World:
         state = self.airflow.wait_run(dag, run_id, RUN_SECONDS)["state"]
         return state, self.airflow.task_states(dag, run_id)
 
-    def logs(self, dag: str, run_id: str) -> str:
-        """Return the logs of a run's tasks, for a failed assertion."""
-        names = self.airflow.task_states(dag, run_id)
-        return "\n".join(
-            self.airflow.task_log(dag, run_id, name.partition("[")[0]) for name in names if "[" not in name
-        )
+    def log(self, run_id: str, task: str) -> str:
+        """Return the log of a task's last try in a run of the manual Dag."""
+        path = f"/dags/{MANUAL}/dagRuns/{quote(run_id)}/taskInstances/{task}"
+        attempt = self.airflow.api("GET", path)["try_number"]
+        return self.airflow.task_log(MANUAL, run_id, task, attempt=attempt)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +97,10 @@ def world(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.Te
     lanes = {name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name) for name in PIPELINES}
     env = {key: value for key, value in lanes["landed"].environment.items() if key.startswith("AIRFLOW_CONN_")}
     env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
-    dags = Path(airflow_kafka_lake.example_dags.__file__).parent
+    dags = tmp_path_factory.mktemp("dags")
+    for file in Path(airflow_kafka_lake.example_dags.__file__).parent.glob("kafka_lake_*.py"):
+        shutil.copy(file, dags)
+    (dags / "waits.py").write_text(WAITS)
     with LocalAirflow(dags_folder=dags, env=env) as airflow:
         airflow.unpause(MANUAL)
         yield World(airflow=airflow, lanes=lanes)
@@ -143,7 +156,7 @@ def test_dry_run_writes_nothing(world: World) -> None:
     lane.produce(40)
     run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "dry_run": True})
     assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "success"
-    log = world.airflow.task_log(MANUAL, run_id, "kafka_lake.plan")
+    log = world.log(run_id, "kafka_lake.plan")
     assert "shown/0 0-20" in log
     assert "nothing was written" in log
     ledger = lane.open_ledger()
@@ -181,7 +194,7 @@ def test_unknown_topic_is_refused_before_anything_starts(world: World) -> None:
     assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
     tasks = world.airflow.task_states(MANUAL, run_id)
     assert (tasks["kafka_lake.plan"], tasks["kafka_lake.finish"]) == ("failed", "upstream_failed"), tasks
-    assert "topic 'elsewhere' is not one of pipeline shown" in world.airflow.task_log(MANUAL, run_id, "kafka_lake.plan")
+    assert "topic 'elsewhere' is not one of pipeline shown" in world.log(run_id, "kafka_lake.plan")
 
 
 def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: World) -> None:
@@ -190,7 +203,7 @@ def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: Wor
     lane.produce(60)
     run_id = world.airflow.trigger(MANUAL, {"pipeline": "killed"})
     driver = until(lambda: next(iter(drivers(lane)), None))
-    path = f"/dags/{MANUAL}/dagRuns/{run_id}/taskInstances/kafka_lake.ingest/0"
+    path = f"/dags/{MANUAL}/dagRuns/{quote(run_id)}/taskInstances/kafka_lake.ingest/0"
     world.airflow.api("PATCH", path, {"new_state": "failed"})
     until(lambda: not driver.is_running())
     assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
@@ -226,6 +239,18 @@ def test_period_above_a_hold_lands_and_the_watermark_waits(world: World) -> None
     assert state == "success", tasks
     lane.assert_exact()
     assert lane.watermarks() == {0: 30, 1: 30}
+
+
+def test_sensors_wait_in_the_triggerer_until_the_rows_are_there(world: World) -> None:
+    """Both sensors give their worker slots back, and go on once another process has landed what they wait for."""
+    lane = world.lanes["awaited"]
+    lane.produce(20)
+    world.airflow.unpause("waits")
+    run_id = world.airflow.trigger("waits")
+    until(lambda: set(world.airflow.task_states("waits", run_id).values()) == {"deferred"}, 180)
+    assert lane.run().code == 0
+    run = world.airflow.wait_run("waits", run_id, RUN_SECONDS)
+    assert run["state"] == "success", world.airflow.task_states("waits", run_id)
 
 
 def test_scheduled_dag_has_one_group_per_file(world: World) -> None:

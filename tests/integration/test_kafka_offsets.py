@@ -40,6 +40,7 @@ class ChangedClient(AdminClient):
     def __init__(self, settings: dict[str, Any], **more: Any) -> None:
         super().__init__(settings, **more)
         self.calls: list[str] = []
+        self.asked: set[int] = set()
         self.before: dict[str, Callable[[], object]] = {}
         self.changes: dict[str, Change] = {}
 
@@ -60,6 +61,7 @@ class ChangedClient(AdminClient):
         kind = "earliest" if next(iter(wanted.values()))._value == -2 else "latest"
         level = "stable" if more["isolation_level"] is IsolationLevel.READ_COMMITTED else "all"
         name = f"offsets {kind} {level}"
+        self.asked |= {key.partition for key in wanted}
         return self._noted(name, lambda: super(ChangedClient, self).list_offsets(wanted, **more))
 
 
@@ -193,9 +195,11 @@ def test_partition_without_leader_is_unknown_and_not_asked(cluster: Cluster) -> 
         return futures
 
     cluster.client.changes["describe"] = headless
+    cluster.client.asked.clear()
     snapshot = cluster.source.snapshot([cluster.topic], None)
     assert [p.partition for p in snapshot.partitions] == [0, 2]
     assert [(p.partition, p.reason) for p in snapshot.unknown] == [(1, "it has no leader now")]
+    assert cluster.client.asked == {0, 2}
 
 
 def test_partitions_added_meanwhile_are_in_the_snapshot(cluster: Cluster) -> None:

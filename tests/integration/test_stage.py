@@ -358,6 +358,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.timeout(900)
 def test_a_rehearsed_driver_maps_its_class_archive(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
 ) -> None:

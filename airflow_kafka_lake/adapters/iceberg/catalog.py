@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -62,8 +63,17 @@ class OpenCatalog:
         """PyIceberg's catalog; call it inside `reaching`."""
         with self._opening:
             if self._catalog is None:
-                self._catalog = load_catalog(self._settings.catalog_name, **self._settings.pyiceberg())
+                properties = self._settings.pyiceberg()
+                self._require_folder(properties["uri"])
+                self._catalog = load_catalog(self._settings.catalog_name, **properties)
             return self._catalog
+
+    def _require_folder(self, uri: str) -> None:
+        """Refuse a SQLite catalog in a folder that is not there, which no repetition would make appear."""
+        scheme, _, path = uri.partition("///")
+        folder = Path(path.partition("?")[0]).parent
+        if scheme == "sqlite:" and not folder.is_dir():
+            raise self._settings_error("open the catalog", f"there is no folder {folder} for its SQLite file")
 
     def load(self, identifier: str) -> Table:
         """Load a table's newest metadata; UnknownSubjectError when it does not exist."""

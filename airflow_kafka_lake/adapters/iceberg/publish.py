@@ -49,7 +49,11 @@ def make_ready(table: Table, staged: StagedFiles, known: Staged | None) -> Ready
 
 
 class Publisher:
-    """Moves main of one table; keeps the manifest of a staged attempt from one try to the next."""
+    """Moves main of one table; keeps the manifest of a staged attempt, and its snapshot id, from one try to the next.
+
+    One id for all tries is safe and useful: of all commits with it one can land, and a try that meets an earlier one
+    whose answer was lost knows it again.
+    """
 
     def __init__(self, catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> None:
         self._catalog = catalog
@@ -69,11 +73,7 @@ class Publisher:
             return ready
         move = _move(publication, ready)
         owner = (publication.ledger_id, publication.token.pipeline)
-        outcome = self._move(move, lambda head: self._stranger(head, ready.topic_ids, owner))
-        if publication.audited is not None and not isinstance(outcome, Rejected):
-            # The id may be taken now: another try must not use it again.
-            self._ready.pop(publication.audited, None)
-        return outcome
+        return self._move(move, lambda head: self._stranger(head, ready.topic_ids, owner))
 
     def _make_ready(self, publication: Publication) -> Ready | Rejected:
         audited, attempt = publication.audited, publication.token.attempt

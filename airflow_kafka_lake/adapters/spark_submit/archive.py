@@ -14,7 +14,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.adapters.jars import default_cache
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver
-from airflow_kafka_lake.adapters.spark_submit.failures import TAIL_LINES
+from airflow_kafka_lake.adapters.spark_submit.failures import tail
 from airflow_kafka_lake.adapters.spark_submit.folder import private_folder
 from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog
 from airflow_kafka_lake.adapters.spark_submit.submission import (
@@ -79,8 +79,9 @@ def _rehearse(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | 
         driver.end()
     log.finish()
     if code or not made.exists():
-        end = "\n".join(list(log.lines)[-TAIL_LINES:])
-        raise JobFailedError(f"Spark's rehearsal ended with exit code {code} and left no class archive:\n{end}")
+        raise JobFailedError(
+            f"Spark's rehearsal ended with exit code {code} and left no class archive:\n{tail(log.lines)}"
+        )
 
 
 def _catalog(folder: Path) -> dict[str, str]:

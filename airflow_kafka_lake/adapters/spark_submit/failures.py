@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.staging import StageJob
 
-TAIL_LINES = 25
+_TAIL_LINES = 25
 _TAIL_CHARACTERS = 4_000
+_FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+(File \"|\^)|\s*=+$")
 _MASK = "***"
 _SECRET_KEY = re.compile(
     r"(?i)password|passwd|secret|token|credential|jaas|private|(access|account|api|session|storage)[.\-_]?key|keystore[.\-_]key"
@@ -33,8 +34,8 @@ REASONS = (
     Reason(
         name="data-loss",
         pattern=re.compile(
-            r"OffsetOutOfRangeException|failOnDataLoss|KAFKA_DATA_LOSS|[Ss]ome data may have been lost|"
-            r"Cannot fetch offset \d+|out of range with no configured reset policy"
+            r"OffsetOutOfRangeException|KAFKA_DATA_LOSS|[Ss]ome data may have been lost|"
+            r"out of range with no configured reset policy"
         ),
         advice="Kafka no longer has offsets of this wave: retention, deletion or truncation passed them before or "
         "during the read. Nothing was published; plan again to see what is left, and skip what is lost.",
@@ -71,15 +72,19 @@ REASONS = (
         name="kafka-unreachable",
         pattern=re.compile(
             r"No resolvable bootstrap urls|org\.apache\.kafka\.common\.errors\.TimeoutException|"
-            r"Failed to create new KafkaAdminClient|Timed out waiting for a node assignment"
+            r"Failed to create new KafkaAdminClient|Timed out waiting for a node assignment|"
+            r"Cannot fetch record for offset"
         ),
         advice="Spark does not reach Kafka from where it runs: check bootstrap.servers, the brokers' advertised "
         "listeners, and the network between Spark and Kafka.",
     ),
     Reason(
         name="unknown-topic",
-        pattern=re.compile(r"UnknownTopicOrPartitionException|UnknownTopicIdException"),
-        advice="A topic of this wave does not exist any more. Plan again.",
+        pattern=re.compile(
+            r"UnknownTopicOrPartitionException|UnknownTopicIdException|"
+            r"Partitions specified for Kafka start offsets don't match"
+        ),
+        advice="A topic or partition of this wave does not exist any more. Plan again.",
     ),
     Reason(
         name="master-unreachable",
@@ -107,7 +112,7 @@ def job_failed(job: StageJob, code: int, lines: Iterable[str], secrets: Secrets)
     """Return the error of a driver that ended with `code`, from the lines it wrote."""
     text = [secrets.masked(line) for line in lines]
     reason = recognised(text)
-    end = "\n".join(text[-TAIL_LINES:])[-_TAIL_CHARACTERS:]
+    end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     advice = reason.advice if reason else "Its last words are below; the wave is unharmed and can be run again."
     return JobFailedError(
@@ -116,6 +121,12 @@ def job_failed(job: StageJob, code: int, lines: Iterable[str], secrets: Secrets)
         attempt=job.attempt,
         reason=reason.name if reason else None,
     )
+
+
+def tail(lines: Iterable[str]) -> str:
+    """Return the last lines that say something to a person: no stack frames, which fill most of Java's."""
+    spoken = [line for line in lines if line.strip() and not _FRAME.match(line)]
+    return "\n".join(spoken[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
 
 
 def recognised(lines: Iterable[str]) -> Reason | None:

@@ -122,6 +122,7 @@ class ScriptedSession:
     log_start: int = 0
     last_stable: int = 10**6
     high_watermark: int = 10**6
+    mute: bool = False
     asked: list[tuple[int, int, int]] = field(default_factory=list)
     slept: float = 0.0
 
@@ -130,7 +131,7 @@ class ScriptedSession:
         if not self.log_start <= offset <= self.high_watermark:
             return None
         data = bytearray()
-        for batch in self.batches:
+        for batch in () if self.mute and isolation == 1 else self.batches:
             (opened_batch,) = opened(batch)
             if isolation == 1 and opened_batch.base_offset >= self.last_stable:
                 break
@@ -207,6 +208,12 @@ def test_silence_is_no_evidence() -> None:
         session = ScriptedSession([], last_stable=5, high_watermark=6)
         assert fates(walked(session, RangeSet.between(1, 5), isolation)) == [("1-5", Fate.UNEXPLAINED)]
         assert len(session.asked) >= 3
+
+
+def test_contradiction_is_no_evidence() -> None:
+    """A record at isolation 0 where isolation 1 gave nothing bounds no hole, and is not asked about for ever."""
+    session = ScriptedSession([written(0, [0, 1, 2])], mute=True, last_stable=3, high_watermark=3)
+    assert fates(walked(session, RangeSet.between(1, 3))) == [("1-3", Fate.UNEXPLAINED)]
 
 
 def test_offsets_beyond_the_last_stable_one_are_unexplained() -> None:

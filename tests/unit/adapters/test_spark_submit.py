@@ -17,7 +17,7 @@ import pytest
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
-from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised
+from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -394,6 +394,11 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("java.lang.IllegalArgumentException: Ref kafka_lake_0011 already exists", "branch-exists"),
         ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `lake`.`raw`.`x` cannot be found.", "table-not-found"),
         ("org.apache.kafka.common.errors.TimeoutException: Call(callName=listOffsets)", "kafka-unreachable"),
+        (
+            "java.util.concurrent.TimeoutException: Cannot fetch record for offset 5 in 120000 milli",
+            "kafka-unreachable",
+        ),
+        ("Partitions specified for Kafka start offsets don't match what are assigned.", "unknown-topic"),
         ("java.lang.OutOfMemoryError: Java heap space", "out-of-memory"),
         ("org.apache.kafka.common.errors.SaslAuthenticationException: failed", "kafka-authentication"),
     ],
@@ -403,6 +408,13 @@ def test_usual_failures_are_named(line: str, name: str) -> None:
     found = recognised(["WARN something", line, "at org.apache.spark"])
     assert found is not None
     assert found.name == name
+
+
+def test_stack_frames_are_left_out_of_the_last_words() -> None:
+    """A person reads what went wrong, not where in Spark's code."""
+    frames = [f"\tat org.apache.spark.Some$.thing(Some.scala:{number})" for number in range(100)]
+    said = ["Caused by: first", *frames, "\t... 12 more", "Caused by: second", *frames]
+    assert tail(said) == "Caused by: first\nCaused by: second"
 
 
 def test_an_unusual_failure_is_not_guessed() -> None:

@@ -10,12 +10,12 @@ from airflow_kafka_lake.core.backoff import LONGEST_SECONDS, Wait
 def checks(until: float, progress: tuple[float, ...] = ()) -> list[float]:
     """Return when a wait that begins at 0 checks, with progress at some moments."""
     wait, found, news = Wait.begin(0.0), [], list(progress)
-    while wait.due is not None and wait.due <= until:
+    while wait.due is not None and min([wait.due, *news]) <= until:
         if news and news[0] < wait.due:
             wait = wait.progressed(news.pop(0))
-            continue
-        found.append(wait.due)
-        wait = wait.checked(wait.due)
+        else:
+            found.append(wait.due)
+            wait = wait.checked(wait.due)
     return found
 
 

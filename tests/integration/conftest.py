@@ -1,0 +1,44 @@
+"""What several files of this tier share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.integration.refusing import Refusals
+    from tests.rig import Rig
+
+
+@pytest.fixture(scope="session")
+def planned(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Rig:
+    """A place with forty records, planned and not run: refusals change nothing, so they can share it."""
+    from tests.rig import Rig
+
+    place = Rig(tmp_path_factory.mktemp("planned") / "place", kafka.bootstrap)
+    place.produce(40)
+    done = place.command("plan", str(place.file), "--json")
+    assert done.code == 0, done.err
+    return place
+
+
+@pytest.fixture
+def refusals(planned: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusals:
+    """Commands in the planned place."""
+    from tests.integration.refusing import Refusals
+
+    found = Refusals(planned, monkeypatch, capsys)
+    found.settle_in()
+    return found
+
+
+@pytest.fixture
+def fresh(rig: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusals:
+    """Commands in a place of their own, where nothing was planned yet."""
+    from tests.integration.refusing import Refusals
+
+    found = Refusals(rig, monkeypatch, capsys)
+    found.settle_in()
+    return found

@@ -1,0 +1,270 @@
+"""Random acts against the memory ledger and the SQL ledger side by side: they agree, and the laws hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from airflow_kafka_lake.adapters.clocks import SystemClock
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from airflow_kafka_lake.core import watermarks
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Verdict
+from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
+from airflow_kafka_lake.ports import Ledger
+from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
+
+TOP = 30
+EPOCH = None
+places = st.integers(min_value=0, max_value=5)
+few = st.integers(min_value=0, max_value=2)
+partitions = st.integers(min_value=0, max_value=1)
+starts = st.integers(min_value=0, max_value=TOP)
+spans = st.integers(min_value=1, max_value=8)
+stretches = st.tuples(partitions, starts, spans).map(lambda item: (item[0], item[1], item[1] + item[2]))
+holds = st.sampled_from([RangeState.CANCELLED, RangeState.HELD])
+endings = st.sampled_from([AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.REJECTED])
+
+
+def timeless(ledger: Ledger) -> dict[str, Any]:
+    """Return everything on record but the times, which two clocks never agree on."""
+    waves = ledger.waves(SPEC.name)
+    return {
+        "streams": ledger.streams(SPEC.name),
+        "waves": [replace(wave, lease_until=None) for wave in waves],
+        "ranges": ledger.ranges(pipeline=SPEC.name),
+        "attempts": [
+            [
+                replace(item, started_at=EPOCH, ended_at=EPOCH if item.ended_at else "open")  # type: ignore[arg-type]
+                for item in ledger.attempts(wave.id)
+            ]
+            for wave in waves
+        ],
+        "events": [replace(item, at=EPOCH) for item in ledger.events(SPEC.name, limit=10_000)],  # type: ignore[arg-type]
+        "untold": ledger.untold(SPEC.name),
+        "outbox": [
+            replace(item, row=replace(item.row, recorded_at=EPOCH))  # type: ignore[arg-type]
+            for item in ledger.outbox(SPEC.name)
+        ],
+        "bytes": ledger.pace(SPEC.name).bytes_per_offset,
+    }
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Two ledgers that live through the same."""
+
+    sql: SqlLedger
+
+    @initialize()
+    def begin(self) -> None:
+        """Start empty: the SQL ledger is shared between examples, because its creation takes longest."""
+        self.memory = MemoryLedger(SystemClock())
+        with self.sql.engine.begin() as connection:
+            connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+            for name in {*tables.metadata.tables, "sqlite_sequence"} - {tables.meta.name}:
+                connection.exec_driver_sql(f"DELETE FROM {name}")
+        self.names = 0
+        self.keys: list[AttemptKey] = []
+        self.before: dict[str, tuple[int, int]] = {}
+        self.both(lambda ledger: ledger.save_pipeline(SPEC))
+
+    def name(self, prefix: str) -> str:
+        """Return a new name."""
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def both(self, act: Callable[[Ledger], Any]) -> Any:
+        """Do the same to both; results, or errors, must be the same."""
+        results = [self.outcome(act, ledger) for ledger in (self.memory, self.sql)]
+        assert results[0] == results[1]
+        return results[0][1]
+
+    @staticmethod
+    def outcome(act: Callable[[Ledger], Any], ledger: Ledger) -> tuple[str, Any]:
+        """Return what an act gave."""
+        try:
+            return "done", act(ledger)
+        except (KafkaLakeError, ValueError) as error:
+            return type(error).__name__, None
+
+    def key(self, place: int) -> AttemptKey:
+        """Return one of the last keys, the newest most often."""
+        return self.keys[-1 - min(place // 2, len(self.keys) - 1)]
+
+    def pick(self, names: Iterable[str], place: int) -> str:
+        """Return one of some names; a wrong one when there is none."""
+        found = sorted(names)
+        return found[place % len(found)] if found else "nothing"
+
+    @rule(waves=st.lists(st.lists(stretches, min_size=1, max_size=3), min_size=1, max_size=2), tidy=st.booleans())
+    def plan(self, waves: list[list[tuple[int, int, int]]], tidy: bool) -> None:
+        """Plan stretches: as a planner would, only what is missing, or as a mistaken one, whatever was drawn."""
+        if tidy:
+            waves = self.missing(waves)
+        plan = plan_of(self.memory, *waves, plan=self.name("p"), origin=10)
+        self.both(lambda ledger: ledger.record_plan(plan, "planner"))
+
+    def missing(self, waves: list[list[tuple[int, int, int]]]) -> list[list[tuple[int, int, int]]]:
+        """Return what of the stretches is not planned, cut at the origin."""
+        planned = {stream.partition: stream.planned for stream in self.memory.streams(SPEC.name)}
+        left: list[list[tuple[int, int, int]]] = []
+        for wave in waves:
+            left.append([])
+            for partition, start, end in wave:
+                known = planned.get(partition, RangeSet())
+                fresh = RangeSet.of((start, end)) - known
+                planned[partition] = known | fresh
+                left[-1] += [(partition, p.start, p.end) for item in fresh for p in item.split_at((10,))]
+        return [wave for wave in left if wave]
+
+    @rule(place=places, live=st.booleans(), over=st.sampled_from([None, "current", 0]))
+    def claim(self, place: int, live: bool, over: Any) -> None:
+        """Claim a wave, with a lease that is live or over."""
+        wave = self.pick((item.id for item in self.memory.waves(SPEC.name)), place)
+        if over == "current" and wave != "nothing":
+            over = self.memory.wave(wave).fence
+        attempt, lease = self.name("a"), LEASE if live else timedelta()
+        given = self.both(lambda ledger: ledger.claim(wave, attempt=attempt, holder=HOLDER, lease=lease, over=over).key)
+        if given is not None:
+            self.keys.append(given)
+
+    @precondition(lambda self: self.keys)
+    @rule(place=places, number=few)
+    def progress(self, place: int, number: int) -> None:
+        """Write something about a running attempt."""
+        key = self.key(place)
+        acts: list[Callable[[Ledger], None]] = [
+            lambda ledger: ledger.record_base(key, number),
+            lambda ledger: ledger.record_job(key, f"job {number}"),
+            lambda ledger: ledger.renew(key, LEASE),
+        ]
+        self.both(acts[number])
+
+    @precondition(lambda self: self.keys)
+    @rule(place=places)
+    def stage(self, place: int) -> None:
+        """Stage."""
+        key = self.key(place)
+        self.both(lambda ledger: ledger.mark_staged(key, audited=5, staged_bytes=100))
+
+    @precondition(lambda self: self.keys)
+    @rule(place=places)
+    def publish(self, place: int) -> None:
+        """Publish."""
+        key = self.key(place)
+        self.both(lambda ledger: ledger.mark_publishing(key))
+
+    @precondition(lambda self: self.keys)
+    @rule(place=places, adopted=places, exact=st.integers(min_value=0, max_value=4))
+    def settle(self, place: int, adopted: int, exact: int) -> None:
+        """Settle, with this attempt's commit or an earlier one's, and sometimes with a receipt missing."""
+        key = self.key(place)
+        attempt = key.attempt if adopted else self.key(adopted + 2).attempt
+        receipts = receipts_of(self.memory.ranges(wave=key.wave, states={RangeState.PLANNED}))
+        receipts = receipts if exact else receipts[:-1]
+        self.both(lambda ledger: ledger.settle(key, attempt=attempt, snapshot=place, receipts=receipts))
+
+    @precondition(lambda self: self.keys)
+    @rule(place=places, outcome=endings)
+    def end(self, place: int, outcome: AttemptOutcome) -> None:
+        """End an attempt."""
+        key = self.key(place)
+        self.both(lambda ledger: ledger.end_attempt(key, outcome, "error"))
+
+    @rule(place=places, count=st.integers(min_value=1, max_value=2), state=holds, guarded=st.booleans())
+    def take(self, place: int, count: int, state: RangeState, guarded: bool) -> None:
+        """Take ranges from a wave, under its newest attempt or as if it never had one."""
+        wave = self.pick((item.id for item in self.memory.waves(SPEC.name)), place)
+        ranges = [item.id for item in self.memory.ranges(wave=wave)][:count] or ["nothing"]
+        verdicts = [Verdict(range_id=item, state=state, reason="why") for item in ranges]
+        attempts = self.memory.attempts(wave)
+        fence, attempt = (attempts[-1].fence, attempts[-1].attempt) if guarded and attempts else (0, None)
+        self.both(lambda ledger: ledger.take(wave, fence=fence, attempt=attempt, verdicts=verdicts, actor="person"))
+
+    @rule(place=places, whole=st.booleans(), more=few)
+    def release(self, place: int, whole: bool, more: int) -> None:
+        """Release ranges on hold, a whole wave or a few."""
+        held = self.memory.ranges(pipeline=SPEC.name, states={RangeState.CANCELLED, RangeState.HELD})
+        first = self.pick((item.id for item in held), place)
+        names = [first]
+        if whole and held:
+            names = [item.id for item in held if item.wave == self.memory.range(first).wave]
+        names += [item.id for item in held[:more]]
+        wave = self.name("w")
+        self.both(lambda ledger: ledger.release(names, wave=wave, actor="person", reason="fixed"))
+
+    @rule(stretch=stretches, guarded=st.booleans())
+    def skip(self, stretch: tuple[int, int, int], guarded: bool) -> None:
+        """Skip a stretch, with or without the keys at hand."""
+        partition, start, end = stretch
+        held = self.keys[-4:] if guarded else []
+        skip_id = self.name("s")
+        self.both(
+            lambda ledger: ledger.skip(
+                SPEC.name,
+                key_of(partition),
+                OffsetRange(start, end),
+                skip_id=skip_id,
+                reason="poison",
+                actor="person",
+                acknowledge_order=False,
+                guards=held,
+            )
+        )
+
+    @rule(told=st.booleans(), sent=few)
+    def advance(self, told: bool, sent: int) -> None:
+        """Advance, and tell some of it."""
+        moves = self.both(lambda ledger: ledger.advance(SPEC.name))
+        if told and moves:
+            self.both(lambda ledger: ledger.told(SPEC.name, moves[0].sequence))
+        items = [item.id for item in self.memory.outbox(SPEC.name)][:sent]
+        self.both(lambda ledger: ledger.sent(items))
+
+    @invariant()
+    def both_agree(self) -> None:
+        """Everything on record is the same."""
+        assert timeless(self.memory) == timeless(self.sql)
+
+    @invariant()
+    def laws_hold(self) -> None:
+        """Watermarks stay below holds and never fall, ranges never overlap, fences never fall."""
+        ranges = self.memory.ranges(pipeline=SPEC.name)
+        for stream in self.memory.streams(SPEC.name):
+            mine = [item for item in ranges if item.stream == stream.key]
+            assert all(not a.range.overlaps(b.range) for a, b in pairwise(mine))
+            unresolved = [item.range for item in mine if item.state in UNRESOLVED]
+            hold = watermarks.hold(stream.watermark, unresolved)
+            assert hold is None or stream.watermark <= hold
+            assert not any(stream.origin <= item.start < stream.watermark for item in unresolved)
+            assert watermarks.watermark(stream.origin, stream.covered) >= stream.watermark
+            self.grows(str(stream.key), stream.watermark, stream.version)
+        for wave in self.memory.waves(SPEC.name):
+            self.grows(wave.id, wave.fence, 0)
+
+    def grows(self, name: str, *values: int) -> None:
+        """Check that numbers which never fall did not."""
+        last = self.before.get(name, (0, 0))
+        assert all(new >= old for new, old in zip(values, last, strict=True))
+        self.before[name] = (values[0], values[1])
+
+
+def test_ledgers_agree_and_keep_the_laws() -> None:
+    """Whatever happens, in whatever order."""
+    LedgerMachine.sql = SqlLedger("sqlite://")
+    LedgerMachine.sql.upgrade()
+    machine = LedgerMachine.TestCase()
+    machine.settings = settings(max_examples=8, stateful_step_count=30, deadline=None)
+    try:
+        machine.runTest()
+    finally:
+        LedgerMachine.sql.close()

@@ -1,0 +1,325 @@
+"""A person's decisions: cancel, release, skip, and the fences that make them final."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    HeldError,
+    StaleFenceError,
+    StateError,
+    UnknownOutcomeError,
+    UnknownSubjectError,
+    UsageError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.services import deciding
+from tests.gates import Before, Calls, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of five records."""
+    world.produce(5)
+    return world.planned_wave()
+
+
+def cancel(world: World, subject: str) -> tuple[str, ...]:
+    """Cancel with a reason."""
+    return deciding.cancel(world.worker(), subject, "not now")
+
+
+def skip(world: World, start: int, end: int) -> int:
+    """Skip a stretch of partition 0."""
+    stretch = OffsetRange(start, end)
+    return deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+
+
+def states(world: World) -> list[tuple[str, str]]:
+    """Return ranges and their states, in order."""
+    return [(str(item.range), item.state.value) for item in world.ledger.ranges(pipeline="orders")]
+
+
+def test_cancelled_wave_is_never_published_and_can_be_released(world: World, wave: str) -> None:
+    """Cancel is a hold, not a loss."""
+    cancel(world, wave)
+    assert world.ledger.wave(wave).state is WaveState.CANCELLED
+    assert world.run().exit_code == 1
+    assert (world.offsets(), world.stream().watermark) == ([], 0)
+    assert deciding.release(world.worker(), wave, "now")[0] == wave
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_cancel_of_a_wave_that_nobody_claimed_touches_no_lake(world: World, wave: str) -> None:
+    """Where no publisher can be, no fence commit is needed."""
+    head = world.table.head()
+    cancel(world, wave)
+    assert world.table.head() == head
+
+
+def test_cancel_of_a_claimed_wave_moves_main(world: World, wave: str) -> None:
+    """The fence goes up in the ledger, and main moves with an empty commit that says why."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+    cancel(world, wave)
+    head = world.table.head()
+    assert head.last is not None
+    assert (head.last[1].kind, head.last[1].fence, head.last[1].wave) == ("fence", 2, wave)
+    assert world.offsets() == []
+
+
+@pytest.mark.parametrize("call", ["runner.stage", "ledger.mark_staged", "ledger.mark_publishing", "table.publish"])
+def test_zombie_publisher_is_stopped_by_a_cancel(world: World, wave: str, call: str) -> None:
+    """A publisher stopped between its last check and its commit wakes up, and its commit is rejected."""
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, lambda: cancel(world, wave))))
+    assert world.offsets() == []
+    assert states(world) == [("0-5", "CANCELLED")]
+    world.advance()
+    world.check()
+
+
+def test_zombie_commit_on_its_way_is_stopped_by_a_cancel(world: World, wave: str) -> None:
+    """A commit that was sent before the cancel and arrives after it is rejected by the moved head."""
+
+    def late() -> None:
+        world.table.next_answer = Answer.LATE
+
+    doomed, losing = Killed("table.look", nth=3), Before("table.publish", late)
+
+    def passing(call: str) -> None:
+        doomed(call)
+        losing(call)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(passing))
+    cancel(world, wave)
+    world.table.land_late()
+    assert world.offsets() == []
+    world.advance()
+    world.check()
+
+
+@pytest.mark.parametrize("call", ["ledger.claim", "table.look", "table.fence", "ledger.take"])
+def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave: str, call: str) -> None:
+    """Either the cancel is refused and the wave settled, or the commit never lands: never both, never neither."""
+
+    def late() -> None:
+        world.table.next_answer = Answer.LATE
+
+    doomed, losing = Killed("table.look", nth=3), Before("table.publish", late)
+
+    def passing(name: str) -> None:
+        doomed(name)
+        losing(name)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(passing))
+    landing = world.worker(Before(call, world.table.land_late))
+    if call == "ledger.take":
+        deciding.cancel(landing, wave, "not now")
+        assert states(world) == [("0-5", "CANCELLED")]
+    else:
+        with pytest.raises(StateError, match="published meanwhile"):
+            deciding.cancel(landing, wave, "not now")
+        assert states(world) == [("0-5", "SETTLED")]
+    world.advance()
+    world.check()
+
+
+def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
+    """A fence commit whose answer stays lost proves nothing: nothing is taken, the call can be repeated."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+
+    def always(call: str) -> None:
+        if call == "table.fence":
+            world.table.next_answer = Answer.LOST
+
+    with pytest.raises(UnknownOutcomeError, match="repeat the call"):
+        deciding.cancel(world.worker(always), wave, "not now")
+    assert states(world) == [("0-5", "PLANNED")]
+    cancel(world, wave)
+    assert states(world) == [("0-5", "CANCELLED")]
+
+
+def test_lost_answer_of_a_fence_commit_is_settled_by_looking(world: World, wave: str) -> None:
+    """Main has left the head that was seen: that is enough, whoever moved it."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+    calls = Calls()
+
+    def lose(call: str) -> None:
+        calls(call)
+        world.table.next_answer = Answer.LOST_LANDED if call == "table.fence" else Answer.GIVEN
+
+    deciding.cancel(world.worker(lose), wave, "not now")
+    assert calls.made.count("table.fence") == 1
+    assert states(world) == [("0-5", "CANCELLED")]
+
+
+def test_cancel_of_a_published_wave_is_refused(world: World, wave: str) -> None:
+    """What is visible stays."""
+    world.ingest(wave)
+    with pytest.raises(StateError, match="Only what is PLANNED can"):
+        cancel(world, wave)
+    assert world.offsets() == [0, 1, 2, 3, 4]
+
+
+def test_cancel_of_a_wave_published_but_not_settled_adopts_it(world: World, wave: str) -> None:
+    """The lake testifies against the request, and the ledger learns of it."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.settle")))
+    with pytest.raises(StateError, match="published meanwhile"):
+        cancel(world, wave)
+    assert world.ledger.wave(wave).state is WaveState.COMMITTED
+    world.advance()
+    world.check()
+
+
+def test_cancel_of_one_range_lets_the_rest_go_on() -> None:
+    """Law L4: success above a hold is remembered, and the watermark jumps over it when the hold closes."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(3, 1)
+    wave = world.planned_wave()
+    first = world.ledger.ranges(wave=wave)[0]
+    assert cancel(world, first.id) == (first.id,)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    world.advance()
+    assert (world.stream(0).watermark, world.stream(1).watermark) == (0, 3)
+    fresh, ranges = deciding.release(world.worker(), first.id, None)
+    assert (fresh != wave, ranges) == (True, (first.id,))
+    assert world.run().exit_code == 0
+    world.check()
+
+
+@pytest.mark.parametrize("reason", ["", "  "])
+def test_decisions_need_a_reason(world: World, wave: str, reason: str) -> None:
+    """Others will read it."""
+    with pytest.raises(UsageError, match="--reason"):
+        deciding.cancel(world.worker(), wave, reason)
+    with pytest.raises(UsageError, match="--reason"):
+        deciding.skip(
+            world.worker(), "orders", world.stream(), OffsetRange(0, 1), reason=reason, acknowledge_order=False
+        )
+    assert states(world) == [("0-5", "PLANNED")]
+
+
+def test_decisions_about_nothing_are_refused(world: World, wave: str) -> None:
+    """Unknown subjects, and subjects with nothing to decide."""
+    with pytest.raises(UnknownSubjectError):
+        cancel(world, "nothing")
+    with pytest.raises(StateError, match="nothing to release"):
+        deciding.release(world.worker(), wave, None)
+    cancel(world, wave)
+    with pytest.raises(StateError, match="cannot be cancelled"):
+        cancel(world, wave)
+
+
+def test_skip_passes_exactly_the_stretch(world: World, wave: str) -> None:
+    """A planned range is split; the pieces around the skip are read, the watermark passes over it."""
+    assert skip(world, 1, 3) == 2
+    assert states(world) == [("0-1", "PLANNED"), ("1-3", "SKIPPED"), ("3-5", "PLANNED")]
+    assert world.run().exit_code == 0
+    world.check()
+    assert (world.offsets(), world.stream().watermark) == ([0, 3, 4], 5)
+    assert [row.kind for row in world.table._receipts.values()].count("skip") == 1
+
+
+def test_skip_frees_the_watermark(world: World) -> None:
+    """A hold closes, and the watermark jumps over everything settled above it."""
+    world.produce(10)
+    world.run(Bounds(start=4, end=10))
+    hold = world.planned_wave(Bounds(start=0, end=4))
+    cancel(world, hold)
+    world.advance()
+    assert world.stream().watermark == 0
+    assert skip(world, 0, 4) == 4
+    assert [(move.start, move.end) for move in world.advance()] == [(0, 10)]
+    world.check()
+
+
+def test_skip_of_what_is_settled_passes_nothing(world: World, wave: str) -> None:
+    """What is visible is not skipped; only the rest of the stretch is."""
+    world.run(Bounds(start=0, end=5))
+    world.produce(2)
+    assert skip(world, 3, 7) == 2
+    world.advance()
+    world.check()
+    assert (world.offsets(), world.stream().watermark) == ([0, 1, 2, 3, 4], 7)
+
+
+@pytest.mark.parametrize("call", ["ledger.mark_publishing", "table.publish"])
+def test_zombie_publisher_is_stopped_by_a_skip(world: World, wave: str, call: str) -> None:
+    """No forgotten publisher shows rows of a skipped stretch, and the rest is read again."""
+
+    def skip_late() -> None:
+        world.lease_ends()
+        skip(world, 1, 3)
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, skip_late)))
+    assert world.offsets() == []
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.offsets() == [0, 3, 4]
+
+
+def test_skip_of_what_somebody_works_on_waits(world: World, wave: str) -> None:
+    """A living worker is not robbed by a skip."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+    with pytest.raises(ConcurrentError):
+        skip(world, 1, 3)
+    assert states(world) == [("0-5", "PLANNED")]
+
+
+def test_wave_claimed_while_a_skip_decides_is_not_robbed(world: World, wave: str) -> None:
+    """A wave that was never claimed when the skip looked, and is claimed when it writes: refused, nothing skipped."""
+
+    def claimed() -> None:
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("table.publish")))
+
+    with pytest.raises(ConcurrentError, match="Nothing was skipped"):
+        deciding.skip(
+            world.worker(Before("ledger.skip", claimed)),
+            "orders",
+            world.stream(),
+            OffsetRange(1, 3),
+            reason="bad",
+            acknowledge_order=False,
+        )
+    assert states(world) == [("0-5", "PLANNED")]
+
+
+def test_skip_of_a_published_wave_adopts_it(world: World, wave: str) -> None:
+    """Rows that are visible are settled, not skipped."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.settle")))
+    world.lease_ends()
+    assert skip(world, 1, 3) == 0
+    assert states(world) == [("0-5", "SETTLED")]
+    world.advance()
+    world.check()
+
+
+def test_held_range_skipped_in_part_keeps_its_rest_on_hold(world: World, wave: str) -> None:
+    """Law L3: a failure is cleared by a later success or a skip, piece by piece."""
+    world.runner.tamper = lambda rows: rows[1:]
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    skip(world, 0, 1)
+    assert states(world) == [("0-1", "SKIPPED"), ("1-5", "HELD")]
+    world.advance()
+    assert world.stream().watermark == 1
+    assert [item.state for item in world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))]

@@ -1,0 +1,173 @@
+"""What retention and snapshot expiry take away between any two steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.core.errors import HeldError, RangeExpiredError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.services import deciding
+from tests.gates import Before, Calls, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+FOREIGN = Row(topic="other", topic_id="other", partition=0, offset=0, key=None, value=None, attempt="")
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of five records."""
+    world.produce(5)
+    return world.planned_wave()
+
+
+def expire(world: World) -> None:
+    """Forget all history: another writer moves main, and maintenance expires every older snapshot."""
+    world.table.write_foreign([FOREIGN])
+    world.table.expire()
+
+
+def calls_of_an_ingest() -> list[str]:
+    """Return the port calls of an undisturbed ingest."""
+    world = World()
+    world.produce(5)
+    calls = Calls()
+    world.ingest(world.planned_wave(), world.worker(calls))
+    return calls.made
+
+
+@pytest.mark.parametrize("zero_rows", [False, True])
+def test_expiry_between_any_two_steps_does_no_harm(zero_rows: bool) -> None:
+    """History may end after the attempt began, at whatever moment: rows and receipts still tell."""
+    for number in range(1, len(calls_of_an_ingest()) + 1):
+        world = World()
+        world.produce(3, transaction="t")
+        world.end("t", commit=not zero_rows)
+        wave = world.planned_wave()
+        between = Before("", lambda world=world: expire(world), nth=number)
+        assert world.ingest(wave, world.worker(between)).state is WaveState.COMMITTED
+        assert between.happened
+        world.advance()
+        world.check()
+
+
+def test_expiry_after_a_death_at_any_step_does_no_harm() -> None:
+    """A worker dies anywhere, history expires, and the next run still finds out what was published."""
+    for number in range(2, len(calls_of_an_ingest()) + 1):
+        world = World()
+        world.produce(5)
+        wave = world.planned_wave()
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed(nth=number)))
+        expire(world)
+        world.lease_ends()
+        assert world.run().exit_code == 0
+        world.check()
+
+
+def test_expired_commit_is_found_by_its_rows(world: World, wave: str) -> None:
+    """A snapshot may be gone, the rows say by which attempt they came."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.settle")))
+    expire(world)
+    world.lease_ends()
+    done = world.ingest(wave)
+    assert (done.state, done.snapshot) == (WaveState.COMMITTED, None)
+    assert len(world.runner.jobs) == 1
+    world.advance()
+    world.check()
+
+
+def test_lost_answer_and_expiry_at_once_do_no_harm(world: World, wave: str) -> None:
+    """The commit landed, its answer was lost, its snapshot expired: still no second copy."""
+
+    def lose() -> None:
+        world.table.next_answer = Answer.LOST_LANDED
+
+    losing, expiring = Before("table.publish", lose), Before("table.look", lambda: expire(world), nth=3)
+
+    def passing(call: str) -> None:
+        losing(call)
+        expiring(call)
+
+    world.ingest(wave, world.worker(passing))
+    assert expiring.happened
+    assert len(world.runner.jobs) == 1
+    world.advance()
+    world.check()
+
+
+def test_log_start_that_passed_the_range_holds_it_with_the_exact_skip(world: World, wave: str) -> None:
+    """What is gone is named to the offset; after the skip the rest goes on."""
+    world.retain_from(2)
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert world.runner.jobs == []
+    (item,) = world.ledger.ranges(wave=wave)
+    assert item.reason == "skip 0-2: 2 offsets, log start moved to 2"
+    stream = world.stream()
+    skipped = deciding.skip(
+        world.worker(), "orders", stream, OffsetRange(0, 2), reason="expired", acknowledge_order=False
+    )
+    assert skipped == 2
+    (rest,) = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
+    assert rest.range == OffsetRange(2, 5)
+    deciding.release(world.worker(), rest.id, None)
+    assert world.run().exit_code == 0
+    world.check()
+    assert (world.offsets(), world.stream().watermark) == ([2, 3, 4], 5)
+
+
+def test_log_start_beyond_the_range_proposes_to_skip_all_of_it(world: World, wave: str) -> None:
+    """The proposal never reaches beyond the range."""
+    world.produce(5)
+    world.retain_from(8)
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert world.ledger.ranges(wave=wave)[0].reason == "skip 0-5: 5 offsets, log start moved to 8"
+
+
+def test_log_start_of_one_partition_holds_only_that_partition() -> None:
+    """The others of the wave do not wait."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(3, 1)
+    wave = world.planned_wave()
+    world.retain_from(1, partition=1)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert (world.offsets(0), world.offsets(1)) == ([0, 1, 2], [])
+    world.advance()
+    world.check()
+
+
+def test_retention_under_the_job_fails_it_closed(world: World, wave: str) -> None:
+    """A job never reads around a loss; the next try holds the range."""
+    with pytest.raises(RangeExpiredError):
+        world.ingest(wave, world.worker(Before("runner.stage", lambda: world.retain_from(2))))
+    assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.FAILED
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert "log start moved to 2" in (world.ledger.ranges(wave=wave)[0].reason or "")
+
+
+def test_retention_after_the_job_does_not_matter_for_rows(world: World, wave: str) -> None:
+    """Rows are their own proof: only gaps need the log."""
+    world.ingest(wave, world.worker(Before("table.staged", lambda: world.retain_from(5))))
+    world.advance()
+    world.check()
+
+
+def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:
+    """Offsets without a row that the log no longer explains are never passed silently."""
+    world.produce(2, transaction="bad")
+    world.end("bad", commit=False)
+    world.produce(2)
+    wave = world.planned_wave()
+    with pytest.raises(HeldError):
+        world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(3))))
+    (item,) = world.ledger.ranges(wave=wave)
+    assert item.state is RangeState.HELD
+    assert "3 offsets are not explained: 0-3" in (item.reason or "")
+    assert world.offsets() == []

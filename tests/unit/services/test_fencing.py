@@ -1,0 +1,126 @@
+"""Every ledger write is guarded by fence and attempt: a worker that lost its wave while it slept writes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError
+from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.services.claiming import claim
+from tests.gates import Before, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+BEFORE_THE_COMMIT = [
+    "ledger.record_base",
+    "ledger.record_job",
+    "ledger.renew",
+    "ledger.mark_staged",
+    "ledger.mark_publishing",
+]
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of three records."""
+    world.produce(3)
+    return world.planned_wave()
+
+
+def settled(world: World) -> None:
+    """See that everything came right."""
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.offsets() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("call", [*BEFORE_THE_COMMIT, "ledger.settle"])
+def test_slow_worker_is_stopped_after_others_are_done(world: World, wave: str, call: str) -> None:
+    """Whoever comes back to a committed wave changes nothing."""
+    seen = []
+
+    def take_over() -> None:
+        world.lease_ends()
+        world.ingest(wave)
+        seen.append(world.ledger.snapshot())
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, take_over)))
+    assert world.ledger.snapshot() == seen[0]
+    settled(world)
+
+
+@pytest.mark.parametrize("call", BEFORE_THE_COMMIT)
+def test_slow_worker_does_not_disturb_its_successor(world: World, wave: str, call: str) -> None:
+    """While the successor is at work, neither its state nor its lease nor the table changes."""
+    seen = []
+
+    def take_over() -> None:
+        world.lease_ends()
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("ledger.mark_publishing")))
+        seen.append(world.ledger.snapshot())
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, take_over)))
+    assert world.ledger.snapshot() == seen[0]
+    assert world.offsets() == []
+    world.lease_ends()
+    settled(world)
+
+
+def test_slow_worker_records_no_end_of_an_attempt_that_is_not_its_own(world: World, wave: str) -> None:
+    """An error of a worker that lost its wave is not the end of its successor's attempt."""
+
+    def take_over() -> None:
+        world.lease_ends()
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("ledger.mark_staged")))
+        world.runner.failures.append("too late")
+
+    worker = world.worker(Before("runner.stage", take_over))
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, worker)
+    world.runner.failures.clear()
+    assert world.ledger.wave(wave).state is WaveState.CLAIMED
+    assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.ABANDONED, AttemptOutcome.RUNNING]
+
+
+def test_dead_holder_is_taken_over_at_once(world: World, wave: str) -> None:
+    """Nobody waits for the lease of a process that is known to be dead."""
+    doomed = world.worker(Killed("runner.stage"))
+    with pytest.raises(KilledError):
+        world.ingest(wave, doomed)
+    with pytest.raises(ConcurrentError):
+        world.ingest(wave)
+    world.dead.add(doomed.processes.this().pid)
+    world.ingest(wave)
+    settled(world)
+
+
+def test_living_holder_keeps_its_wave_until_the_lease_ends(world: World, wave: str) -> None:
+    """Not answering is not being dead."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("runner.stage")))
+    assert world.run().exit_code == 3
+    assert world.settle().busy == (wave,)
+    world.lease_ends()
+    settled(world)
+
+
+def test_worker_believed_dead_that_lives_does_no_harm(world: World, wave: str) -> None:
+    """Leases and obituaries are about waiting; safety is the fence's business."""
+    slow = world.worker(Before("table.publish", lambda: _bury(world, wave)))
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, slow)
+    settled(world)
+
+
+def _bury(world: World, wave: str) -> None:
+    world.dead.update(range(1, 100))
+    world.ingest(wave)
+
+
+def test_every_claim_raises_the_fence(world: World, wave: str) -> None:
+    """Fences are never used twice, whoever claims."""
+    assert [claim(world.worker(), wave, by_force=True).key.fence for _ in range(3)] == [1, 2, 3]

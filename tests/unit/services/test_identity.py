@@ -1,0 +1,190 @@
+"""Is this still the table, the owner, the ledger and the topic that we recorded?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    HeldError,
+    IdentityError,
+    LedgerBehindError,
+    OwnershipError,
+    UnknownTopicError,
+)
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from tests.gates import Before
+from tests.world import LEDGER_ID, World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of three records."""
+    world.produce(3)
+    return world.planned_wave()
+
+
+def held_reasons(world: World) -> list[str | None]:
+    """Return why ranges are on hold."""
+    return [item.reason for item in world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))]
+
+
+def refusals(world: World, wave: str) -> list[Callable[[], object]]:
+    """Return everything that must refuse to go on."""
+    return [lambda: world.ingest(wave), world.plan, lambda: world.plan(dry_run=True)]
+
+
+def test_recreated_table_is_refused(world: World, wave: str) -> None:
+    """A table of the same name is not the table."""
+    world.table.recreate()
+    for refused in refusals(world, wave):
+        with pytest.raises(IdentityError, match="rebuild orders --accept-rollback"):
+            refused()
+    assert world.offsets() == []
+
+
+def test_dropped_table_is_refused_and_not_created_anew(world: World, wave: str) -> None:
+    """A table that is gone took settled rows with it: nothing is created in its place."""
+    world.table._store = None
+    for refused in refusals(world, wave)[1:]:
+        with pytest.raises(IdentityError, match="is gone"):
+            refused()
+    assert world.table._store is None
+
+
+@pytest.mark.parametrize("call", ["table.look", "ledger.mark_publishing", "table.publish"])
+def test_table_recreated_under_a_running_wave_stays_empty(world: World, wave: str, call: str) -> None:
+    """Also between look and commit: nothing is published into another table."""
+    nth = 2 if call == "table.look" else 1
+    with pytest.raises((IdentityError, AttemptRejectedError), match=r"re-created|another table"):
+        world.ingest(wave, world.worker(Before(call, world.table.recreate, nth=nth)))
+    assert world.offsets() == []
+    assert world.ledger.wave(wave).state is not WaveState.COMMITTED
+
+
+def test_another_pipeline_of_the_same_topic_and_table_is_refused(world: World, wave: str) -> None:
+    """One owner per table and topic: a second pipeline would land every record twice."""
+    world.ingest(wave)
+    world.with_spec(name="copies")
+    with pytest.raises(OwnershipError, match="belongs to pipeline orders"):
+        world.plan()
+    assert world.ledger.streams("copies") == ()
+
+
+def test_another_ledger_of_the_same_pipeline_is_refused(world: World, wave: str) -> None:
+    """A second ledger knows nothing of what the first has landed; `rebuild` is the way in."""
+    world.ingest(wave)
+    world.ledger = MemoryLedger(world.clock, ledger_id="2" * 32)
+    with pytest.raises(LedgerBehindError, match=f"another ledger .{LEDGER_ID}.*rebuild orders"):
+        world.plan()
+    assert world.ledger.streams("orders") == ()
+
+
+def test_ledger_that_lost_the_newest_token_is_refused(world: World, wave: str) -> None:
+    """A ledger restored from a backup would land records twice: stop, and point to `rebuild`."""
+    backup = world.ledger.snapshot()
+    world.ingest(wave)
+    world.ledger.restore(backup)
+    world.produce(1)
+    for refused in (world.plan, world.run):
+        with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
+            refused()
+    with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
+        world.ingest(wave)
+    assert world.offsets() == [0, 1, 2]
+
+
+def test_ledger_that_went_back_before_the_plan_is_refused(world: World, wave: str) -> None:
+    """Also a ledger that knows the pipeline but none of its waves."""
+    empty = MemoryLedger(world.clock, ledger_id=LEDGER_ID)
+    world.ingest(wave)
+    world.ledger = empty
+    with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
+        world.plan()
+
+
+def test_topic_deleted_before_the_audit_is_held(world: World, wave: str) -> None:
+    """Nobody can prove anything about offsets of a topic that is gone; the range waits for a person."""
+    with pytest.raises(HeldError):
+        world.ingest(wave, world.worker(Before("ledger.renew", lambda: world.kafka.delete_topic("orders"))))
+    assert world.offsets() == []
+    assert held_reasons(world) == [f"topic orders (id {world.topic_ids['orders']}) was deleted"]
+
+
+def test_topic_deleted_under_the_job_is_held_by_the_next_try(world: World, wave: str) -> None:
+    """The job fails on it, and the next one is not even started."""
+    with pytest.raises(UnknownTopicError):
+        world.ingest(wave, world.worker(Before("runner.stage", lambda: world.kafka.delete_topic("orders"))))
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert len(world.runner.jobs) == 1
+    assert "was deleted" in (held_reasons(world)[0] or "")
+
+
+def test_topic_deleted_before_the_job_needs_no_job(world: World, wave: str) -> None:
+    """The precheck holds what cannot be read any more."""
+    world.kafka.delete_topic("orders")
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert world.runner.jobs == []
+    assert "was deleted" in (held_reasons(world)[0] or "")
+
+
+def test_audited_attempt_is_published_though_its_topic_is_deleted(world: World, wave: str) -> None:
+    """Once every offset is accounted for, the staged copy is the only proven one left."""
+    deleting = Before("table.add_receipts", lambda: world.kafka.delete_topic("orders"))
+    assert world.ingest(wave, world.worker(deleting)).state is WaveState.COMMITTED
+    assert world.offsets() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("call", ["source.topics", "source.snapshot", "runner.stage", "table.staged", "ledger.renew"])
+def test_recreated_topic_with_the_same_offsets_is_never_published(world: World, wave: str, call: str) -> None:
+    """The name and the offsets are the same, the records are not: the identity decides."""
+
+    def recreate() -> None:
+        world.create("orders")
+        world.produce(5)
+
+    with pytest.raises(HeldError):
+        world.ingest(wave, world.worker(Before(call, recreate)))
+    assert world.table.rows() == ()
+    (reason,) = held_reasons(world)
+    assert "was re-created" in (reason or "")
+
+
+def test_topic_recreated_while_its_gaps_are_explained_is_never_published(world: World) -> None:
+    """Ids are compared on both sides of the accounting."""
+    world.produce(2, transaction="bad")
+    world.end("bad", commit=False)
+    world.produce(1)
+    wave = world.planned_wave()
+
+    def recreate() -> None:
+        world.create("orders")
+        world.produce(5)
+
+    with pytest.raises(IdentityError, match="created anew"):
+        world.ingest(wave, world.worker(Before("batches.explain", recreate)))
+    assert world.table.rows() == ()
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert "was re-created" in (held_reasons(world)[0] or "")
+
+
+def test_topic_recreated_between_explanation_and_verdict_is_held(world: World) -> None:
+    """The second look at the ids catches what happened while the gaps were explained."""
+    world.produce(1)
+    wave = world.planned_wave()
+
+    def recreate() -> None:
+        world.create("orders")
+        world.produce(5)
+
+    with pytest.raises(HeldError):
+        world.ingest(wave, world.worker(Before("source.describe", recreate, nth=3)))
+    assert world.table.rows() == ()

@@ -1,0 +1,248 @@
+"""What a plan asks for: following, periods, policies, partitions that come and go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_kafka_lake.core.errors import ConcurrentError, UnavailableError, UnstableError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.policies import Bounds, milliseconds
+from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from tests.gates import Before
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+def pieces(plan: Plan) -> list[tuple[int, OffsetRange]]:
+    """Return what a plan reads, by partition."""
+    return sorted((item.partition, item.range) for item in plan.ranges)
+
+
+def test_first_plan_follows_from_log_start_to_last_stable(world: World) -> None:
+    """Nothing on record: everything that can be read is planned, an open transaction is waited for."""
+    world.produce(5)
+    world.retain_from(2)
+    world.produce(1, transaction="open")
+    plan = world.plan()
+    assert pieces(plan) == [(0, OffsetRange(2, 5))]
+    assert world.stream().origin == 2
+    assert [item.last_stable for item in plan.waiting_for_stable] == [5]
+
+
+def test_following_plans_only_what_is_missing(world: World) -> None:
+    """What is planned or settled is never planned again."""
+    world.produce(5)
+    world.plan()
+    world.produce(3)
+    assert pieces(world.plan()) == [(0, OffsetRange(5, 8))]
+    assert world.plan().waves == ()
+
+
+def test_following_closes_the_gap_below_an_island(world: World) -> None:
+    """A period is an island until following reads what lies between the origin and it."""
+    world.produce(10)
+    assert pieces(world.plan(Bounds(start=4, end=6))) == [(0, OffsetRange(4, 6))]
+    assert pieces(world.plan()) == [(0, OffsetRange(0, 4)), (0, OffsetRange(6, 10))]
+    world.run()
+    world.check()
+    assert world.stream().watermark == 10
+
+
+def test_overlapping_period_reads_only_what_is_missing(world: World) -> None:
+    """A period over something settled costs what is not settled."""
+    world.produce(10)
+    world.run(Bounds(start=3, end=6))
+    world.plan(Bounds(start=7, end=8))
+    assert pieces(world.plan(Bounds(start=2, end=9))) == [
+        (0, OffsetRange(2, 3)),
+        (0, OffsetRange(6, 7)),
+        (0, OffsetRange(8, 9)),
+    ]
+    world.run()
+    world.check()
+
+
+def test_period_below_the_origin_is_read_and_moves_no_watermark(world: World) -> None:
+    """A backfill of older offsets neither lowers the watermark nor waits for it; ranges end at the origin."""
+    world.with_spec(start=Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 5),)))
+    world.produce(8)
+    world.run()
+    assert (world.stream().origin, world.stream().watermark) == (5, 8)
+    assert pieces(world.plan(Bounds(start=2, end=7))) == [(0, OffsetRange(2, 5))]
+    world.run()
+    world.check()
+    assert (world.stream().origin, world.stream().watermark) == (5, 8)
+    assert world.offsets() == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_new_stream_is_cut_at_its_origin(world: World) -> None:
+    """The watermark always lies on the edge of a range, also when the first period crosses the origin."""
+    world.with_spec(start=Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 5),)))
+    world.produce(8)
+    assert pieces(world.plan(Bounds(start=2, end=7))) == [(0, OffsetRange(2, 5)), (0, OffsetRange(5, 7))]
+
+
+def test_period_by_time(world: World) -> None:
+    """Times become the first offsets at or after them; a time after the last record means the end."""
+    begin = world.clock.now()
+    for _ in range(4):
+        world.produce(2)
+        world.clock.advance(timedelta(minutes=10))
+    bounds = Bounds(start=begin + timedelta(minutes=10), end=begin + timedelta(minutes=30))
+    assert pieces(world.plan(bounds)) == [(0, OffsetRange(2, 6))]
+    bounds = Bounds(start=begin + timedelta(minutes=29), end=datetime(2030, 1, 1, tzinfo=UTC))
+    assert pieces(world.plan(bounds)) == [(0, OffsetRange(6, 8))]
+
+
+def test_only_the_named_partition_is_planned() -> None:
+    """A plan of one partition leaves the others for later, new streams included."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(4, 1)
+    assert pieces(world.plan(Bounds(topic="orders", partitions=(1,)))) == [(1, OffsetRange(0, 4))]
+    assert pieces(world.plan()) == [(0, OffsetRange(0, 3))]
+
+
+def test_timestamp_policies_set_origin_and_end(world: World) -> None:
+    """A new stream starts at the first record of a time, and a plan ends before the first record of another."""
+    begin = world.clock.now()
+    for _ in range(4):
+        world.produce(2)
+        world.clock.advance(timedelta(minutes=10))
+    start, end = milliseconds(begin + timedelta(minutes=5)), milliseconds(begin + timedelta(minutes=25))
+    world.with_spec(
+        start=Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=start),
+        end=Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=end),
+    )
+    assert pieces(world.plan()) == [(0, OffsetRange(2, 6))]
+    assert world.stream().origin == 2
+
+
+def test_group_as_end_policy_never_passes_the_group(world: World) -> None:
+    """A backfill up to what a live consumer has committed ends exactly there."""
+    world.with_spec(end=Policy(kind=PolicyKind.GROUP, group="live"))
+    world.produce(6)
+    world.kafka.commit_group("live", "orders", 0, 4)
+    assert pieces(world.plan()) == [(0, OffsetRange(0, 4))]
+
+
+def test_start_and_end_may_follow_two_groups(world: World) -> None:
+    """The origin is one group's offset, the end another's."""
+    world.with_spec(start=Policy(kind=PolicyKind.GROUP, group="old"), end=Policy(kind=PolicyKind.GROUP, group="live"))
+    world.produce(6)
+    world.kafka.commit_group("old", "orders", 0, 1)
+    world.kafka.commit_group("live", "orders", 0, 5)
+    assert pieces(world.plan()) == [(0, OffsetRange(1, 5))]
+
+
+def test_partition_added_later_starts_at_its_log_start(world: World) -> None:
+    """All records of an added partition are younger than the pipeline, whatever the start policy says."""
+    world.with_spec(start=Policy(kind=PolicyKind.LATEST))
+    world.produce(3)
+    world.plan()
+    world.kafka.add_partitions("orders", 2)
+    world.produce(2, 1)
+    assert pieces(world.plan()) == [(1, OffsetRange(0, 2))]
+    assert (world.stream(0).origin, world.stream(1).origin) == (3, 0)
+
+
+def test_unknown_partition_is_left_out_and_named() -> None:
+    """An unreachable leader is neither empty nor gone; the other partitions go on."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(3, 1)
+    world.kafka.log("orders", 1).unreachable = "no leader"
+    plan = world.plan()
+    assert pieces(plan) == [(0, OffsetRange(0, 3))]
+    assert [(item.partition, item.reason) for item in plan.blocked] == [(1, "not observed: no leader")]
+    assert [stream.partition for stream in world.ledger.streams("orders")] == [0]
+
+
+def test_read_uncommitted_plans_up_to_the_high_watermark(world: World) -> None:
+    """Only read_committed waits for open transactions."""
+    world.with_spec(isolation=Isolation.READ_UNCOMMITTED)
+    world.produce(2)
+    world.produce(1, transaction="open")
+    assert pieces(world.plan()) == [(0, OffsetRange(0, 3))]
+
+
+def test_dry_run_writes_nothing_at_all(world: World) -> None:
+    """Neither ledger nor lake change, and the plan is the one that a real run makes."""
+    world.produce(5)
+    shown = world.plan(dry_run=True)
+    assert world.ledger.pipelines() == ()
+    assert world.ledger._state.events == []
+    assert world.table._store is None
+    assert pieces(world.plan()) == pieces(shown) == [(0, OffsetRange(0, 5))]
+
+
+def test_dry_run_beside_a_recorded_pipeline_changes_nothing(world: World) -> None:
+    """Also with everything in place, a dry run leaves no trace."""
+    world.produce(2)
+    world.run()
+    world.produce(2)
+    state, head = world.ledger.snapshot(), world.table.head()
+    assert pieces(world.plan(dry_run=True)) == [(0, OffsetRange(2, 4))]
+    assert (world.ledger.snapshot(), world.table.head()) == (state, head)
+
+
+def test_empty_topic_is_recorded_and_plans_nothing(world: World) -> None:
+    """The origin of a stream is fixed by the first plan, also when there is nothing to read yet."""
+    assert world.plan().waves == ()
+    world.produce(2)
+    assert world.stream().origin == 0
+    assert pieces(world.plan()) == [(0, OffsetRange(0, 2))]
+
+
+@pytest.mark.parametrize("call", ["table.head", "ledger.save_pipeline", "table.claim_ownership", "ledger.record_plan"])
+def test_of_two_planners_one_wins(world: World, call: str) -> None:
+    """Whoever records second records nothing and says so; nothing is planned twice."""
+    world.produce(4)
+    world.plan()
+    world.produce(2)
+    late = world.worker(Before(call, world.plan))
+    with pytest.raises(ConcurrentError, match="plan again"):
+        world.plan(worker=late)
+    assert [item.range for item in world.ledger.ranges(pipeline="orders")] == [OffsetRange(0, 4), OffsetRange(4, 6)]
+    world.run()
+    world.check()
+
+
+@pytest.mark.parametrize("call", ["table.head", "table.ensure", "ledger.bind_table", "table.claim_ownership"])
+def test_of_two_first_planners_one_wins(world: World, call: str) -> None:
+    """Two that create the same table, owner and streams at once do not take each other for strangers."""
+    world.produce(4)
+    late = world.worker(Before(call, world.plan))
+    with pytest.raises(ConcurrentError):
+        world.plan(worker=late)
+    world.run()
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("state", "error"),
+    [(GroupOffsetState.UNSTABLE, UnstableError), (GroupOffsetState.UNKNOWN, UnavailableError)],
+)
+def test_group_offset_that_is_no_number_plans_nothing(
+    world: World, state: GroupOffsetState, error: type[Exception]
+) -> None:
+    """Neither an open commit nor a lost answer is read as zero."""
+    world.with_spec(end=Policy(kind=PolicyKind.GROUP, group="live"))
+    world.produce(3)
+    world.kafka.commit_group("live", "orders", 0, None, state)
+    with pytest.raises(error, match="repeat"):
+        world.plan()
+    assert world.ledger.pipelines() == ()
+
+
+def test_unreachable_broker_plans_nothing(world: World) -> None:
+    """No answer is no plan."""
+    world.kafka.down = True
+    with pytest.raises(UnavailableError):
+        world.plan()
+    assert world.ledger.pipelines() == ()

@@ -1,0 +1,186 @@
+"""One commit makes a wave visible, whoever comes in between and whatever answer is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.core.errors import AttemptRejectedError, UnknownOutcomeError
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import AttemptOutcome, Requirement, WaveState
+from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
+from tests.gates import Before, Calls, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+FOREIGN = Row(topic="other", topic_id="other", partition=0, offset=0, key=None, value=None, attempt="")
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of three records."""
+    world.produce(3)
+    return world.planned_wave()
+
+
+def settled(world: World) -> None:
+    """See that everything came right."""
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.offsets() == [0, 1, 2]
+
+
+def foreign(world: World) -> None:
+    """Commit to main as another writer does."""
+    world.table.write_foreign([FOREIGN])
+
+
+def test_moved_head_is_looked_at_again(world: World, wave: str) -> None:
+    """A writer that comes between look and commit costs a second try, not a second job."""
+    calls = Calls()
+    between = Before("table.publish", lambda: foreign(world))
+
+    def passing(call: str) -> None:
+        calls(call)
+        between(call)
+
+    world.ingest(wave, world.worker(passing))
+    assert calls.made.count("table.publish") == 2
+    assert len(world.runner.jobs) == 1
+    settled(world)
+    assert world.table.rows()[0] == FOREIGN
+
+
+@pytest.mark.parametrize("answer", [Answer.LOST_LANDED, Answer.LOST, Answer.LATE])
+def test_lost_answer_is_settled_by_looking(world: World, wave: str, answer: Answer) -> None:
+    """Whether the commit landed, never landed or lands later: the worker finds out by itself."""
+
+    def lose() -> None:
+        world.table.next_answer = answer
+
+    assert world.ingest(wave, world.worker(Before("table.publish", lose))).state is WaveState.COMMITTED
+    world.table.land_late()
+    assert len(world.runner.jobs) == 1
+    settled(world)
+
+
+def test_commit_that_lands_after_its_worker_died_is_adopted(world: World, wave: str) -> None:
+    """The lake testifies: no second job for what is there already."""
+
+    def lose() -> None:
+        world.table.next_answer = Answer.LATE
+
+    doomed = Killed("table.look", nth=3)
+    between = Before("table.publish", lose)
+
+    def passing(call: str) -> None:
+        doomed(call)
+        between(call)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(passing))
+    world.table.land_late()
+    world.lease_ends()
+    world.ingest(wave)
+    assert len(world.runner.jobs) == 1
+    assert [item.outcome for item in world.ledger.attempts(wave)] == [
+        AttemptOutcome.COMMITTED,
+        AttemptOutcome.ABANDONED,
+    ]
+    settled(world)
+
+
+@pytest.mark.parametrize("call", ["runner.stage", "table.staged", "ledger.mark_staged", "table.look", "table.publish"])
+def test_late_commit_of_an_earlier_attempt_wins_over_its_successor(world: World, wave: str, call: str) -> None:
+    """Of two attempts at most one lands; the later one adopts what it finds when it comes to publish."""
+
+    def lose() -> None:
+        world.table.next_answer = Answer.LATE
+
+    doomed = Killed("table.look", nth=3)
+    between = Before("table.publish", lose)
+
+    def passing(call: str) -> None:
+        doomed(call)
+        between(call)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(passing))
+    world.lease_ends()
+    nth = 2 if call == "table.look" else 1
+    world.ingest(wave, world.worker(Before(call, world.table.land_late, nth=nth)))
+    first, second = world.ledger.attempts(wave)
+    assert {row.attempt for row in world.table.rows()} == {first.attempt}
+    assert (first.outcome, second.outcome) == (AttemptOutcome.COMMITTED, AttemptOutcome.ABANDONED)
+    settled(world)
+
+
+def test_answers_that_stay_lost_are_an_unknown_outcome(world: World, wave: str) -> None:
+    """After many tries the worker says so instead of guessing; `settle` finds out later."""
+
+    def always(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = Answer.LOST
+
+    with pytest.raises(UnknownOutcomeError, match="kafka-lake settle orders") as caught:
+        world.ingest(wave, world.worker(always))
+    assert caught.value.exit_code == 4
+    assert len([text for text in world.said if "again" in text]) == PUBLISH_TRIES
+    assert world.ledger.wave(wave).state is WaveState.PUBLISHING
+    assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
+    assert world.settle().returned == (wave,)
+    settled(world)
+
+
+def test_unreachable_catalog_while_publishing_is_no_rejection(world: World, wave: str) -> None:
+    """An exception says nothing about the commit: look again, and try again."""
+    calls = Calls()
+
+    def down_once(call: str) -> None:
+        calls(call)
+        world.lake.reachable = call != "table.publish" or calls.made.count(call) > 1
+
+    assert world.ingest(wave, world.worker(down_once)).state is WaveState.COMMITTED
+    assert calls.made.count("table.publish") == 2
+    assert len(world.runner.jobs) == 1
+    settled(world)
+
+
+@pytest.mark.parametrize(
+    "requirement", [Requirement.STAGING_BRANCH, Requirement.SPEC, Requirement.SCHEMA, Requirement.TABLE_UUID]
+)
+def test_other_rejections_stage_again(world: World, wave: str, requirement: Requirement) -> None:
+    """What no longer fits the table is staged again by the next try, never forced."""
+
+    def refuse() -> None:
+        world.table.next_rejection = requirement
+
+    with pytest.raises(AttemptRejectedError, match=requirement.value):
+        world.ingest(wave, world.worker(Before("table.publish", refuse)))
+    assert world.offsets() == []
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.REJECTED
+    settled(world)
+    assert len(world.runner.jobs) == 2
+
+
+def test_changed_partition_spec_stages_again(world: World, wave: str) -> None:
+    """Files of the old spec are not appended to a table of a new one."""
+    with pytest.raises(AttemptRejectedError, match="partition spec"):
+        world.ingest(wave, world.worker(Before("ledger.mark_publishing", world.table.change_spec)))
+    settled(world)
+
+
+@pytest.mark.parametrize("call", ["ledger.mark_staged", "ledger.mark_publishing", "table.publish"])
+def test_branch_that_changed_after_the_audit_is_not_published(world: World, wave: str, call: str) -> None:
+    """Only the audited snapshot is published, never the branch as it is now."""
+
+    def change() -> None:
+        attempt = world.ledger.attempts(wave)[-1].attempt
+        store = world.table._store
+        store.add(branch_of(attempt), [])
+
+    with pytest.raises(AttemptRejectedError, match="staging branch"):
+        world.ingest(wave, world.worker(Before(call, change)))
+    assert world.offsets() == []
+    settled(world)
