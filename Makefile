@@ -26,6 +26,7 @@ java: $(STAMP)
 
 jars: java ## fetch and verify the jars of Spark and of the local Kafka
 	@$(BIN)/python -m airflow_kafka_lake.adapters.jars
+	@$(BIN)/kafka-lake jars fetch >/dev/null
 
 demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --report FILE" for programs)
 	$(BIN)/kafka-lake demo $(ARGS)

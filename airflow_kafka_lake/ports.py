@@ -305,6 +305,12 @@ class JobRunner(Protocol):
         the job makes progress, and an exception it raises ends the job. Raises JobFailedError with the job's last
         words (never a secret)."""
 
+    def end_orphan(self, job: str) -> bool:
+        """End the job of a worker that died, by the reference that `started` was given; True when one was ended.
+
+        Never touches anything but that job: not another host's, not a process that was given the same id later.
+        """
+
 
 class Clock(Protocol):
     """Time as an argument."""

@@ -49,6 +49,10 @@ class MemoryRunner:
         """Say where jobs run."""
         return "in this process (memory)"
 
+    def end_orphan(self, job: str) -> bool:  # noqa: ARG002 - there is none
+        """There is never one: a job here ends with its caller."""
+        return False
+
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Read every stretch of the job and stage all rows in one commit, also when there are none."""
         self.jobs.append(job)

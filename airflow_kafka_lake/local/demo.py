@@ -13,9 +13,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch
+from airflow_kafka_lake.adapters.jars import JarSet, fetch, verified
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.hooks.assembly import open_ports
+from airflow_kafka_lake.hooks.spark import prepare_start
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.demo_proof import NUMBERS, TopicProof, prove, read_rows
 from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, create_topics, fill
@@ -75,6 +76,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
             show.say("fetching and verifying jars")
             for jars in (JarSet.SPARK, JarSet.KAFKA_BROKER):
                 fetch(jars, progress=show.say)
+            prepare_start(verified(JarSet.SPARK), show.say)
             home = Path(tempfile.mkdtemp(prefix="kafka-lake-demo-"))
             stack.callback(shutil.rmtree, home, ignore_errors=True)
         with seconds.of("kafka"):

@@ -22,8 +22,18 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     record = ports.ledger.wave(wave)
     dead = record.holder is not None and ports.processes.dead(record.holder)
     over = record.fence if by_force or dead else None
+    if dead:
+        _end_orphan(ports, wave)
     attempt = secrets.token_hex(8)
     return ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+
+
+def _end_orphan(ports: Ports, wave: str) -> None:
+    """End the job that a dead worker left behind: it could only stage, but it would take the machine's time."""
+    attempts = ports.ledger.attempts(wave)
+    job = attempts[-1].job if attempts else None
+    if job is not None and ports.runner.end_orphan(job):
+        ports.say(f"ended the forgotten job {job} of wave {wave}")
 
 
 class Heartbeat:

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
 )
 
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extra, pipeline_asset
-from airflow_kafka_lake.core.errors import JobFailedError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.operators.advance import (
     AdvanceWatermarkOperator,
@@ -102,6 +102,37 @@ def test_dry_run_records_nothing_and_advances_nothing(world: World, context: Con
     finish(context)
     assert world.ledger.pipelines() == ()
     assert events(context) == []
+
+
+def test_dry_run_leaves_watermarks_that_could_move(world: World, context: Context) -> None:
+    """What an earlier run settled is moved and told by a real run, not by a dry one."""
+    world.produce(5)
+    for wave in plan(world, context):
+        ingest(context, wave)
+    plan(world, context, dry_run=True)
+    advance(context, plan_task_id="plan")
+    assert world.watermarks()[0] == 0
+    assert events(context) == []
+
+
+def test_wave_that_is_in_the_lake_already_is_adopted_by_the_plan(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that died between publishing and settling leaves nothing to do twice."""
+    world.produce(5)
+    (wave,) = plan(world, context)
+
+    def dead(*_: Any, **__: Any) -> None:
+        raise UnavailableError("the worker died")
+
+    with monkeypatch.context() as patched, pytest.raises(AirflowException):
+        patched.setattr(world.ledger, "settle", dead)
+        patched.setattr(world.ledger, "end_attempt", dead)
+        ingest(context, wave)
+    world.clock.advance(timedelta(minutes=3))
+    assert plan(world, context) == []
+    assert world.ledger.wave(wave).state.value == "COMMITTED"
+    assert len(world.runner.jobs) == 1
 
 
 def test_unfinished_waves_of_earlier_runs_are_worked_on_too(world: World, context: Context) -> None:

@@ -196,7 +196,8 @@ class MemoryReader:
             ordered(
                 item
                 for item in self._state.ranges.values()
-                if item.state in wanted and (item.pipeline == pipeline or item.wave == wave in known or item.plan == plan in known)
+                if item.state in wanted
+                and (item.pipeline == pipeline or item.wave == wave in known or item.plan == plan in known)
             )
         )
 

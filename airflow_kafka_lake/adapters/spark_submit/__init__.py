@@ -25,7 +25,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 )
 from airflow_kafka_lake.core.staging import StageJob
 
-__all__ = ["SparkSubmitRunner", "end_orphan", "make_archive"]
+__all__ = ["SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
 _LIGHT_TASKS = 4
 _logger = logging.getLogger(__name__)

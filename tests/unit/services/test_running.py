@@ -1,0 +1,186 @@
+"""The main job: finish, plan, ingest, advance; what it says with its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer
+from airflow_kafka_lake.core.errors import HeldError, JobFailedError, TransientError
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.running import finish_plan
+from tests.gates import Before, Calls, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+def test_run_brings_everything_and_moves_the_watermarks() -> None:
+    """One call from nothing to done."""
+    world = World(partitions=2)
+    world.produce(5, 0)
+    world.produce(3, 1, transaction="t")
+    world.end("t")
+    done = world.run()
+    assert (done.exit_code, done.held, done.problems) == (0, (), ())
+    assert [wave.state for wave in done.waves] == [WaveState.COMMITTED]
+    assert [(move.partition, move.end) for move in done.moves] == [(0, 5), (1, 4)]
+    world.check()
+
+
+def test_second_run_has_nothing_to_do(world: World) -> None:
+    """No job, no commit, no write."""
+    world.produce(3)
+    world.run()
+    world.settle()
+    head, state = world.table.head(), world.ledger.snapshot()
+    done = world.run()
+    assert (done.exit_code, done.waves, done.moves) == (0, (), ())
+    assert (world.table.head(), world.ledger.snapshot()) == (head, state)
+    assert len(world.runner.jobs) == 1
+
+
+def test_run_brings_new_records_only(world: World) -> None:
+    """What is there is not read again."""
+    world.produce(3)
+    world.run()
+    world.produce(2)
+    world.run()
+    assert [str(item.range) for job in world.runner.jobs for item in job.stretches] == ["0-3", "3-5"]
+    world.check()
+
+
+def test_large_backlog_is_cut_into_ranges_and_waves(world: World) -> None:
+    """Sizes are the pipeline's; touching ranges of a wave are read as one stretch."""
+    world.with_spec(target_range_bytes=20, max_wave_bytes=50)
+    world.produce(20)
+    done = world.run()
+    assert len(done.waves) > 1
+    assert sum(wave.ranges for wave in done.waves) > len(done.waves)
+    assert len({item.range for job in world.runner.jobs for item in job.stretches}) == len(done.waves)
+    world.check()
+
+
+def test_run_finishes_what_a_dead_run_left(world: World) -> None:
+    """Published and not settled: adopted; planned and not begun: ingested; then what is new."""
+    world.produce(3)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("ledger.settle")))
+    world.produce(2)
+    world.lease_ends()
+    assert world.run().exit_code == 0
+    world.check()
+    assert len(world.runner.jobs) == 2
+
+
+def test_run_beside_another_is_worth_repeating(world: World) -> None:
+    """Exit 3 while another run works on what is left; nothing is done twice."""
+    world.produce(3)
+    codes = []
+    first = world.run(worker=world.worker(Before("runner.stage", lambda: codes.append(world.run().exit_code))))
+    assert (codes, first.exit_code) == ([3], 0)
+    assert len(world.runner.jobs) == 1
+    world.check()
+
+
+def test_two_runs_at_once_at_every_call() -> None:
+    """Wherever the second one comes in: neither fails for good, and together they do everything once."""
+    calls = Calls()
+    world = World()
+    world.produce(3)
+    world.run(worker=world.worker(calls))
+    for number in range(1, len(calls.made) + 1):
+        world = World()
+        world.produce(3)
+        codes: list[int] = []
+        between = Before("", lambda world=world, codes=codes: codes.append(world.run().exit_code), nth=number)
+        codes.append(world.run(worker=world.worker(between)).exit_code)
+        assert set(codes) <= {0, 3}
+        assert world.run().exit_code == 0
+        assert len(world.runner.jobs) == 1
+        world.check()
+
+
+def test_wave_that_fails_does_not_stop_the_others(world: World) -> None:
+    """Law L4: success above a hold is remembered and not repeated."""
+    world.with_spec(max_wave_bytes=1)
+    world.produce(3)
+    world.run(Bounds(start=0, end=1))
+    world.with_spec(target_range_bytes=1)
+    world.runner.failures.append("out of memory")
+    done = world.run()
+    assert done.exit_code == 3
+    assert [type(problem) for problem in done.problems] == [JobFailedError]
+    assert (world.offsets(), world.stream().watermark) == ([0, 2], 1)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_held_range_needs_a_person(world: World) -> None:
+    """Exit 1, with what to do about it; repeating does not make it worse."""
+    world.produce(3)
+    world.runner.tamper = lambda rows: rows[1:]
+    for _ in range(2):
+        done = world.run()
+        assert done.exit_code == 1
+        assert "orders/0 0-3 held" in done.held[0]
+        assert "kafka-lake release" in done.held[0]
+    assert len(world.runner.jobs) == 1
+
+
+def test_blocked_partition_needs_a_person() -> None:
+    """What the plan had to leave out is named; the others went through."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(3, 1)
+    world.kafka.log("orders", 0).unreachable = "no leader"
+    done = world.run()
+    assert (done.exit_code, done.held) == (1, ("orders/0: not observed: no leader",))
+    assert world.offsets(1) == [0, 1, 2]
+
+
+def test_unknown_outcome_has_its_own_code(world: World) -> None:
+    """Exit 4: `settle` will find out."""
+    world.produce(3)
+
+    def always(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = Answer.LOST
+
+    assert world.run(worker=world.worker(always)).exit_code == 4
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_unknown_outweighs_held_outweighs_transient(world: World) -> None:
+    """One number for a run of many problems: the one that needs most care."""
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1)
+    world.produce(4)
+    world.plan(Bounds(start=0, end=1))
+    world.plan()
+    waves = world.ledger.waves("orders")
+    deciding.cancel(world.worker(), waves[0].id, "not now")
+    world.runner.failures.append("out of memory")
+    assert world.run().exit_code == 1
+
+    def always(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = Answer.LOST
+
+    world.produce(1)
+    assert world.run(worker=world.worker(always)).exit_code == 4
+
+
+def test_plan_is_finished_only_when_every_range_is_settled(world: World) -> None:
+    """Unresolved ranges are worth another run, or need a person."""
+    world.produce(3)
+    plan = world.plan()
+    with pytest.raises(TransientError, match="Run it again"):
+        finish_plan(world.worker(), plan.id)
+    deciding.cancel(world.worker(), plan.waves[0].id, "not now")
+    with pytest.raises(HeldError, match="not now"):
+        finish_plan(world.worker(), plan.id)
+    deciding.release(world.worker(), plan.waves[0].id, None)
+    world.run()
+    finish_plan(world.worker(), plan.id)

@@ -1,0 +1,170 @@
+"""Finish what was left, from the lake's own testimony; move watermarks; send what the lake still lacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
+from tests.gates import Before, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of three records."""
+    world.produce(3)
+    return world.planned_wave()
+
+
+def dies_before(world: World, wave: str, call: str) -> None:
+    """Let a worker die, and its lease end."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed(call)))
+    world.lease_ends()
+
+
+def test_wave_that_is_in_the_lake_is_adopted(world: World, wave: str) -> None:
+    """No job is run again: ranges are settled with the numbers that the publishing attempt left in the lake."""
+    dies_before(world, wave, "ledger.settle")
+    assert world.settle().adopted == (wave,)
+    assert len(world.runner.jobs) == 1
+    (item,) = world.ledger.ranges(wave=wave)
+    assert (item.rows, item.first_offset, item.last_offset) == (3, 0, 2)
+    assert world.ledger.wave(wave).snapshot == world.table.head().snapshot
+    world.advance()
+    world.check()
+
+
+@pytest.mark.parametrize("call", ["ledger.record_base", "runner.stage", "ledger.mark_staged", "table.publish"])
+def test_wave_that_is_not_in_the_lake_is_returned(world: World, wave: str, call: str) -> None:
+    """It is PLANNED again, for the next ingest."""
+    dies_before(world, wave, call)
+    assert world.settle().returned == (wave,)
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert {item.outcome for item in world.ledger.attempts(wave)} == {AttemptOutcome.ABANDONED}
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_wave_of_a_living_worker_is_busy(world: World, wave: str) -> None:
+    """Nobody's work is taken away by settling."""
+    found = []
+    world.ingest(wave, world.worker(Before("table.publish", lambda: found.append(world.settle()))))
+    assert found[0].busy == (wave,)
+    world.advance()
+    world.check()
+
+
+@pytest.mark.parametrize("call", ["ledger.claim", "table.look", "ledger.settle", "ledger.end_attempt"])
+def test_two_that_settle_at_once_do_not_disturb_each_other(world: World, wave: str, call: str) -> None:
+    """Whoever comes second finds the wave ended or busy, and says so without an error."""
+    dies_before(world, wave, "table.publish" if call == "ledger.end_attempt" else "ledger.settle")
+
+    def other() -> None:
+        world.lease_ends()
+        world.settle()
+
+    assert world.settle(world.worker(Before(call, other))).busy == (wave,)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_settle_of_nothing_does_nothing(world: World, wave: str) -> None:
+    """Safe to repeat at any time: planned, committed and cancelled waves are left alone."""
+    world.settle()
+    done = world.ledger.snapshot()
+    settled = world.settle()
+    assert (settled.adopted, settled.returned, settled.busy) == ((), (), ())
+    assert world.ledger.snapshot() == done
+
+
+def test_wave_that_cannot_be_settled_does_not_stop_the_others(world: World, wave: str) -> None:
+    """One wave without receipts in the lake is a stop for itself; the others are finished, then it is named."""
+    world.produce(2)
+    other = world.planned_wave()
+    dies_before(world, wave, "ledger.settle")
+    dies_before(world, other, "ledger.settle")
+    first = world.ledger.attempts(wave)[0].attempt
+    kept = {key: row for key, row in world.table._receipts.items() if row.attempt != first}
+    world.table._receipts = kept
+    with pytest.raises(IdentityError, match="without a receipt"):
+        world.settle()
+    assert world.ledger.wave(other).state is WaveState.COMMITTED
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert world.run().exit_code == 1
+
+
+def test_adoption_checks_every_range_against_its_receipt(world: World, wave: str) -> None:
+    """A receipt of another stretch is no receipt."""
+    dies_before(world, wave, "ledger.settle")
+    world.table._receipts.clear()
+    with pytest.raises(IdentityError, match="rebuild orders"):
+        world.ingest(wave)
+    assert world.ledger.wave(wave).state is not WaveState.COMMITTED
+
+
+def test_settlement_reaches_the_lake_at_last(world: World, wave: str) -> None:
+    """Ledger first, lake second: receipts that could not be sent wait in the outbox and are sent once."""
+    world.ingest(wave)
+
+    def published() -> int:
+        return [row.kind for row in world.table._receipts.values()].count("published")
+
+    assert (published(), len(world.ledger.outbox("orders"))) == (0, 1)
+    world.lake.reachable = False
+    world.advance()
+    assert any("sent next time" in text for text in world.said)
+    world.lake.reachable = True
+    assert len(world.ledger.outbox("orders")) == 1
+    world.settle()
+    world.settle()
+    assert (published(), world.ledger.outbox("orders")) == (1, ())
+
+
+def test_receipts_sent_twice_are_there_once(world: World, wave: str) -> None:
+    """Dying between sending and remembering it costs nothing."""
+    world.ingest(wave)
+    with pytest.raises(KilledError):
+        world.settle(world.worker(Killed("ledger.sent")))
+    world.settle()
+    assert [row.kind for row in world.table._receipts.values()].count("published") == 1
+    assert world.ledger.outbox("orders") == ()
+
+
+def test_unreachable_lake_settles_nothing(world: World, wave: str) -> None:
+    """Unknown is not a value: no answer is neither there nor absent."""
+    dies_before(world, wave, "ledger.settle")
+    world.lake.reachable = False
+    with pytest.raises(UnavailableError):
+        world.settle()
+    assert world.ledger.wave(wave).state is not WaveState.COMMITTED
+    world.lake.reachable = True
+    assert world.run().exit_code == 0
+    assert len(world.runner.jobs) == 1
+    world.check()
+
+
+def test_watermark_moves_only_over_what_is_settled(world: World) -> None:
+    """An island waits; when the gap closes the watermark jumps to its end; moves are told in order."""
+    world.produce(10)
+    world.run(Bounds(start=6, end=8))
+    assert world.stream().watermark == 0
+    world.run(Bounds(start=0, end=6))
+    assert world.stream().watermark == 8
+    assert world.advance() == ()
+    world.run()
+    assert [(move.start, move.end, move.rows) for move in world.ledger.untold("orders")] == [(0, 8, 8), (8, 10, 2)]
+    world.check()
+
+
+def test_branches_of_attempts_that_are_over_are_dropped(world: World, wave: str) -> None:
+    """What a dead attempt has staged stays invisible, and goes once its wave is published."""
+    dies_before(world, wave, "table.publish")
+    assert len(world.table._store.refs) == 2
+    world.run()
+    assert list(world.table._store.refs) == ["main"]
+    world.check()

@@ -1,0 +1,131 @@
+"""Skip: a person passes offsets unread, and no forgotten publisher shows them afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, StaleFenceError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.services import deciding
+from tests.gates import Before, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """A planned wave of five records."""
+    world.produce(5)
+    return world.planned_wave()
+
+
+def skip(world: World, start: int, end: int) -> int:
+    """Skip a stretch of partition 0."""
+    stretch = OffsetRange(start, end)
+    return deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+
+
+def states(world: World) -> list[tuple[str, str]]:
+    """Return ranges and their states, in order."""
+    return [(str(item.range), item.state.value) for item in world.ledger.ranges(pipeline="orders")]
+
+
+def test_skip_passes_exactly_the_stretch(world: World, wave: str) -> None:
+    """A planned range is split; the pieces around the skip are read, the watermark passes over it."""
+    assert skip(world, 1, 3) == 2
+    assert states(world) == [("0-1", "PLANNED"), ("1-3", "SKIPPED"), ("3-5", "PLANNED")]
+    assert world.run().exit_code == 0
+    world.check()
+    assert (world.offsets(), world.stream().watermark) == ([0, 3, 4], 5)
+    assert [row.kind for row in world.table._receipts.values()].count("skip") == 1
+
+
+def test_skip_frees_the_watermark(world: World) -> None:
+    """A hold closes, and the watermark jumps over everything settled above it."""
+    world.produce(10)
+    world.run(Bounds(start=4, end=10))
+    hold = world.planned_wave(Bounds(start=0, end=4))
+    deciding.cancel(world.worker(), hold, "not now")
+    world.advance()
+    assert world.stream().watermark == 0
+    assert skip(world, 0, 4) == 4
+    assert [(move.start, move.end) for move in world.advance()] == [(0, 10)]
+    world.check()
+
+
+def test_skip_of_what_is_settled_passes_nothing(world: World, wave: str) -> None:
+    """What is visible is not skipped; only the rest of the stretch is."""
+    world.run(Bounds(start=0, end=5))
+    world.produce(2)
+    assert skip(world, 3, 7) == 2
+    world.advance()
+    world.check()
+    assert (world.offsets(), world.stream().watermark) == ([0, 1, 2, 3, 4], 7)
+
+
+@pytest.mark.parametrize("call", ["ledger.mark_publishing", "table.publish"])
+def test_zombie_publisher_is_stopped_by_a_skip(world: World, wave: str, call: str) -> None:
+    """No forgotten publisher shows rows of a skipped stretch, and the rest is read again."""
+
+    def skip_late() -> None:
+        world.lease_ends()
+        skip(world, 1, 3)
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, skip_late)))
+    assert world.offsets() == []
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.offsets() == [0, 3, 4]
+
+
+def test_skip_of_what_somebody_works_on_waits(world: World, wave: str) -> None:
+    """A living worker is not robbed by a skip."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+    with pytest.raises(ConcurrentError):
+        skip(world, 1, 3)
+    assert states(world) == [("0-5", "PLANNED")]
+
+
+def test_wave_claimed_while_a_skip_decides_is_not_robbed(world: World, wave: str) -> None:
+    """A wave that was never claimed when the skip looked, and is claimed when it writes: refused, nothing skipped."""
+
+    def claimed() -> None:
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("table.publish")))
+
+    with pytest.raises(ConcurrentError, match="Nothing was skipped"):
+        deciding.skip(
+            world.worker(Before("ledger.skip", claimed)),
+            "orders",
+            world.stream(),
+            OffsetRange(1, 3),
+            reason="bad",
+            acknowledge_order=False,
+        )
+    assert states(world) == [("0-5", "PLANNED")]
+
+
+def test_skip_of_a_published_wave_adopts_it(world: World, wave: str) -> None:
+    """Rows that are visible are settled, not skipped."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.settle")))
+    world.lease_ends()
+    assert skip(world, 1, 3) == 0
+    assert states(world) == [("0-5", "SETTLED")]
+    world.advance()
+    world.check()
+
+
+def test_held_range_skipped_in_part_keeps_its_rest_on_hold(world: World, wave: str) -> None:
+    """Law L3: a failure is cleared by a later success or a skip, piece by piece."""
+    world.runner.tamper = lambda rows: rows[1:]
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    skip(world, 0, 1)
+    assert states(world) == [("0-1", "SKIPPED"), ("1-5", "HELD")]
+    world.advance()
+    assert world.stream().watermark == 1
