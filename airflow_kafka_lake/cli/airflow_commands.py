@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from airflow_kafka_lake.cli.commands import COMMANDS, Command
@@ -46,5 +49,21 @@ class _Run:
         from airflow_kafka_lake.cli.front import run_parsed
 
         arguments.run = self._command.run
-        if code := run_parsed(arguments):
+        with stdout_of_our_own():
+            code = run_parsed(arguments)
+        if code:
             sys.exit(code)
+
+
+@contextmanager
+def stdout_of_our_own() -> Iterator[None]:
+    """Send what Airflow logs to stderr while a command runs: its handlers took hold of stdout long before."""
+    sys.stdout.flush()
+    document = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with os.fdopen(document, "w", encoding="utf-8", closefd=False) as ours, redirect_stdout(ours):
+            yield
+    finally:
+        os.dup2(document, 1)
+        os.close(document)

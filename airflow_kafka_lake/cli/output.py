@@ -40,11 +40,11 @@ class Output:
         if self._status is None:
             self.note(text)
         else:
-            self._status.update(Text(text))
+            self._status.update(_visible(text))
 
     def note(self, text: str) -> None:
         """Leave a line for the reader, beside the result."""
-        self._err.print(Text(text))
+        self._err.print(_visible(text))
 
     def document(self, data: Any) -> None:
         """Print the JSON document."""
@@ -52,7 +52,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Print a line of the result."""
-        self._out.print(Text(text))
+        self._out.print(_visible(text))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; columns that begin with `#` hold numbers and are aligned right."""
@@ -60,7 +60,7 @@ class Output:
         for column in columns:
             table.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left")
         for row in rows:
-            table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+            table.add_row(*(_visible("-" if cell is None else str(cell)) for cell in row))
         self._out.print(table)
 
     def error(self, error: KafkaLakeError) -> None:
@@ -68,4 +68,9 @@ class Output:
         if self.as_json:
             self.document({"error": error.to_json()})
         else:
-            self._err.print(Text.assemble(("error: ", "bold red"), error.message))
+            self._err.print(Text.assemble(("error: ", "bold red"), _visible(error.message)))
+
+
+def _visible(text: str) -> Text:
+    """Return text that is shown and does nothing else: what would steer a terminal, or break its encoding, escaped."""
+    return Text("".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text))

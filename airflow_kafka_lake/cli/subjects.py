@@ -58,7 +58,11 @@ def spec_of(subject: str, ledger_connection: str) -> PipelineSpec:
 
 
 def _spec_of_file(file: Path) -> PipelineSpec:
-    if "\0" not in str(file) and not file.exists():
+    try:
+        missing = not file.exists()
+    except (OSError, ValueError):
+        missing = False  # no path that a system could have: reading it says why
+    if missing:
         raise PipelineFileError(
             f"{file} does not exist. Correct the path, or give the name of a pipeline that the ledger knows",
             file=str(file),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedRange
+from airflow_kafka_lake.core.plan import Plan, PlannedRange, StreamKey
 from airflow_kafka_lake.core.records import Pace, RangeRecord, Verdict
 from airflow_kafka_lake.core.waves import (
     LEADS_OUT,
@@ -154,7 +154,15 @@ def check_plan(plan: Plan) -> None:
         raise overlapping(*found)
 
 
-def range_key(item: PlannedRange) -> tuple[str, str, int]:
+def check_origins(plan: Plan, known: Mapping[StreamKey, int]) -> None:
+    """Refuse a range that crosses its stream's origin: the watermark begins there, and always lies on an edge."""
+    origins = {stream.snapshot.key: known.get(stream.snapshot.key, stream.origin) for stream in plan.streams}
+    for item in plan.ranges:
+        if item.range.start < origins[range_key(item)] < item.range.end:
+            raise ValueError(f"range {item.id} crosses the origin {origins[range_key(item)]} of its stream")
+
+
+def range_key(item: PlannedRange) -> StreamKey:
     """Return the stream that a planned range is a piece of."""
     return (item.topic, item.topic_id, item.partition)
 

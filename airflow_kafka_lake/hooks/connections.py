@@ -8,6 +8,7 @@ read without importing Airflow, which takes seconds.
 from __future__ import annotations
 
 import configparser
+import contextlib
 import json
 import os
 import sys
@@ -103,8 +104,7 @@ def _secrets_backend() -> bool:
     """Say whether a secrets backend is configured, which Airflow asks before the environment."""
     if any(os.environ.get(f"AIRFLOW__SECRETS__BACKEND{suffix}") for suffix in ("", "_CMD", "_SECRET")):
         return True
-    home = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser()
-    file = Path(os.environ.get("AIRFLOW_CONFIG") or home / "airflow.cfg").expanduser()
+    file = Path(os.environ.get("AIRFLOW_CONFIG") or _home() / "airflow.cfg").expanduser()
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read(file, encoding="utf-8")
@@ -113,8 +113,20 @@ def _secrets_backend() -> bool:
     return any(parser.get("secrets", f"backend{suffix}", fallback="").strip() for suffix in ("", "_cmd", "_secret"))
 
 
+def _home() -> Path:
+    return Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser()
+
+
 def _from_command_line(conn_id: str) -> Any:
-    """Ask what Airflow's own commands ask; None when nobody knows the connection."""
+    """Ask what Airflow's own commands ask; None when nobody knows the connection.
+
+    Airflow's log handlers keep the stdout they find when Airflow is imported; a command's stdout is its document.
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        return _asked_airflow(conn_id)
+
+
+def _asked_airflow(conn_id: str) -> Any:
     if not (_secrets_backend() or os.environ.get(variable(conn_id)) or _metadata_database_exists()):
         return None
     from airflow.models.connection import Connection
@@ -130,6 +142,9 @@ def _from_command_line(conn_id: str) -> Any:
 
 def _metadata_database_exists() -> bool:
     """Say whether there is a metadata database to ask; a look at a missing SQLite file would create it."""
+    named = any(key.startswith(("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONFIG")) for key in os.environ)
+    if not named and not _home().exists():
+        return False
     from airflow.configuration import conf
 
     address = conf.get("database", "sql_alchemy_conn", fallback="")

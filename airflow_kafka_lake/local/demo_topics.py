@@ -61,6 +61,7 @@ def _producer(bootstrap: str, **settings: Any) -> Any:
         {
             "bootstrap.servers": bootstrap,
             "message.max.bytes": MAX_MESSAGE,
+            "log_level": 2,  # a broker that is still getting ready is no news
             "queue.buffering.max.messages": 200_000,
             "linger.ms": 20,
             "enable.idempotence": True,

@@ -23,15 +23,17 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     dead = record.holder is not None and ports.processes.dead(record.holder)
     over = record.fence if by_force or dead else None
     if dead:
-        _end_orphan(ports, wave)
+        _end_orphan(ports, wave, record.fence)
     attempt = secrets.token_hex(8)
     return ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
 
 
-def _end_orphan(ports: Ports, wave: str) -> None:
-    """End the job that a dead worker left behind: it could only stage, but it would take the machine's time."""
-    attempts = ports.ledger.attempts(wave)
-    job = attempts[-1].job if attempts else None
+def _end_orphan(ports: Ports, wave: str, fence: int) -> None:
+    """End the job that a dead worker left behind: it could only stage, but it would take the machine's time.
+
+    The job is named by the dead worker's fence: the newest attempt may be a living worker's by now.
+    """
+    job = next((attempt.job for attempt in ports.ledger.attempts(wave) if attempt.fence == fence), None)
     if job is not None and ports.runner.end_orphan(job):
         ports.say(f"ended the forgotten job {job} of wave {wave}")
 

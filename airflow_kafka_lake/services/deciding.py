@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import KafkaLakeError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import StreamRecord
-from airflow_kafka_lake.core.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import NEVER_CLAIMED, fenced, take
 
@@ -74,24 +75,28 @@ def skip(
     Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
     """
     reason = _reason(reason)
-    guards = []
-    for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
-        record = ports.ledger.wave(wave)
-        if record.fence == NEVER_CLAIMED or record.state in NO_LONGER_OPEN:
-            continue
-        claim = fenced(ports, wave)
-        if claim is not None:
-            guards.append(claim.key)
-    skipped = ports.ledger.skip(
-        pipeline,
-        stream.key,
-        stretch,
-        skip_id=new_id(),
-        reason=reason,
-        actor=ports.actor,
-        acknowledge_order=acknowledge_order,
-        guards=guards,
-    )
+    claims: list[Claim] = []
+    try:
+        for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
+            record = ports.ledger.wave(wave)
+            if record.fence == NEVER_CLAIMED or record.state in NO_LONGER_OPEN:
+                continue
+            if claim := fenced(ports, wave):
+                claims.append(claim)
+        skipped = ports.ledger.skip(
+            pipeline,
+            stream.key,
+            stretch,
+            skip_id=new_id(),
+            reason=reason,
+            actor=ports.actor,
+            acknowledge_order=acknowledge_order,
+            guards=[claim.key for claim in claims],
+        )
+    except KafkaLakeError as error:
+        for claim in claims:
+            end_attempt(ports, claim, error)
+        raise
     flush(ports, pipeline)
     return skipped
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_kafka_lake.core.errors import StaleFenceError, StateError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnknownOutcomeError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
 from airflow_kafka_lake.core.waves import Absent, Committed, Found, TableHead, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, token_of
 
 FENCE_TRIES = 30
@@ -41,6 +42,8 @@ def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
     look = probe(ports, claim, claim.attempts)
     if isinstance(look, Found):
         return look
+    # A ledger that is behind the lake must not hide it behind a commit that it knows.
+    check_head(ports, claim.pipeline, claim.table, look.head, sorted({item.topic_id for item in claim.ranges}))
     start = look.head.snapshot
     token = token_of(claim, claim.ranges, kind="fence")
     head: TableHead = look.head
@@ -70,4 +73,9 @@ def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_forc
     claim = fenced(ports, wave.id, by_force=by_force)
     if claim is None:
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
-    ports.ledger.take(wave.id, fence=claim.key.fence, attempt=claim.key.attempt, verdicts=verdicts, actor=ports.actor)
+    key = claim.key
+    try:
+        ports.ledger.take(wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor)
+    except KafkaLakeError as error:
+        end_attempt(ports, claim, error)
+        raise

@@ -214,6 +214,17 @@ def test_range_of_no_planned_stream_is_a_mistake(ledger: Ledger) -> None:
         ledger.record_plan(replace(plan, streams=()), "tester")
 
 
+def test_range_across_the_origin_is_a_mistake(ledger: Ledger) -> None:
+    """The watermark begins at the origin and moves from edge to edge; the recorded origin counts."""
+    planned(ledger, [(0, 10, 20)], origin=10)
+    before = (ledger.streams(SPEC.name), ledger.events(SPEC.name))
+    with pytest.raises(ValueError, match="crosses the origin 10"):
+        ledger.record_plan(plan_of(ledger, [(0, 5, 10)], [(0, 4, 11)], origin=0), "tester")
+    with pytest.raises(ValueError, match="crosses the origin 7"):
+        ledger.record_plan(plan_of(ledger, [(1, 6, 8)], origin=7), "tester")
+    assert (ledger.streams(SPEC.name), ledger.events(SPEC.name)) == before
+
+
 def test_unknown_subjects_are_named(ledger: Ledger) -> None:
     """A wave or range that is not there is refused by name; lists of them are empty."""
     with pytest.raises(UnknownSubjectError, match="w9"):

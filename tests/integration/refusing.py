@@ -96,7 +96,7 @@ class Refusals:
         plain = self.command(*words)
         assert not plain.out
         hold_against_the_rules(plain, code=expected, kind=kind, says=says)
-        found = hold_against_the_rules(self.command(*words, "--json"), code=expected, kind=kind, says=says)
+        found = hold_against_the_rules(self.command(words[0], "--json", *words[1:]), code=expected, kind=kind, says=says)
         assert state_of(self.rig) == before
         return found
 
@@ -111,4 +111,3 @@ class Refusals:
         text = self.rig.file.read_text()
         assert old in text
         return self.pipeline(text.replace(old, new, 1))
-

@@ -28,8 +28,12 @@ RANGE = "a range is [from, to)"
         (("--from", "yesterday"), "UsageError", ("'yesterday' is not a time", "An offset is digits only")),
         (("--from", "2026-03-01"), "UsageError", ("'2026-03-01'", "2026-03-01T00:00:00Z")),
         (("--to", "2026-03-01T00:00:00"), "UsageError", ("has no offset", "2026-03-01T00:00:00Z")),
-        (("--to", "-5"), "UsageError", ("--to", "kafka-lake plan --help")),
-        (("--from", "5", "--to", "21"), "RangeBeyondEndError", ("{topic} partition", "21 is beyond", "end 20", "less")),
+        (("--to", "-5"), "UsageError", ("'-5' is not a time", "An offset is digits only")),
+        (
+            ("--from", "5", "--to", "21"),
+            "RangeBeyondEndError",
+            ("{topic} partition", "offset 21 is beyond", "Ask for less"),
+        ),
         (("--from", "21"), "RangeBeyondEndError", ("21 is beyond the last stable offset 20", "Ask for less")),
         (("--to", str(2**63 - 1)), "RangeBeyondEndError", ("beyond the last stable offset 20",)),
         (("--everything",), "UsageError", ("--everything", "--help")),
@@ -41,7 +45,7 @@ def test_bounds_that_cannot_be_met_are_refused(
     words: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """Each message names the topic or the word, what was found there, and what would be right."""
-    expected = tuple(part.format(topic=refusals.rig.topic) for part in says if part != "end 20")
+    expected = tuple(part.format(topic=refusals.rig.topic) for part in says)
     refusals.refused("plan", str(refusals.rig.file), *words, kind=kind, says=expected)
 
 
@@ -55,7 +59,7 @@ def test_bounds_that_cannot_be_met_are_refused(
         ("topics = [", "topics = 7 # [", ("[source] topics: found 7", "a list with at least one topic name")),
         ("[sizes]", '[sizes]\ntarget_range_bytes = "5 Mb"', ("[sizes] target_range_bytes", "did you mean 5 MB?")),
         ("[sizes]", '[sizes]\nmax_wave_bytes = "1 kB"', ("above max_wave_bytes",)),
-        ("[sizes]", "[sizes", ("bad.toml is not TOML", "line 8")),
+        ("[sizes]", "[sizes", ("bad.toml is not TOML", "line 10, column 7")),
         ('"]', '", "gone-topic"]', ("has no topic 'gone-topic'", "Check the pipeline's topics")),
         ("[lake]", 'start = "earlyest"\n[lake]', ("[source] start: found 'earlyest'", "did you mean 'earliest'?")),
         ("[lake]", 'end = "timestamp:noon"\n[lake]', ("[source] end", "'noon' is not a time")),
@@ -76,7 +80,7 @@ def test_a_pipeline_file_with_a_mistake_is_refused(
     ("words", "kind", "says"),
     [
         (("plan", "no.toml"), "PipelineFileError", ("place/no.toml does not exist", "Correct the path")),
-        (("status", "./orders"), "PipelineFileError", ("place/orders does not exist", "a name of a pipeline")),
+        (("status", "./orders"), "PipelineFileError", ("place/orders does not exist", "the name of a pipeline")),
         (("plan", "./"), "PipelineFileError", ("is not a regular file",)),
         (("status", "payments"), "UnknownSubjectError", ("no pipeline 'payments'", "it knows: {name}")),
         (("wave", "0000-w0"), "UnknownSubjectError", ("0000-w0", "kafka-lake status")),
@@ -93,8 +97,6 @@ def test_a_subject_that_is_not_there_is_refused(
     words: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """A missing file, pipeline, wave, range or command is named, with what there is instead."""
-    if kind == "PipelineFileError":
-        says = tuple(part for part in says if part != "a name of a pipeline")
     refusals.refused(*words, kind=kind, says=tuple(part.format(name=refusals.rig.name) for part in says))
 
 

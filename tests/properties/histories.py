@@ -12,13 +12,12 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, Unkno
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, staging
 from tests import truth
 from tests.properties.leading_out import lead_out, pass_unread
-from tests.properties.scheduler import Action, Worker
+from tests.properties.scheduler import Action, Jobs, Worker
 from tests.world import World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
@@ -45,7 +44,7 @@ class History:
     def __init__(self) -> None:
         self.world = World(PARTITIONS, SPEC)
         self.workers: list[Worker] = []
-        self.orphans: list[StageJob] = []
+        self.jobs = Jobs()
         self._transactions = 0
         self._running: list[str] = []
         self._checked: tuple[object, object] = (None, None)
@@ -68,7 +67,7 @@ class History:
     def start(self, name: str, action: Action | None) -> None:
         """Begin an action in a process of its own."""
         if action is not None and len(self.workers) < MOST_WORKERS:
-            self.workers.append(Worker(self.world, name, action, self.orphans))
+            self.workers.append(Worker(self.world, name, action, self.jobs))
 
     def go(self, step: Step) -> None:
         """Let one worker make some calls."""
@@ -173,9 +172,10 @@ class History:
 
     def finish_orphan(self) -> None:
         """Let a job whose worker is gone finish."""
-        if self.orphans:
+        if self.jobs.orphans:
+            job = self.jobs.orphans.pop(next(iter(self.jobs.orphans)))
             try:
-                self.world.runner.stage(self.orphans.pop(0), started=lambda _: None, heartbeat=lambda: None)
+                self.world.runner.stage(job, started=lambda _: None, heartbeat=lambda: None)
             except KafkaLakeError as error:
                 self.world.said.append(str(error))
 
@@ -209,7 +209,7 @@ class History:
         while self._running:
             self.end_transaction(commit=True)
         lead_out(self.world, self.look)
-        while self.orphans:
+        while self.jobs.orphans:
             self.finish_orphan()
         for _ in range(MOST_CALLS):
             if not self.workers:

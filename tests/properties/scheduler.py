@@ -1,4 +1,4 @@
-"""A deterministic scheduler: each worker is a thread that waits at every port call until it is let go, one at a time."""
+"""A deterministic scheduler: every worker is a thread that waits at each port call; one at a time is let go."""
 
 from __future__ import annotations
 
@@ -17,12 +17,23 @@ from tests.world import World
 Action = Callable[[Ports], object]
 
 
-class OrphaningRunner:
-    """A job runner whose jobs outlive the worker that started them, until somebody lets them finish."""
+class Jobs:
+    """Who runs which job, and which jobs have outlived the worker that started them, by job reference."""
 
-    def __init__(self, runner: JobRunner, orphans: list[StageJob]) -> None:
+    def __init__(self) -> None:
+        self.owners: dict[str, int] = {}
+        self.orphans: dict[str, StageJob] = {}
+
+
+class OrphaningRunner:
+    """One worker's job runner: a job goes on when its worker is killed, until somebody ends it or lets it finish."""
+
+    def __init__(self, runner: JobRunner, jobs: Jobs, pid: int, dead: set[int]) -> None:
         self._runner = runner
-        self._orphans = orphans
+        self._jobs = jobs
+        self._pid = pid
+        self._dead = dead
+        self._reference = ""
 
     def where(self) -> str:
         """Say where jobs run."""
@@ -30,17 +41,28 @@ class OrphaningRunner:
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job; one whose worker is killed meanwhile is an orphan."""
+
+        def noted(reference: str) -> None:
+            self._reference = reference
+            self._jobs.owners[reference] = self._pid
+            started(reference)
+
         try:
-            self._runner.stage(job, started=started, heartbeat=heartbeat)
+            self._runner.stage(job, started=noted, heartbeat=heartbeat)
         except KilledError:
-            self._orphans.append(job)
+            self._jobs.orphans[self._reference] = job
             raise
+
+    def end_orphan(self, job: str) -> bool:
+        """End a dead worker's job; whoever is asked to end a living worker's has made a mistake."""
+        assert self._jobs.owners[job] in self._dead, f"{job} has a living worker"
+        return self._jobs.orphans.pop(job, None) is not None
 
 
 class Worker:
     """One action of one process. `waits_at` names the call it would make next; `error` is what it ended with."""
 
-    def __init__(self, world: World, name: str, action: Action, orphans: list[StageJob]) -> None:
+    def __init__(self, world: World, name: str, action: Action, jobs: Jobs) -> None:
         self.name = name
         self.waits_at = "start"
         self.done = False
@@ -50,7 +72,7 @@ class Worker:
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         ports = world.worker(self._pass)
         self.pid = ports.processes.this().pid
-        self._ports = replace(ports, runner=OrphaningRunner(ports.runner, orphans))
+        self._ports = replace(ports, runner=OrphaningRunner(ports.runner, jobs, self.pid, world.dead))
         threading.Thread(target=self._work, daemon=True).start()
 
     def step(self) -> None:

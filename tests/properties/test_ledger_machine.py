@@ -19,7 +19,7 @@ from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Verdict
-from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
 
@@ -76,6 +76,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.keys: list[AttemptKey] = []
         self.before: dict[str, tuple[int, int]] = {}
         self.both(lambda ledger: ledger.save_pipeline(SPEC))
+        self.plan([[(0, 0, 6), (0, 6, 10), (1, 10, 14)], [(0, 10, 20)], [(1, 14, 20), (0, 22, 24)]], tidy=False)
 
     def name(self, prefix: str) -> str:
         """Return a new name."""
@@ -97,8 +98,14 @@ class LedgerMachine(RuleBasedStateMachine):
             return type(error).__name__, None
 
     def key(self, place: int) -> AttemptKey:
-        """Return one of the last keys, the newest most often."""
-        return self.keys[-1 - min(place // 2, len(self.keys) - 1)]
+        """Return a key that holds a wave, most often; else one of all that were ever given out."""
+        holding = [key for key in self.keys if self.memory.wave(key.wave).holder and self.is_newest(key)]
+        chosen = holding if holding and place else self.keys
+        return chosen[-1 - place % len(chosen)]
+
+    def is_newest(self, key: AttemptKey) -> bool:
+        """Say whether a key is the last one of its wave."""
+        return self.memory.wave(key.wave).fence == key.fence
 
     def pick(self, names: Iterable[str], place: int) -> str:
         """Return one of some names; a wrong one when there is none."""
@@ -126,16 +133,32 @@ class LedgerMachine(RuleBasedStateMachine):
                 left[-1] += [(partition, p.start, p.end) for item in fresh for p in item.split_at((10,))]
         return [wave for wave in left if wave]
 
+    def wave(self, place: int) -> str:
+        """Return a wave on which something is left to do, most often; else any."""
+        waves = self.memory.waves(SPEC.name, UNFINISHED if place else None) or self.memory.waves(SPEC.name)
+        return self.pick((item.id for item in waves), place)
+
     @rule(place=places, live=st.booleans(), over=st.sampled_from([None, "current", 0]))
     def claim(self, place: int, live: bool, over: Any) -> None:
         """Claim a wave, with a lease that is live or over."""
-        wave = self.pick((item.id for item in self.memory.waves(SPEC.name)), place)
+        wave = self.wave(place)
         if over == "current" and wave != "nothing":
             over = self.memory.wave(wave).fence
         attempt, lease = self.name("a"), LEASE if live else timedelta()
         given = self.both(lambda ledger: ledger.claim(wave, attempt=attempt, holder=HOLDER, lease=lease, over=over).key)
         if given is not None:
             self.keys.append(given)
+
+    @rule(place=places)
+    def run(self, place: int) -> None:
+        """Bring a wave to its end, whoever held it."""
+        self.claim(place=place, live=True, over="current")
+        if self.keys:
+            key = self.keys[-1]
+            self.both(lambda ledger: ledger.mark_staged(key, audited=5, staged_bytes=100))
+            self.both(lambda ledger: ledger.mark_publishing(key))
+            receipts = receipts_of(self.memory.ranges(wave=key.wave, states={RangeState.PLANNED}))
+            self.both(lambda ledger: ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts))
 
     @precondition(lambda self: self.keys)
     @rule(place=places, number=few)
@@ -180,14 +203,20 @@ class LedgerMachine(RuleBasedStateMachine):
         key = self.key(place)
         self.both(lambda ledger: ledger.end_attempt(key, outcome, "error"))
 
-    @rule(place=places, count=st.integers(min_value=1, max_value=2), state=holds, guarded=st.booleans())
+    @rule(
+        place=places,
+        count=st.integers(min_value=1, max_value=2),
+        state=holds,
+        guarded=st.sampled_from([True, True, False]),
+    )
     def take(self, place: int, count: int, state: RangeState, guarded: bool) -> None:
         """Take ranges from a wave, under its newest attempt or as if it never had one."""
-        wave = self.pick((item.id for item in self.memory.waves(SPEC.name)), place)
-        ranges = [item.id for item in self.memory.ranges(wave=wave)][:count] or ["nothing"]
+        wave = self.wave(place)
+        ranges = [item.id for item in self.memory.ranges(wave=wave, states=UNRESOLVED)][:count] or ["nothing"]
         verdicts = [Verdict(range_id=item, state=state, reason="why") for item in ranges]
         attempts = self.memory.attempts(wave)
-        fence, attempt = (attempts[-1].fence, attempts[-1].attempt) if guarded and attempts else (0, None)
+        known = (attempts[-1].fence, attempts[-1].attempt) if attempts else (0, None)
+        fence, attempt = known if guarded else (0, None)
         self.both(lambda ledger: ledger.take(wave, fence=fence, attempt=attempt, verdicts=verdicts, actor="person"))
 
     @rule(place=places, whole=st.booleans(), more=few)
@@ -202,11 +231,11 @@ class LedgerMachine(RuleBasedStateMachine):
         wave = self.name("w")
         self.both(lambda ledger: ledger.release(names, wave=wave, actor="person", reason="fixed"))
 
-    @rule(stretch=stretches, guarded=st.booleans())
+    @rule(stretch=stretches, guarded=st.sampled_from([True, True, False]))
     def skip(self, stretch: tuple[int, int, int], guarded: bool) -> None:
         """Skip a stretch, with or without the keys at hand."""
         partition, start, end = stretch
-        held = self.keys[-4:] if guarded else []
+        held = self.keys[-6:] if guarded else []
         skip_id = self.name("s")
         self.both(
             lambda ledger: ledger.skip(

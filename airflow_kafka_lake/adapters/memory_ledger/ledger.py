@@ -54,6 +54,9 @@ class MemoryLedger(MemoryAttempts):
             draft.plans[plan.id] = plan.spec
             for stream in plan.streams:
                 self._plan_stream(draft, plan, stream)
+            guards.check_origins(
+                plan, {key: row.origin for (owner, key), row in draft.streams.items() if owner == name}
+            )
             for ordinal, wave in enumerate(plan.waves):
                 draft.waves[wave.id] = Wave(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table)
                 self._plan_ranges(draft, plan, wave)

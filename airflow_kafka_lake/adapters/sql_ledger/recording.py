@@ -98,6 +98,7 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
             raise guards.overtaken(f"Stream {item.snapshot.key} of pipeline {name} was planned by somebody else first.")
     if connection.execute(select(plan_.c.number).where(plan_.c.id == plan.id)).first():
         raise guards.overtaken(f"Plan {plan.id} is on record already.")
+    guards.check_origins(plan, {key: row.origin for key, row in known.items()})
     version = _version_for(connection, plan.spec)
     ids = _write_streams(connection, plan, {key: row.id for key, row in known.items()})
     connection.execute(
@@ -165,7 +166,7 @@ def _lock_streams(connection: Connection, plan: Plan) -> dict[StreamKey, Any]:
         (dict(zip(names, item.snapshot.key, strict=True)) for item in plan.streams),
     )
     query = (
-        select(stream.c.id, stream.c.version, *(stream.c[name] for name in names))
+        select(stream.c.id, stream.c.version, stream.c.origin, *(stream.c[name] for name in names))
         .join(given, _same(given, names))
         .where(stream.c.pipeline == plan.spec.name)
         .order_by(stream.c.id)

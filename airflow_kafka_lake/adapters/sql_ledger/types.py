@@ -120,7 +120,7 @@ def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mappin
     if connection.dialect.name == "sqlite":
         each = func.json_each(document).table_valued("value", name="each")
         parts = [func.json_extract(each.c.value, f"$.{c.name}", type_=c.type).label(c.name) for c in columns]
-        # Without the limit the planner would merge this into the outer query, and parse the document for each row there.
+        # Without the limit the planner merges this into the outer query, and parses the document once per row there.
         return select(*parts).limit(-1).subquery("given")
     shape = [column(c.name, _plain(c.type)) for c in columns]
     each = func.json_to_recordset(cast(document, JSON)).table_valued(*shape, name="each")

@@ -124,3 +124,20 @@ def _bury(world: World, wave: str) -> None:
 def test_every_claim_raises_the_fence(world: World, wave: str) -> None:
     """Fences are never used twice, whoever claims."""
     assert [claim(world.worker(), wave, by_force=True).key.fence for _ in range(3)] == [1, 2, 3]
+
+
+def test_only_the_dead_workers_own_job_is_ended(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one looks for the orphan of a dead worker, another takes over and starts its own job: that one goes on."""
+    ended: list[str] = []
+    monkeypatch.setattr(world.runner, "end_orphan", lambda job: bool(ended.append(job)))
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.renew")))
+    world.dead.add(2)
+
+    def take_over() -> None:
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("table.staged")))
+
+    with pytest.raises(ConcurrentError):
+        world.ingest(wave, world.worker(Before("ledger.attempts", take_over)))
+    assert set(ended) == {"memory-1"}

@@ -15,8 +15,9 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.waves import RangeState, WaveState
-from tests.gates import Before
+from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
+from airflow_kafka_lake.services import deciding
+from tests.gates import Before, Killed, KilledError
 from tests.world import LEDGER_ID, World
 
 pytestmark = pytest.mark.unit
@@ -188,3 +189,52 @@ def test_topic_recreated_between_explanation_and_verdict_is_held(world: World) -
     with pytest.raises(HeldError):
         world.ingest(wave, world.worker(Before("source.describe", recreate, nth=3)))
     assert world.table.rows() == ()
+
+
+def test_ledger_behind_cannot_hide_it_by_a_cancel(world: World, wave: str) -> None:
+    """A fence commit of a restored ledger would be a token that it knows: refused before it is made."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("runner.stage")))
+    backup = world.ledger.snapshot()
+    world.lease_ends()
+    world.ingest(wave)
+    world.ledger.restore(backup)
+    with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
+        deciding.cancel(world.worker(), wave, "not now")
+    with pytest.raises(LedgerBehindError):
+        world.plan()
+    assert world.ledger.ranges(wave=wave)[0].state is RangeState.PLANNED
+
+
+@pytest.mark.xfail(strict=True, reason="an ownership commit replaces the newest token, and every ledger knows that one")
+def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: str) -> None:
+    """What the ledger must know is the newest commit that published, whoever has claimed a topic since."""
+    backup = world.ledger.snapshot()
+    world.ingest(wave)
+    world.table.claim_ownership(LEDGER_ID, "payments", ["AAAAAAAAAAAAAAAAAAAAXX"])
+    world.ledger.restore(backup)
+    with pytest.raises(LedgerBehindError):
+        world.plan()
+
+
+@pytest.mark.xfail(strict=True, reason="the table remembers one newest token, whichever ledger wrote it")
+def test_ledger_behind_is_found_behind_another_ledgers_commit(world: World, wave: str) -> None:
+    """Two ledgers that share a table each need their own newest token."""
+    backup = world.ledger.snapshot()
+    world.ingest(wave)
+    token = Token(pipeline="payments", wave="w9", attempt="9" * 16, fence=1, ranges="", kind="fence")
+    world.table.fence(world.table.head(), "2" * 32, token)
+    world.ledger.restore(backup)
+    with pytest.raises(LedgerBehindError):
+        world.plan()
+
+
+@pytest.mark.xfail(strict=True, reason="only the UUID is compared, not whether the settled snapshots are still there")
+def test_rolled_back_table_is_refused(world: World, wave: str) -> None:
+    """Rows that are settled and gone are a stop, not a reason to go on behind them."""
+    before = world.table.head().snapshot
+    world.ingest(wave)
+    world.produce(1)
+    world.table.roll_back(before)
+    with pytest.raises(IdentityError, match="accept-rollback"):
+        world.plan()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, StaleFenceError
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, StaleFenceError, StateError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
-from tests.world import World
+from tests.world import AFTER_THE_LEASE, World
 
 pytestmark = pytest.mark.unit
 
@@ -129,3 +129,30 @@ def test_held_range_skipped_in_part_keeps_its_rest_on_hold(world: World, wave: s
     assert states(world) == [("0-1", "SKIPPED"), ("1-5", "HELD")]
     world.advance()
     assert world.stream().watermark == 1
+
+
+def test_refused_skip_leaves_no_lease_behind(world: World) -> None:
+    """Of two waves one is busy: nothing is skipped, and the other is free for whoever comes next."""
+    world.produce(4)
+    waves = [world.planned_wave(Bounds(start=start, end=start + 2)) for start in (0, 2)]
+    for wave in waves:
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("runner.stage")))
+    world.clock.advance(AFTER_THE_LEASE)
+    with pytest.raises(KilledError):
+        world.ingest(waves[1], world.worker(Killed("runner.stage")))
+    with pytest.raises(ConcurrentError):
+        skip(world, 0, 4)
+    assert not world.ledger.wave(waves[0]).lease_live
+    world.ingest(waves[0])
+
+
+def test_taking_what_is_gone_leaves_no_lease_behind(world: World, wave: str) -> None:
+    """A range that somebody else took first is not taken twice; the wave is free again."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("runner.stage")))
+    world.lease_ends()
+    with pytest.raises(StateError):
+        deciding.cancel(world.worker(Before("ledger.wave", lambda: skip(world, 0, 5), nth=2)), wave, "not now")
+    assert world.run().exit_code == 0
+    world.check()

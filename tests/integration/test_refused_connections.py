@@ -1,0 +1,229 @@
+"""Connections, services and ledgers that are not there or not the right ones: refused or worth repeating, no change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_kafka_lake.local.processes import free_ports
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.integration.refusing import Refusals
+    from tests.rig import Rig
+
+SECRET = "s3cret-never-shown"
+LAKE = {
+    "conn_type": "lake",
+    "extra": {"catalog": "sql", "uri": "sqlite:////{home}/catalog.db", "warehouse": "file:///w"},
+}
+
+
+def _lake(**extra: object) -> dict[str, Any]:
+    return {"conn_type": "lake", "extra": {"format": "iceberg", "catalog": "sql", "warehouse": "file:///w", **extra}}
+
+
+def _nobody() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.mark.parametrize(
+    ("conn_id", "connection", "says"),
+    [
+        (
+            "kafka_default",
+            {"conn_type": "kafka", "extra": {"bootstrap.servers": "b:9092", "plugin.library.paths": SECRET}},
+            ("connection 'kafka_default'", "'plugin.library.paths'", "not on the list", "Remove it"),
+        ),
+        (
+            "kafka_default",
+            {"conn_type": "kafka", "extra": {"bootstrap.servers": "b:9092", "sasl.kerberos.kinit.cmd": SECRET}},
+            ("'sasl.kerberos.kinit.cmd'", "load libraries or run commands"),
+        ),
+        (
+            "kafka_default",
+            {"conn_type": "kafka", "extra": {"bootstrap.servers": "b:9092", "security.protocl": SECRET}},
+            ("'security.protocl'", "did you mean 'security.protocol'?"),
+        ),
+        (
+            "kafka_default",
+            {"conn_type": "kafka", "extra": {"bootstrap.servers": f"user:{SECRET}@b:9092"}},
+            ("'bootstrap.servers'", "use host:port"),
+        ),
+        ("kafka_default", {"conn_type": "http", "host": SECRET}, ("is of type 'http'", "kafka is needed")),
+        ("lake_default", _lake(catalog="hadoop", uri="x"), ("'hadoop' is refused", "not a compare-and-swap", "'rest'")),
+        ("lake_default", _lake(catalog="hive", uri="x"), ("'hive' is refused", "Use 'rest' or 'sql'")),
+        ("lake_default", _lake(uri="sqlite:///relative.db"), ("needs an absolute path",)),
+        ("lake_default", _lake(uri="sqlite:////no/such/folder/c.db"), ("there is no folder /no/such/folder",)),
+        ("lake_default", _lake(uri="sqlite:////tmp/c.db", **{"py-catalog-impl": SECRET}), ("names code to load",)),
+        ("lake_default", _lake(), ("the extra needs 'uri'", "sqlite:////data/catalog.db")),
+        ("kafka_lake_ledger", {"conn_type": "sqlite", "host": "ledger.db"}, ("must be the absolute path",)),
+        (
+            "kafka_lake_ledger",
+            {"conn_type": "sqlite", "host": "/no/such/folder/ledger.db"},
+            ("there is no folder /no/such/folder", "Create it, or correct the ledger connection's host"),
+        ),
+        ("kafka_lake_ledger", {"conn_type": "mysql", "host": SECRET}, ("'mysql'", "sqlite or postgres is needed")),
+        ("kafka_lake_ledger", {"conn_type": "postgres", "password": SECRET}, ("names no database",)),
+        ("spark_default", {"conn_type": "spark", "host": f"spark://user:{SECRET}@h"}, ("host must be local[N]",)),
+        ("spark_default", {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}, ("client",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_connection_that_does_not_fit_is_refused(
+    conn_id: str, connection: Mapping[str, object], says: tuple[str, ...], refusals: Refusals
+) -> None:
+    """The connection and the setting are named; its value is not, because it may be a secret."""
+    refusals.connect(conn_id, connection)
+    command = "run" if conn_id == "spark_default" else "plan"
+    found = refusals.refused(command, str(refusals.rig.file), kind="ConnectionSettingsError", says=says)
+    assert SECRET not in json.dumps(found)
+
+
+@pytest.mark.parametrize("text", ["{", '["x"]', '{"conn_type": "kafka", "hots": "x"}', '{"conn_type": 7}'])
+def test_a_connection_variable_that_cannot_be_read_is_refused(text: str, refusals: Refusals) -> None:
+    """The variable is named; what stands in it is not repeated."""
+    refusals.monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", text)
+    refusals.refused("plan", str(refusals.rig.file), kind="ConnectionSettingsError", says=("KAFKA_DEFAULT",))
+
+
+def test_a_missing_spark_connection_refuses_the_plan_before_it_is_recorded(fresh: Refusals) -> None:
+    """What could not run is not planned."""
+    fresh.rig.produce(10)
+    fresh.monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    fresh.refused("plan", str(fresh.rig.file), kind="ConnectionSettingsError", says=("'spark_default'",))
+
+
+def test_a_missing_connection_is_named_with_an_example(planned: Rig) -> None:
+    """Each of the four, in processes of their own as a person starts them, says how to add it."""
+    from tests.integration.refusing import hold_against_the_rules, state_of
+
+    before = state_of(planned)
+    variables = [
+        f"AIRFLOW_CONN_{name}" for name in ("KAFKA_DEFAULT", "LAKE_DEFAULT", "KAFKA_LAKE_LEDGER", "SPARK_DEFAULT")
+    ]
+    started = [planned.start("run", str(planned.file), "--json", env={name: ""}) for name in variables]
+    for name, process in zip(variables, started, strict=True):
+        says = (f"Airflow has no connection '{name[13:].lower()}'", f"environment variable {name}", '{"conn_type": ')
+        hold_against_the_rules(planned.end(process), code=1, kind="ConnectionSettingsError", says=says)
+    assert state_of(planned) == before
+
+
+def test_a_broker_that_does_not_answer_is_worth_repeating(planned: Rig) -> None:
+    """Exit 3 with the address, in bounded time; nobody takes silence for an empty topic."""
+    from tests.integration.refusing import hold_against_the_rules, state_of
+
+    before = state_of(planned)
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{_nobody()}"}}
+    env = {"AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka)}
+    started = [planned.start(*words, env=env) for words in _forms("plan", str(planned.file))]
+    started += [planned.start("run", str(planned.file), "--json", env=env)]
+    says = (kafka["extra"]["bootstrap.servers"], "kafka_default", "did not answer", "repeat")  # type: ignore[index]
+    for process in started:
+        hold_against_the_rules(planned.end(process, timeout=90), code=3, kind="UnavailableError", says=says)
+    assert state_of(planned) == before
+
+
+def _forms(*words: str) -> list[tuple[str, ...]]:
+    return [words, (*words, "--json")]
+
+
+@pytest.mark.parametrize(
+    ("conn_id", "connection", "says"),
+    [
+        (
+            "kafka_lake_ledger",
+            {"conn_type": "postgres", "host": "127.0.0.1", "port": 0, "schema": "l", "login": "u", "password": SECRET},
+            ("The ledger postgresql", "127.0.0.1:{port}/l cannot be used", "refused", "repeat"),
+        ),
+        ("lake_default", _lake(uri="postgresql://u@127.0.0.1:{port}/c"), ("load table raw.orders", "'lake_default'")),
+        (
+            "lake_default",
+            _lake(catalog="rest", uri="http://127.0.0.1:{port}"),
+            ("'lake_default'", "Nothing was changed"),
+        ),
+    ],
+    ids=["ledger on PostgreSQL", "catalog on PostgreSQL", "REST catalog"],
+)
+def test_a_database_that_does_not_answer_is_worth_repeating(
+    conn_id: str, connection: dict[str, Any], says: tuple[str, ...], refusals: Refusals
+) -> None:
+    """Exit 3, with the address and without the password."""
+    port = _nobody()
+    given = json.loads(json.dumps(connection).replace("{port}", str(port)).replace('"port": 0', f'"port": {port}'))
+    refusals.connect(conn_id, given | {"password": SECRET})
+    expected = tuple(part.format(port=port) for part in says)
+    found = refusals.refused("plan", str(refusals.rig.file), kind="UnavailableError", says=expected)
+    assert SECRET not in json.dumps(found)
+
+
+def test_a_file_that_is_no_database_is_no_ledger(refusals: Refusals, tmp_path: Path) -> None:
+    """Whatever lies there stays as it is."""
+    file = tmp_path / "notes.db"
+    file.write_text("buy milk\n" * 1000)
+    refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(file)})
+    refusals.refused("plan", str(refusals.rig.file), kind="UnavailableError", says=("notes.db", "not a database"))
+    assert file.read_text() == "buy milk\n" * 1000
+
+
+def test_a_ledger_of_a_newer_package_is_not_touched(refusals: Refusals, tmp_path: Path) -> None:
+    """Every command stops, `db upgrade` too, and names both versions."""
+    file = tmp_path / "newer.db"
+    shutil.copy(refusals.rig.ledger, file)
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE kafka_lake_alembic_version SET version_num = '9999'")
+    refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(file)})
+    says = ("newer.db has schema 9999, newer than", "install the package version that made it", "Nothing was touched")
+    pipeline = str(refusals.rig.file)
+    for words in (("plan", pipeline), ("status", refusals.rig.name), ("db", "check"), ("db", "upgrade")):
+        found = refusals.refused(*words, kind="LedgerSchemaError", says=says)
+        assert found["found"] == "9999"
+
+
+@pytest.fixture(scope="module")
+def settled(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark_jars: list[Path]) -> Rig:
+    """A place after one run; beside its ledger lies a copy from before the run."""
+    from tests.rig import Rig
+
+    place = Rig(tmp_path_factory.mktemp("settled") / "place", kafka.bootstrap)
+    place.produce(20)
+    planned = place.command("plan", str(place.file))
+    assert planned.code == 0, planned.err
+    shutil.copy(place.ledger, place.home / "older-ledger.db")
+    done = place.run()
+    assert done.code == 0, done.err
+    return place
+
+
+@pytest.mark.parametrize(
+    ("ledger", "says"),
+    [
+        ("older-ledger.db", ("holds a commit of wave", "does not know", "the ledger is older than the lake")),
+        ("empty-ledger.db", ("was written by pipeline", "of another ledger", "If that ledger is lost")),
+    ],
+)
+def test_a_ledger_that_does_not_know_the_lakes_newest_commit_is_refused(
+    ledger: str,
+    says: tuple[str, ...],
+    settled: Rig,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A restored backup, or a lost ledger made anew, would read everything a second time: `rebuild` is named."""
+    from tests.integration.refusing import Refusals
+
+    refusals = Refusals(settled, monkeypatch, capsys)
+    refusals.settle_in()
+    refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(settled.home / ledger)})
+    file, way = str(settled.file), f"kafka-lake rebuild {settled.name}"
+    for words in (("plan", file), ("plan", file, "--dry-run"), ("run", file)):
+        found = refusals.refused(*words, kind="LedgerBehindError", says=("raw.orders", *says, way))
+        assert found["table"] == "raw.orders"
+    settled.assert_exact()
