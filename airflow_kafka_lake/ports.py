@@ -20,8 +20,10 @@ from airflow_kafka_lake.core.records import (
     OutboxItem,
     Pace,
     PipelineRecord,
+    Publication,
     RangeRecord,
     ReceiptRow,
+    Staged,
     Verdict,
     WaveRecord,
 )
@@ -273,25 +275,6 @@ class Lake(Protocol):
 
     def table(self, identifier: str) -> LakeTable:
         """Return the table's handle; opens nothing yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
-    """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold."""
-
-    snapshot: int
-    bytes: int
-    streams: tuple[StreamContent, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
-    """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged)."""
-
-    head: TableHead
-    audited: int | None
-    token: Token
-    ledger_id: str
 
 
 class JobRunner(Protocol):

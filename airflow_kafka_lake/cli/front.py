@@ -99,6 +99,6 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
     except Exception as cause:  # noqa: BLE001  # the last line of defence: whatever it is, it ends as one sentence
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        error = InternalError(cause)
-        output.error(error)
-        return error.exit_code
+        defect = InternalError(cause)
+        output.error(defect)
+        return defect.exit_code

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, WaveState
+from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, TableHead, Token, WaveState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,3 +151,22 @@ class OutboxItem:
     id: int
     table: str
     row: ReceiptRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold."""
+
+    snapshot: int
+    bytes: int
+    streams: tuple[StreamContent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged)."""
+
+    head: TableHead
+    audited: int | None
+    token: Token
+    ledger_id: str

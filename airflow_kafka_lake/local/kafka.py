@@ -21,7 +21,7 @@ _READY_LINE = "Kafka Server started"
 _START_SECONDS = 60
 _STOP_SECONDS = 30
 _TOOL_SECONDS = 120
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class LocalKafka:
@@ -162,7 +162,9 @@ class LocalKafka:
 
     def _java(self, *arguments: str) -> Sequence[str]:
         jars = fetch(JarSet.KAFKA_BROKER, cache=self._cache)
-        return [str(require_java()), "-cp", f"{jars[0].parent}/*", *arguments]
+        # The codecs unpack native libraries into the temporary folder, and a killed broker would leave them there.
+        temporary = f"-Djava.io.tmpdir={self.data_dir}"
+        return [str(require_java()), "-cp", f"{jars[0].parent}/*", temporary, "-XX:-UsePerfData", *arguments]
 
     def _write_properties(self) -> Path:
         path = self.data_dir / "server.properties"

@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.records import Claim, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.records import Claim, Publication, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.waves import (
     Absent,
     AttemptOutcome,
@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.wire import ranges_digest
-from airflow_kafka_lake.ports import LakeTable, Ports, Publication
+from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.identity import check_head
 
 PUBLISH_TRIES = 30

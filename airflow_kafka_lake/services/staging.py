@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError, StaleFenceError, StateError
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict, WaveRecord
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
-from airflow_kafka_lake.ports import Ports, Staged
+from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.identity import changed_topics, check_head

@@ -26,6 +26,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import (
     Absent,
@@ -38,7 +39,6 @@ from airflow_kafka_lake.core.waves import (
     Unknown,
 )
 from airflow_kafka_lake.jobs.stage import STAGED_BY
-from airflow_kafka_lake.ports import Publication
 from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token
 
 

@@ -11,7 +11,7 @@ import pytest
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.records import Publication, ReceiptRow
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     Absent,
@@ -24,7 +24,6 @@ from airflow_kafka_lake.core.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.ports import Publication
 from tests.contracts.lake_worlds import (
     AT,
     LEDGER,

@@ -44,7 +44,7 @@ def state_of(rig: Rig) -> tuple[object, ...]:
 def hold_against_the_rules(ended: Ended, *, code: int, kind: str, says: tuple[str, ...]) -> dict[str, Any]:
     """Check one refusal, printed for people or as JSON; returns what it says."""
     assert ended.code == code, ended
-    assert "Traceback" not in ended.out + ended.err
+    assert "Traceback" not in ended.out + ended.err, ended
     if ended.out:
         told = ended.document
         assert set(told) == {"error"}
@@ -96,7 +96,9 @@ class Refusals:
         plain = self.command(*words)
         assert not plain.out
         hold_against_the_rules(plain, code=expected, kind=kind, says=says)
-        found = hold_against_the_rules(self.command(words[0], "--json", *words[1:]), code=expected, kind=kind, says=says)
+        found = hold_against_the_rules(
+            self.command(words[0], "--json", *words[1:]), code=expected, kind=kind, says=says
+        )
         assert state_of(self.rig) == before
         return found
 

@@ -15,8 +15,8 @@ import pytest
 from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.waves import Committed, TableHead
-from airflow_kafka_lake.ports import Publication
 from tests.contracts.lake_worlds import LEDGER, TOPIC_ID, attempt_id, record, token
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from airflow_kafka_lake.adapters.iceberg.commit import Move, move_main, unmet
 from airflow_kafka_lake.adapters.iceberg.head import head_of
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
+from airflow_kafka_lake.core.records import Publication, Staged
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
 from airflow_kafka_lake.core.wire import OWNER, owner_to_property
-from airflow_kafka_lake.ports import Publication, Staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,9 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.runs import POSITION, Runs
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
+from airflow_kafka_lake.core.records import Staged
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.jobs.stage import STAGED_BY
-from airflow_kafka_lake.ports import Staged
 
 _READERS = 4
 

@@ -21,10 +21,9 @@ from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTI
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.records import Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
-from airflow_kafka_lake.ports import Publication, Staged
 
 _DROP_TRIES = 10
 

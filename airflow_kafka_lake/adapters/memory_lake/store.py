@@ -11,9 +11,9 @@ from enum import StrEnum
 
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
-from airflow_kafka_lake.ports import Publication
 
 MAIN = "main"
 Position = tuple[str, str, int, int, bytes | None, bytes | None]

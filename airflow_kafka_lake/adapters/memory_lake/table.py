@@ -20,7 +20,7 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
 )
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.records import Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
@@ -37,7 +37,6 @@ from airflow_kafka_lake.core.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.ports import Publication, Staged
 
 
 class MemoryLake:

@@ -126,6 +126,18 @@ def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave
     world.check()
 
 
+def test_wave_claimed_while_a_cancel_decides_is_not_robbed(world: World, wave: str) -> None:
+    """Nobody had claimed the wave when the cancel looked: what a publisher may have sent since is not ignored."""
+
+    def claimed() -> None:
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("table.publish")))
+
+    with pytest.raises(StaleFenceError):
+        deciding.cancel(world.worker(Before("ledger.take", claimed)), wave, "not now")
+    assert states(world) == [("0-5", "PLANNED")]
+
+
 def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
     """A fence commit whose answer stays lost proves nothing: nothing is taken, the call can be repeated."""
     with pytest.raises(KilledError):

@@ -80,6 +80,21 @@ def test_expired_commit_is_found_by_its_rows(world: World, wave: str) -> None:
     world.check()
 
 
+def test_expired_commit_without_rows_is_found_by_its_receipts(world: World) -> None:
+    """A wave of zero rows leaves no row behind; what its receipts say needs no second job."""
+    world.produce(3, transaction="bad")
+    world.end("bad", commit=False)
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.settle")))
+    expire(world)
+    world.lease_ends()
+    assert world.ingest(wave).rows == 0
+    assert len(world.runner.jobs) == 1
+    world.advance()
+    world.check()
+
+
 def test_lost_answer_and_expiry_at_once_do_no_harm(world: World, wave: str) -> None:
     """The commit landed, its answer was lost, its snapshot expired: still no second copy."""
 

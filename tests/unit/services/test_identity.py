@@ -97,6 +97,7 @@ def test_ledger_that_lost_the_newest_token_is_refused(world: World, wave: str) -
             refused()
     with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
         world.ingest(wave)
+    assert len(world.runner.jobs) == 1
     assert world.offsets() == [0, 1, 2]
 
 

@@ -1,0 +1,117 @@
+"""How a command ends, whatever happens inside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+
+from airflow_kafka_lake.cli import front, subjects
+from airflow_kafka_lake.cli.front import build_parser, run_command_line, run_parsed
+from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core.errors import UnavailableError, UsageError
+
+pytestmark = pytest.mark.unit
+
+
+def _defect(arguments: argparse.Namespace, output: Output) -> int:
+    raise ZeroDivisionError("postgresql://user:hunter2@db")
+
+
+def _transient(arguments: argparse.Namespace, output: Output) -> int:
+    raise UnavailableError("the ledger is out of reach", connection="kafka_lake_ledger")
+
+
+def _interrupted(arguments: argparse.Namespace, output: Output) -> int:
+    raise KeyboardInterrupt
+
+
+def _left(arguments: argparse.Namespace, output: Output) -> int:
+    output.line("\x1b]0;title\x07 two\nlines \udc80")
+    return 0
+
+
+def _run(action: object, *, as_json: bool = False) -> int:
+    return run_parsed(argparse.Namespace(run=action, json=as_json))
+
+
+def test_a_defect_ends_as_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception's type and the way to the traceback are named; its text, which may hold a secret, is not."""
+    monkeypatch.delenv(front.DEBUG, raising=False)
+    assert _run(_defect) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "ZeroDivisionError" in err
+    assert "KAFKA_LAKE_DEBUG=1" in err
+    assert "Traceback" not in err
+    assert "hunter2" not in err
+
+
+def test_a_defect_is_one_document_for_programs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--json` holds for what nobody foresaw, too."""
+    monkeypatch.delenv(front.DEBUG, raising=False)
+    assert _run(_defect, as_json=True) == 1
+    out, err = capsys.readouterr()
+    error = json.loads(out)["error"]
+    assert (error["type"], error["exception"]) == ("InternalError", "ZeroDivisionError")
+    assert "hunter2" not in out + err
+
+
+def test_the_traceback_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With KAFKA_LAKE_DEBUG=1 it goes to stderr, and stdout still holds the document alone."""
+    monkeypatch.setenv(front.DEBUG, "1")
+    assert _run(_defect, as_json=True) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["type"] == "InternalError"
+    assert "in _defect" in err
+
+
+def test_an_error_of_ours_keeps_its_exit_code_and_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is worth repeating is not called a defect."""
+    assert _run(_transient, as_json=True) == 3
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error == {
+        "type": "UnavailableError",
+        "message": "the ledger is out of reach",
+        "connection": "kafka_lake_ledger",
+    }
+
+
+def test_an_interrupt_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C is no error."""
+    assert _run(_interrupted) == front.INTERRUPTED
+    assert "run the same command again" in capsys.readouterr().err
+
+
+def test_output_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reason or a topic's bytes are shown escaped: they neither write a title nor break the encoding."""
+    assert _run(_left) == 0
+    assert capsys.readouterr().out == "\\x1b]0;title\\x07 two\nlines \\udc80\n"
+
+
+@pytest.mark.parametrize("words", [["status", "x", "--js"], ["status", "x", "--ledg", "y"], ["plan", "x", "--dry"]])
+def test_words_are_not_guessed(words: list[str]) -> None:
+    """A script that says `--dry` would change its meaning with the next flag."""
+    with pytest.raises(UsageError, match="unrecognized arguments"):
+        build_parser().parse_args(words)
+
+
+def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Alone, `kafka-lake` shows what there is, as wrong usage."""
+    assert run_command_line([]) == 2
+    assert "status" in capsys.readouterr().err
+
+
+def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's user need not stand in any password file."""
+    for name in ("KAFKA_LAKE_ACTOR", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(uid: int) -> object:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    assert subjects.actor().startswith("uid ")
