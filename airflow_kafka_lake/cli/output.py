@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -51,14 +51,16 @@ class Output:
         print(json.dumps(data, indent=2))
 
     def line(self, text: str) -> None:
-        """Print a line of the result."""
-        self._out.print(_visible(text))
+        """Print a line of the result; it is never broken, so that what it names can be copied."""
+        self._out.print(_visible(text), soft_wrap=True)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; columns that begin with `#` hold numbers and are aligned right."""
         table = Table(title=title, title_justify="left", header_style="bold")
         for column in columns:
-            table.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left")
+            # Folded on a narrow terminal, not cut: an id that is cut cannot be copied.
+            justify: Literal["left", "right"] = "right" if column.startswith("#") else "left"
+            table.add_column(column.lstrip("#"), justify=justify, overflow="fold")
         for row in rows:
             table.add_row(*(_visible("-" if cell is None else str(cell)) for cell in row))
         self._out.print(table)

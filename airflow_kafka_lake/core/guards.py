@@ -58,13 +58,13 @@ def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
     )
 
 
-def forbidden(wave: str, state: WaveState, transition: Transition) -> StateError:
+def forbidden(wave: str, pipeline: str, state: WaveState, transition: Transition) -> StateError:
     """Say that a wave's state does not allow an act, and which command leads out of that state."""
     sources, target = transition
     hint = LEADS_OUT.get(state)
     return StateError(
         f"Wave {wave} is {state}; only {', '.join(sorted(sources))} can become {target}."
-        + (f" Next: {hint.format(id=wave)}" if hint else " Nothing is left to do with it."),
+        + (f" Next: {hint.format(id=wave, pipeline=pipeline)}" if hint else " Nothing is left to do with it."),
         wave=wave,
         state=state.value,
     )

@@ -219,7 +219,7 @@ def test_range_across_the_origin_is_a_mistake(ledger: Ledger) -> None:
     planned(ledger, [(0, 10, 20)], origin=10)
     before = (ledger.streams(SPEC.name), ledger.events(SPEC.name))
     with pytest.raises(ValueError, match="crosses the origin 10"):
-        ledger.record_plan(plan_of(ledger, [(0, 5, 10)], [(0, 4, 11)], origin=0), "tester")
+        ledger.record_plan(plan_of(ledger, [(0, 0, 4)], [(0, 4, 11)], origin=0), "tester")
     with pytest.raises(ValueError, match="crosses the origin 7"):
         ledger.record_plan(plan_of(ledger, [(1, 6, 8)], origin=7), "tester")
     assert (ledger.streams(SPEC.name), ledger.events(SPEC.name)) == before

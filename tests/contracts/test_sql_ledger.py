@@ -112,6 +112,8 @@ def test_foreign_sqlite_database_is_not_filled(new_url: NewUrl, opened: Open) ->
     with pytest.raises(LedgerSchemaError, match="kafka-lake db upgrade"):
         ledger.ledger_id()
     assert tables_of(ledger) == ["theirs"]
+    with ledger.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
     ledger.upgrade()
     assert ledger.pipelines() == ()
 
@@ -153,6 +155,15 @@ def test_schema_of_another_version_is_not_touched(
             call()
     set_revision(ledger, schema.NEWEST)
     assert ledger.pipelines() == ()
+
+
+@KINDS
+def test_upgrades_at_once_do_it_once(new_url: NewUrl, opened: Open, kind: str) -> None:
+    """Two people, or two containers that start together: both succeed."""
+    url = new_url(kind)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: opened(url).upgrade(), range(4))) == [schema.NEWEST] * 4
+    assert opened(url).pipelines() == ()
 
 
 @KINDS
@@ -376,6 +387,30 @@ def test_only_two_databases_hold_a_ledger(url: str) -> None:
     with pytest.raises(ConnectionSettingsError) as caught:
         SqlLedger(url)
     assert "s3cret" not in str(caught.value)
+
+
+@KINDS
+@pytest.mark.parametrize("topic", ["orders", "other"])
+def test_history_is_found_by_its_index(new_url: NewUrl, opened: Open, kind: str, topic: str) -> None:
+    """Neither streams nor advance walk through what was settled long ago."""
+    ledger = opened(new_url(kind))
+    ledger.upgrade()
+    (wave,) = planned(ledger, [(0, n, n + 1) for n in range(2000)], topic=topic)
+    settled(ledger, wave)
+    ledger.advance(SPEC.name)
+    planned(ledger, [(0, 2000, 2001)], topic=topic)
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE")
+    seen: list[tuple[str, Any]] = []
+    event.listen(ledger.engine, "before_cursor_execute", lambda _c, _r, text, values, *_: seen.append((text, values)))
+    ledger.streams(SPEC.name)
+    statement, values = next(item for item in seen if "UNION ALL" in item[0])
+    explain = "EXPLAIN QUERY PLAN " if kind == "sqlite" else "EXPLAIN "
+    with ledger.engine.connect() as connection:
+        steps = [str(row) for row in connection.exec_driver_sql(explain + statement, values)]
+    assert any("kafka_lake_range_by_stream" in step and "start_offset" in step for step in steps) or any(
+        "start_offset" in step and "Index Cond" in step for step in steps
+    ), steps
 
 
 @KINDS

@@ -23,8 +23,9 @@ def _driver_of(process: subprocess.Popen) -> psutil.Process:
     while time.monotonic() < end:
         assert process.poll() is None, process.communicate()
         for child in parent.children(recursive=True):
-            if child.name() == "java":
-                return child
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any("deploy.SparkSubmit" in word for word in child.cmdline()):
+                    return child
         process_wait(process, 0.1)
     raise AssertionError("no driver was started")
 
@@ -85,7 +86,7 @@ def test_a_forgotten_driver_that_finishes_later_changes_nothing_visible(rig: Rig
     driver = _driver_of(process)
     driver.suspend()
     os.kill(process.pid, signal.SIGKILL)
-    process.wait(30)
+    process.communicate(timeout=30)
     again = rig.run()
     assert (again.code, again.document["rows"]) == (0, 300), again.err
     if driver.is_running():

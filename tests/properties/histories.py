@@ -44,6 +44,7 @@ class History:
     def __init__(self) -> None:
         self.world = World(PARTITIONS, SPEC)
         self.workers: list[Worker] = []
+        self.asleep: list[Worker] = []
         self.jobs = Jobs()
         self._transactions = 0
         self._running: list[str] = []
@@ -91,6 +92,34 @@ class History:
                 self.workers.remove(worker)
             if worker.error is not None and not isinstance(worker.error, EXPECTED.get(worker.name, KafkaLakeError)):
                 raise worker.error
+
+    def sleep_before(self, call: str, who: int) -> None:
+        """Let one worker go on until it is about to make a call, and then sleep until it is woken: a zombie."""
+        worker = self.workers[who % len(self.workers)] if self.workers else None
+        self.go_to(call, who)
+        if worker is not None and not worker.done:
+            self.workers.remove(worker)
+            self.asleep.append(worker)
+
+    def oversleep_before(self, call: str, who: int) -> None:
+        """The same, and its lease ends meanwhile."""
+        self.sleep_before(call, who)
+        self.world.lease_ends()
+
+    def wake(self) -> None:
+        """Let the worker that slept longest go on to its end."""
+        if self.asleep:
+            self.workers.append(self.asleep.pop(0))
+            self.finish(-1)
+
+    def finish(self, who: int) -> None:
+        """Let one worker go on to its end."""
+        worker = self.workers[who % len(self.workers)] if self.workers else None
+        for _ in range(MOST_CALLS):
+            if worker is None or worker.done:
+                return
+            self._step(worker)
+        raise AssertionError(f"{worker.name} never ends: it waits at {worker.waits_at}")
 
     def kill(self, who: int, *, known: bool) -> None:
         """End one process; others know of it or not."""
@@ -211,15 +240,20 @@ class History:
         lead_out(self.world, self.look)
         while self.jobs.orphans:
             self.finish_orphan()
-        for _ in range(MOST_CALLS):
-            if not self.workers:
-                break
-            self._step(self.workers[0])
-        assert not self.workers, f"never ends: {self.workers[0].name} at {self.workers[0].waits_at}"
+        while self.asleep:
+            self.wake()
+        while self.workers:
+            self.finish(0)
         if self.world.table._store is not None:
             self.world.table.land_late()
         self.look()
         lead_out(self.world, self.look)
+
+    def close(self) -> None:
+        """End every process that is left."""
+        self.workers += self.asleep
+        while self.workers:
+            self.kill(0, known=False)
 
 
 def plan_period(ports: Ports, partition: int, start: int) -> object:

@@ -34,7 +34,7 @@ class MemoryAttempts(MemoryReader):
         with self._writing() as draft:
             row = self._wave(draft, wave)
             if row.state not in WAVE_TRANSITIONS[Act.CLAIM][0]:
-                raise guards.forbidden(wave, row.state, WAVE_TRANSITIONS[Act.CLAIM])
+                raise guards.forbidden(wave, row.pipeline, row.state, WAVE_TRANSITIONS[Act.CLAIM])
             if self._live(row) and over != row.fence:
                 raise guards.busy(wave, row.fence, str(row.holder))
             if any(item.record.attempt == attempt for item in draft.tries.values()):
@@ -155,7 +155,7 @@ class MemoryAttempts(MemoryReader):
         row = self._held(draft, key)
         sources, target = transition
         if row.state not in sources:
-            raise guards.forbidden(key.wave, row.state, transition)
+            raise guards.forbidden(key.wave, row.pipeline, row.state, transition)
         draft.waves[key.wave] = replace(row, state=target)
         return draft.waves[key.wave]
 

@@ -116,7 +116,7 @@ class MemoryLedger(MemoryAttempts):
             if row.fence != fence or (found.record.attempt if found else None) != attempt:
                 raise guards.stale(AttemptKey(wave=wave, fence=fence, attempt=attempt or "-"), row.state, row.fence)
             if row.state not in WAVE_TRANSITIONS[Act.CANCEL][0]:
-                raise guards.forbidden(wave, row.state, WAVE_TRANSITIONS[Act.CANCEL])
+                raise guards.forbidden(wave, row.pipeline, row.state, WAVE_TRANSITIONS[Act.CANCEL])
             for verdict in verdicts:
                 item = draft.ranges.get(verdict.range_id)
                 if item is None or item.wave != wave or item.state is not RangeState.PLANNED:

@@ -42,7 +42,7 @@ def claim(connection: Connection, name: str, attempt: str, holder: Holder, lease
     if taken.rowcount != 1:
         found = reading.one_wave(connection, name)
         if found.state not in sources:
-            raise guards.forbidden(name, found.state, (sources, target))
+            raise guards.forbidden(name, found.pipeline, found.state, (sources, target))
         raise guards.busy(name, found.fence, str(found.holder))
     if connection.execute(select(attempt_.c.wave).where(attempt_.c.attempt == attempt)).first():
         raise guards.taken_id("attempt", attempt)
@@ -112,12 +112,12 @@ def referee(connection: Connection, key: AttemptKey, transition: guards.Transiti
     ).scalar()
     if written is not None:
         return str(written)
-    held = select(wave.c.state, wave.c.fence, wave.c.attempt).where(wave.c.id == key.wave)
+    held = select(wave.c.pipeline, wave.c.state, wave.c.fence, wave.c.attempt).where(wave.c.id == key.wave)
     found = connection.execute(held).first()
     if found is None:
         raise guards.unknown("wave", key.wave)
     if transition is not None and (found.fence, found.attempt) == (key.fence, key.attempt):
-        raise guards.forbidden(key.wave, found.state, transition)
+        raise guards.forbidden(key.wave, found.pipeline, found.state, transition)
     raise guards.stale(key, found.state, found.fence)
 
 

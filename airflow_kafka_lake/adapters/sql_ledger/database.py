@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from enum import Enum, auto
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
 from airflow_kafka_lake.core.errors import (
@@ -82,6 +83,20 @@ class Database:
         """Run `work` in one transaction: all of it, or nothing."""
         return self._run(self._engine, work)
 
+    def log_ahead(self) -> None:
+        """Let readers of a SQLite file go on beside its writer. The file remembers, so this is not done before we know
+        that it is ours; while others use it, it stays as it is until the next opening."""
+        if not self.is_sqlite:
+            return
+        connection = self._engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise UnavailableError(f"The ledger {self.name()} cannot be used: {error}.") from None
+        finally:
+            connection.close()
+
     def _run(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         for turn in range(TRIES):
             try:
@@ -97,7 +112,7 @@ class Database:
         said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
         if password := self.url.password:
             said = said.replace(str(password), "***")
-        if isinstance(error, IntegrityError):
+        if isinstance(error, (IntegrityError, DataError)):
             return StateError(f"The ledger {self.name()} refuses the change: {said}. Nothing was recorded.")
         return UnavailableError(f"The ledger {self.name()} cannot be used: {said}. Check its connection, then repeat.")
 
@@ -146,8 +161,6 @@ class Database:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
-        if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()

@@ -44,7 +44,7 @@ def take(
     if written.rowcount != 1:
         found = reading.one_wave(connection, name)
         if connection.execute(select(wave.c.id).where(*where)).first():
-            raise guards.forbidden(name, found.state, transition)
+            raise guards.forbidden(name, found.pipeline, found.state, transition)
         raise guards.stale(AttemptKey(wave=name, fence=fence, attempt=attempt or "-"), found.state, found.fence)
     given = rows(
         connection,

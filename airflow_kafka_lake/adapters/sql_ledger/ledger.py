@@ -85,6 +85,7 @@ class SqlLedger:
         if self._database.is_sqlite and self._database.read(schema.is_empty):
             self._database.write(lambda c: schema.upgrade(c, self._database.name()))
         self.check()
+        self._database.log_ahead()
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         return self._open().read(work)

@@ -44,6 +44,9 @@ def check(connection: Connection, name: str) -> None:
 
 def upgrade(connection: Connection, name: str) -> None:
     """Bring the schema to the newest revision, inside the caller's transaction; a newer one is refused."""
+    if connection.dialect.name == "postgresql":
+        # Two upgrades at once: the second waits, and finds the work done. (A SQLite transaction is alone anyway.)
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": VERSION_TABLE})
     found = revision(connection)
     if found is not None and found > NEWEST:
         check(connection, name)

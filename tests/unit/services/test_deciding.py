@@ -226,3 +226,19 @@ def test_decisions_about_nothing_are_refused(world: World, wave: str) -> None:
     cancel(world, wave)
     with pytest.raises(StateError, match="cannot be cancelled"):
         cancel(world, wave)
+
+
+def test_refused_cancel_leaves_no_lease_behind() -> None:
+    """A range that somebody else cancelled first is not taken twice, and its wave is free for whoever comes next."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(3, 1)
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("runner.stage")))
+    first = world.ledger.ranges(wave=wave)[0].id
+    late = world.worker(Before("ledger.wave", lambda: cancel(world, first), nth=2))
+    with pytest.raises(StateError, match="Nothing was taken"):
+        deciding.cancel(late, first, "not now")
+    assert not world.ledger.wave(wave).lease_live
+    assert world.ingest(wave).state is WaveState.COMMITTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
-from airflow_kafka_lake.core.errors import HeldError, JobFailedError, TransientError
+from airflow_kafka_lake.core.errors import HeldError, IdentityError, JobFailedError, TransientError, UnavailableError
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.services import deciding
@@ -184,3 +184,33 @@ def test_plan_is_finished_only_when_every_range_is_settled(world: World) -> None
     deciding.release(world.worker(), plan.waves[0].id, None)
     world.run()
     finish_plan(world.worker(), plan.id)
+
+
+def test_run_settles_what_is_in_the_lake_though_the_broker_is_down(world: World) -> None:
+    """What is published needs no Kafka to be settled."""
+    world.produce(3)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("ledger.settle")))
+    world.lease_ends()
+    world.kafka.down = True
+    with pytest.raises(UnavailableError):
+        world.run()
+    assert [wave.state for wave in world.ledger.waves("orders")] == [WaveState.COMMITTED]
+    world.kafka.down = False
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_wave_that_cannot_be_settled_does_not_stop_the_run(world: World) -> None:
+    """A wave without receipts in the lake needs a person; what is new goes on."""
+    world.produce(3)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("ledger.settle")))
+    world.table._receipts.clear()
+    world.lease_ends()
+    world.produce(2)
+    done = world.run()
+    assert done.exit_code == 1
+    assert [type(problem) for problem in done.problems] == [IdentityError]
+    assert world.offsets() == [0, 1, 2, 3, 4]
+    assert world.ledger.waves("orders")[1].state is WaveState.COMMITTED

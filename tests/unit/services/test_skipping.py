@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, StaleFenceError, StateError
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.services import deciding
@@ -145,14 +145,3 @@ def test_refused_skip_leaves_no_lease_behind(world: World) -> None:
         skip(world, 0, 4)
     assert not world.ledger.wave(waves[0]).lease_live
     world.ingest(waves[0])
-
-
-def test_taking_what_is_gone_leaves_no_lease_behind(world: World, wave: str) -> None:
-    """A range that somebody else took first is not taken twice; the wave is free again."""
-    with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("runner.stage")))
-    world.lease_ends()
-    with pytest.raises(StateError):
-        deciding.cancel(world.worker(Before("ledger.wave", lambda: skip(world, 0, 5), nth=2)), wave, "not now")
-    assert world.run().exit_code == 0
-    world.check()

@@ -243,7 +243,7 @@ def _ranges() -> None:
         sa.CheckConstraint("state = 'SKIPPED' OR wave IS NOT NULL"),
         sa.CheckConstraint("state <> 'SKIPPED' OR skip IS NOT NULL"),
     )
-    op.create_index("kafka_lake_range_by_stream", "kafka_lake_range", ["stream", "generation", "start_offset"])
+    op.create_index("kafka_lake_range_by_stream", "kafka_lake_range", ["stream", "start_offset"])
     op.create_index("kafka_lake_range_by_wave", "kafka_lake_range", ["wave"])
     op.create_index("kafka_lake_range_by_plan", "kafka_lake_range", ["plan"])
     op.create_index("kafka_lake_range_by_state", "kafka_lake_range", ["state", "stream"])

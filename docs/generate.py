@@ -1,0 +1,296 @@
+# noqa: INP001  (a script beside the documents, not a package)
+"""Write the reference pages that repeat what the code says: `python docs/generate.py`.
+
+`--tests` also counts the tests, which imports all of them. A test holds the committed pages against this script.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from airflow_kafka_lake.cli.commands import COMMANDS, Argument, Command
+from airflow_kafka_lake.cli.front import LEDGER, InternalError
+from airflow_kafka_lake.core import errors
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.waves import (
+    LEADS_OUT,
+    RANGE_TRANSITIONS,
+    WAVE_TRANSITIONS,
+    Act,
+    AttemptOutcome,
+    RangeState,
+    WaveState,
+)
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- written by docs/generate.py -->"
+
+
+def main(words: Sequence[str]) -> int:
+    """Write the pages; returns the exit code."""
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+    if "--tests" in words:
+        (REFERENCE / "tests.md").write_text(tests_page(), encoding="utf-8")
+    return 0
+
+
+def pages() -> dict[str, str]:
+    """Return every page that depends on the code alone, by file name."""
+    return {"commands.md": commands_page(), "states.md": states_page(), "errors.md": errors_page()}
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n\n".join([NOTE, f"# {title}", *(part.strip() for part in parts)]) + "\n"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+COMMANDS_INTRO = f"""
+`kafka-lake COMMAND …`, and the same under `airflow kafka-lake COMMAND …`. Connections are found as Airflow finds them:
+a secrets backend, the environment, Airflow's metadata database. See [connections](connections.md).
+
+**Every command** takes `--ledger CONN_ID` (default `{LEDGER}`) and `--json`. With `--json` stdout holds one JSON
+document and nothing else, also when the command fails; what is being done goes to stderr.
+
+**PIPELINE** is a [pipeline file](pipeline-file.md) (it ends in `.toml` or has a `/` in it), or a name that the ledger
+knows. **WAVE** and **RANGE** are ids as `kafka-lake status PIPELINE` and `kafka-lake wave WAVE` show them. **X** is an
+offset (digits) or a time with its zone (`2026-03-01T00:00:00Z`); a period is `[from, to)`. Flags are written out: none
+is guessed from its beginning.
+"""
+
+EXIT_CODES = (
+    ("0", "done, nothing left to do"),
+    ("1", "refused, a check failed, or something is held: the message says what, where, and what to do"),
+    ("2", "wrong usage"),
+    ("3", "worth repeating: something was out of reach, or another run is working on what is left"),
+    ("4", "the outcome of a commit is unknown: `kafka-lake settle PIPELINE` finds out"),
+    ("130", "interrupted; the same command goes on from there"),
+)
+
+ENVIRONMENT = (
+    ("`AIRFLOW_CONN_<ID>`", "a connection, as JSON or as Airflow's URI"),
+    ("`KAFKA_LAKE_ACTOR`", "who decides, for the ledger's history; otherwise the login name"),
+    ("`KAFKA_LAKE_CACHE`", "where the jars are kept; otherwise `~/.cache/airflow-kafka-lake`"),
+    ("`KAFKA_LAKE_DEBUG`", "`1` shows the traceback of an `InternalError`"),
+)
+
+
+def commands_page() -> str:
+    """Return commands.md from the command table."""
+    listed = _table(
+        ("command", "does"), ([f"[`{command.name}`](#{command.name})", command.help] for command in COMMANDS)
+    )
+    codes = "## Exit codes\n\n" + _table(("code", "means"), EXIT_CODES)
+    environment = "## Environment\n\n" + _table(("variable", "is"), ENVIRONMENT)
+    return _page("Commands", COMMANDS_INTRO, listed, *map(_command, COMMANDS), codes, environment)
+
+
+def usage(command: Command) -> str:
+    """Return how a command is called, in one line."""
+    return " ".join(["kafka-lake", command.name, *map(_word, command.arguments)])
+
+
+def _word(argument: Argument) -> str:
+    settings = argument.settings
+    value = "|".join(settings["choices"]) if "choices" in settings else settings.get("metavar", "")
+    if not argument.names[0].startswith("-"):
+        return value
+    several = " …" if settings.get("nargs") == "*" else ""
+    word = f"{argument.names[0]} {value}{several}".strip()
+    return word if settings.get("required") else f"[{word}]"
+
+
+def _command(command: Command) -> str:
+    head = f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n```"
+    if not command.arguments:
+        return head
+    rows = ([f"`{_plain(argument)}`", argument.settings["help"]] for argument in command.arguments)
+    return f"{head}\n\n{_table(('argument', 'is'), rows)}"
+
+
+def _plain(argument: Argument) -> str:
+    return _word(argument).strip("[]")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+
+RANGE_WORDS = {
+    RangeState.PLANNED: "planned; its wave says who works on it",
+    RangeState.CANCELLED: "put on hold by a person",
+    RangeState.HELD: "put on hold by an audit or a precheck; the reason names the offsets",
+    RangeState.SETTLED: "visible in the lake, every offset accounted for",
+    RangeState.SKIPPED: "passed unread by a person's recorded decision",
+}
+WAVE_WORDS = {
+    WaveState.PLANNED: "nobody works on it",
+    WaveState.CLAIMED: "an attempt has it: staging",
+    WaveState.STAGED: "an attempt's rows are staged and audited, seen by nobody",
+    WaveState.PUBLISHING: "the publishing commit may have been sent",
+    WaveState.COMMITTED: "published and settled",
+    WaveState.CANCELLED: "all of its ranges were cancelled",
+    WaveState.DISSOLVED: "its ranges went elsewhere: released into another wave, held or skipped",
+}
+ATTEMPT_WORDS = {
+    AttemptOutcome.RUNNING: "at work, or its worker died",
+    AttemptOutcome.STAGED: "staged and audited, not published yet",
+    AttemptOutcome.COMMITTED: "its commit is in the lake",
+    AttemptOutcome.REJECTED: "what it staged no longer fitted the table",
+    AttemptOutcome.FAILED: "ended with an error, or its audit found something",
+    AttemptOutcome.UNKNOWN: "the answer to its commit was lost",
+    AttemptOutcome.ABANDONED: "another attempt took over and found nothing of it in the lake",
+}
+STATES_INTRO = """
+The tables below are those of `core/waves.py`, from which the ledger's guarded statements are made. Words:
+[glossary](../glossary.md). What to do when something is stuck: [get out of a hold](../how-to/holds.md).
+"""
+RANGES_CLOSE = "PLANNED, CANCELLED and HELD hold the watermark; SETTLED and SKIPPED let it pass."
+WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder who is gone."
+
+
+def states_page() -> str:
+    """Return states.md from the tables of core/waves.py."""
+    ranges = _table(
+        ("state", "means", "may become", "leads out"),
+        ([_caps(s), RANGE_WORDS[s], _states(RANGE_TRANSITIONS[s]), _way_out(s)] for s in RangeState),
+    )
+    waves = _table(("state", "means", "leads out"), ([_caps(s), WAVE_WORDS[s], _way_out(s)] for s in WaveState))
+    acts = _table(
+        ("act", "from", "to"),
+        ([act.value, _states(WAVE_TRANSITIONS[act][0]), _caps(WAVE_TRANSITIONS[act][1])] for act in Act),
+    )
+    attempts = _table(("outcome", "means"), ([f"`{o.value}`", ATTEMPT_WORDS[o]] for o in AttemptOutcome))
+    return _page(
+        "States",
+        STATES_INTRO,
+        f"## Ranges\n\n{ranges}\n\n{RANGES_CLOSE}",
+        f"## Waves\n\n{waves}\n\n{acts}\n\n{WAVES_CLOSE}",
+        f"## Attempts\n\n{attempts}",
+    )
+
+
+def _caps(state: RangeState | WaveState) -> str:
+    return f"`{state.value}`"
+
+
+def _states(found: Iterable[RangeState | WaveState]) -> str:
+    return ", ".join(_caps(state) for state in sorted(found, key=lambda state: list(type(state)).index(state))) or "–"
+
+
+def _way_out(state: RangeState | WaveState) -> str:
+    if isinstance(state, RangeState) and state is RangeState.PLANNED:
+        return "as its wave"
+    text = LEADS_OUT.get(state)
+    if text is None:
+        return "–"
+    words = text.format(id="WAVE" if isinstance(state, WaveState) else "RANGE", pipeline="PIPELINE")
+    needs_more = {command.name for command in COMMANDS if any(a.settings.get("required") for a in command.arguments)}
+    ways = (f"`{way} …`" if way.split()[1] in needs_more else f"`{way}`" for way in words.split(", or "))
+    return ", or ".join(ways)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+ERRORS_INTRO = """
+Every failure is one of these, whoever meets it: a person at the command line (a sentence on stderr), a program (with
+`--json`: `{"error": {"type": …, "message": …}}` and facts such as `topic` and `partition`), a task of a Dag. Messages
+say what happened, where, and what to do next, and hold no secret.
+"""
+INTERNAL = """
+`InternalError` (exit 1) is not in the tree: it is a defect of this package, met at the command line. It names the
+exception's type; `KAFKA_LAKE_DEBUG=1` in the environment shows the traceback.
+"""
+
+
+def errors_page() -> str:
+    """Return errors.md from the tree in core/errors.py."""
+    rows = [(f"{'… ' * depth}`{kind.__name__}`", str(kind.exit_code), _contract(kind)) for kind, depth in _tree()]
+    assert InternalError.exit_code == 1
+    return _page("Errors", ERRORS_INTRO, _table(("type", "exit code", "means"), rows), INTERNAL)
+
+
+def _tree(root: type[KafkaLakeError] = KafkaLakeError, depth: int = 0) -> Iterator[tuple[type[KafkaLakeError], int]]:
+    yield root, depth
+    children = [kind for kind in root.__subclasses__() if kind.__module__ == errors.__name__]
+    for child in sorted(children, key=lambda kind: inspect.getsourcelines(kind)[1]):
+        yield from _tree(child, depth + 1)
+
+
+def _contract(kind: type[KafkaLakeError]) -> str:
+    text = (inspect.getdoc(kind) or "").partition("\n")[0].rstrip(".")
+    return text if text[1:2].isupper() else text[0].lower() + text[1:]
+
+
+# -- tests ------------------------------------------------------------------------------------------------------------
+
+TIERS = {
+    "unit": "each module for itself: parsing, messages, decisions, and the services over the in-memory adapters",
+    "properties": "facts over generated inputs: offset arithmetic, plans, accounting; whole histories of the protocol "
+    "(crashes, lost answers, two workers, a person who cancels and skips) over the in-memory adapters, each checked "
+    "against the promises",
+    "contracts": "one suite for each port, run over every adapter of it: the ledger in memory, on SQLite and on a real "
+    "PostgreSQL; the lake in memory and on Iceberg; offsets and batches in memory and of a real Kafka",
+    "architecture": "imports point inward, importing touches nothing, the habits of the house, these documents",
+    "airflow": "operators, sensors, triggers, Dags and connections inside Airflow",
+    "integration": "the whole product as a user runs it: real Kafka, Spark, Iceberg, PostgreSQL and Airflow; every "
+    "refusal through the command line",
+    "faults": "something dies, lies or answers late: processes are killed at crossings of a port, and running the same "
+    "command again must end with every record in the table once",
+}
+TESTS_INTRO = """
+A test's tier is the folder it stands in. Names are facts, docstrings one sentence; the order is random, warnings are
+errors, and nobody waits for a fixed time. What needs a service starts a real one on this machine.
+
+```
+make test                          # all tiers, after style, types and import contracts
+make test-fast                     # what starts no service, under a minute
+make test ARGS="-m contracts"      # one tier
+make test ARGS="-k watermark"      # a choice
+```
+"""
+TESTS_CLOSE = "Parameter sets are counted one by one, by `python docs/generate.py --tests`."
+
+
+def tests_page() -> str:
+    """Return tests.md; collects the suite to count it."""
+    counts = count_tests()
+    rows = [(f"`tests/{tier}`", proves, f"{counts[tier]:,}") for tier, proves in TIERS.items()]
+    rows.append(("all", "", f"{sum(counts.values()):,}"))
+    return _page(
+        "Tests",
+        TESTS_INTRO,
+        _table(("tier", "proves", "tests"), rows),
+        TESTS_CLOSE,
+    )
+
+
+def count_tests() -> Counter[str]:
+    """Count the collected tests by tier, parameter sets included."""
+    root = Path(__file__).parents[1]
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Counter(re.findall(r"^tests/([a-z]+)/[^:]+::", collected.stdout, re.MULTILINE))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""What the documents say is what the code does, as far as a machine can tell."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from airflow_kafka_lake.adapters import kafka_config
+from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.cli.front import build_parser
+from airflow_kafka_lake.hooks import ledger
+
+pytestmark = pytest.mark.architecture
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = re.compile(r"(?:^|\s)(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<words>[a-z].*)")
+SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<words>[a-z][^`]*)`")
+FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+SHELL = {"", "sh", "console"}
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["commands.md", "states.md", "errors.md"])
+def test_generated_page_is_as_the_code_says(page: str) -> None:
+    """Run `python docs/generate.py` after a change of commands, states or errors."""
+    pages = _generator().pages()
+    assert set(pages) == {"commands.md", "states.md", "errors.md"}
+    assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == pages[page]
+
+
+def test_every_tier_of_the_suite_is_described() -> None:
+    """A folder of tests that the documents do not explain is a folder nobody runs on purpose."""
+    folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/test_*.py"))}
+    described = set(_generator().TIERS)
+    assert folders == described
+    text = (ROOT / "docs" / "reference" / "tests.md").read_text(encoding="utf-8")
+    assert {tier for tier in described if f"`tests/{tier}`" not in text} == set()
+
+
+def _anchors(text: str) -> set[str]:
+    """Return the anchors that a page's headings get (GitHub's way)."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_every_relative_link_leads_somewhere(path: Path) -> None:
+    """A link names a file of this repository, and a heading that is in it."""
+    text = path.read_text(encoding="utf-8")
+    broken = []
+    for match in LINK.finditer(FENCE.sub("", text)):
+        target, _, anchor = match["target"].partition("#")
+        if "://" in target:
+            continue
+        there = (path.parent / target) if target else path
+        found = there.exists() and (not anchor or anchor in _anchors(there.read_text(encoding="utf-8")))
+        broken += [] if found else [match["target"]]
+    assert broken == []
+
+
+def test_every_document_can_be_reached_from_the_index() -> None:
+    """Nothing is written that nobody finds: pages are linked from the index, decisions from their folder."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / match["target"]).resolve() for match in LINK.finditer(index)}
+    pages = {
+        path for path in DOCUMENTS if path.parent.name != "decisions" and path.name not in {"README.md", "index.md"}
+    }
+    assert {_name(path) for path in pages if path.resolve() not in linked} == set()
+    assert (ROOT / "docs" / "decisions").resolve() in linked
+
+
+def _shell_lines(text: str) -> Iterator[str]:
+    for fence in FENCE.finditer(text):
+        if fence["language"] in SHELL:
+            yield from fence["code"].replace("\\\n", " ").splitlines()
+
+
+def _commands(path: Path) -> list[str]:
+    """Return every whole command line of a page, without the program's name."""
+    text = path.read_text(encoding="utf-8")
+    lines = [match["words"] for line in _shell_lines(text) if (match := COMMAND.match(line.partition("$ ")[2] or line))]
+    return lines + [match["words"] for match in SPAN.finditer(FENCE.sub("", text))]
+
+
+def _alone(words: list[str]) -> bool:
+    """Say whether a command is only named (`kafka-lake wave`), or cut short (`kafka-lake skip PIPELINE …`)."""
+    return len(words) == 1 or words[-1] == "…"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_every_command_line_parses(path: Path) -> None:
+    """What a reader copies is what the real parser takes."""
+    names = {command.name for command in COMMANDS}
+    for line in _commands(path):
+        words = shlex.split(line, comments=True)
+        assert words[0] in names, line
+        if not _alone(words):
+            build_parser().parse_args(words)
+
+
+def test_the_search_for_commands_finds_them() -> None:
+    """The README shows the main commands, and the pattern sees them behind a prompt, a path and a comment."""
+    assert len(_commands(ROOT / "README.md")) >= 5
+    for line in ("kafka-lake run x  # why", "  .venv/bin/kafka-lake run x", "airflow kafka-lake run x"):
+        found = COMMAND.match(line)
+        assert found is not None
+        assert shlex.split(found["words"], comments=True) == ["run", "x"]
+
+
+def test_the_compose_file_names_real_commands() -> None:
+    """Its header is read as instructions, too."""
+    header = (ROOT / "docker-compose.yml").read_text(encoding="utf-8").partition("\nname:")[0]
+    found = re.findall(r"exec \w+ kafka-lake ([a-z]+ [a-z]+)", header)
+    assert found
+    for line in found:
+        build_parser().parse_args(shlex.split(line))
+
+
+def test_every_accepted_setting_of_a_connection_is_documented() -> None:
+    """The lists in the page are the lists in the code."""
+    text = (ROOT / "docs" / "reference" / "connections.md").read_text(encoding="utf-8")
+    allowed = kafka_config._ALLOWED | set(kafka_config._ALIASES) | set(kafka_config._FIXED) | ledger._POSTGRES_OPTIONS
+    assert {key for key in allowed if f"`{key}`" not in text} == set()
