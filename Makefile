@@ -32,7 +32,7 @@ demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --
 	$(BIN)/kafka-lake demo $(ARGS)
 
 test: lint jars ## everything CI runs
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal --durations 10 $(ARGS)
 
 test-fast: lint ## under a minute, no services
 	$(BIN)/pytest --fast $(FAST) $(ARGS)

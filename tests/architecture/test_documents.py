@@ -20,7 +20,7 @@ pytestmark = pytest.mark.architecture
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMAND = re.compile(r"(?:^|\s)(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<words>[a-z].*)")
+COMMAND = re.compile(r"\s*(?:\$ )?(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<words>[a-z].*)")
 SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<words>[a-z][^`]*)`")
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -98,7 +98,7 @@ def _shell_lines(text: str) -> Iterator[str]:
 def _commands(path: Path) -> list[str]:
     """Return every whole command line of a page, without the program's name."""
     text = path.read_text(encoding="utf-8")
-    lines = [match["words"] for line in _shell_lines(text) if (match := COMMAND.match(line.partition("$ ")[2] or line))]
+    lines = [match["words"] for line in _shell_lines(text) if (match := COMMAND.match(line))]
     return lines + [match["words"] for match in SPAN.finditer(FENCE.sub("", text))]
 
 
@@ -121,7 +121,7 @@ def test_every_command_line_parses(path: Path) -> None:
 def test_the_search_for_commands_finds_them() -> None:
     """The README shows the main commands, and the pattern sees them behind a prompt, a path and a comment."""
     assert len(_commands(ROOT / "README.md")) >= 5
-    for line in ("kafka-lake run x  # why", "  .venv/bin/kafka-lake run x", "airflow kafka-lake run x"):
+    for line in ("kafka-lake run x  # why", "  $ .venv/bin/kafka-lake run x", "airflow kafka-lake run x"):
         found = COMMAND.match(line)
         assert found is not None
         assert shlex.split(found["words"], comments=True) == ["run", "x"]

@@ -389,28 +389,22 @@ def test_only_two_databases_hold_a_ledger(url: str) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-@KINDS
-@pytest.mark.parametrize("topic", ["orders", "other"])
-def test_history_is_found_by_its_index(new_url: NewUrl, opened: Open, kind: str, topic: str) -> None:
-    """Neither streams nor advance walk through what was settled long ago."""
-    ledger = opened(new_url(kind))
-    ledger.upgrade()
-    (wave,) = planned(ledger, [(0, n, n + 1) for n in range(2000)], topic=topic)
-    settled(ledger, wave)
-    ledger.advance(SPEC.name)
-    planned(ledger, [(0, 2000, 2001)], topic=topic)
-    with ledger.engine.begin() as connection:
-        connection.exec_driver_sql("ANALYZE")
+def test_settled_history_is_not_walked_through(opened: Open) -> None:
+    """Reading streams finds what lies outside `[origin, watermark)` by the index."""
+    ledger = opened("sqlite://")
+    planned(ledger, [(0, 0, 10)])
     seen: list[tuple[str, Any]] = []
-    event.listen(ledger.engine, "before_cursor_execute", lambda _c, _r, text, values, *_: seen.append((text, values)))
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        seen.append((statement, values))
+
+    event.listen(ledger.engine, "before_cursor_execute", note)
     ledger.streams(SPEC.name)
     statement, values = next(item for item in seen if "UNION ALL" in item[0])
-    explain = "EXPLAIN QUERY PLAN " if kind == "sqlite" else "EXPLAIN "
     with ledger.engine.connect() as connection:
-        steps = [str(row) for row in connection.exec_driver_sql(explain + statement, values)]
-    assert any("kafka_lake_range_by_stream" in step and "start_offset" in step for step in steps) or any(
-        "start_offset" in step and "Index Cond" in step for step in steps
-    ), steps
+        steps = [row.detail for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, values)]
+    for edge in ("start_offset>?", "start_offset<?"):
+        assert any("kafka_lake_range_by_stream" in step and edge in step for step in steps), steps
 
 
 @KINDS

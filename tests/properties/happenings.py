@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.services import running, settlement
@@ -10,20 +10,6 @@ from tests.properties.histories import SPEC, History, Step, plan_period
 from tests.world import FOLLOW
 
 ANSWERS = (Answer.LOST_LANDED, Answer.LOST, Answer.LATE)
-DECISIVE = (
-    "runner.stage",
-    "table.look",
-    "table.publish",
-    "table.fence",
-    "ledger.claim",
-    "ledger.mark_staged",
-    "ledger.mark_publishing",
-    "ledger.settle",
-    "ledger.take",
-    "ledger.skip",
-    "ledger.record_plan",
-)
-"""Calls that a worker may be stopped just before."""
 
 
 def _set_next_answer(history: History, step: Step) -> None:
@@ -48,22 +34,17 @@ def _lake(history: History, step: Step) -> None:
 
 HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "nothing": lambda history, step: None,
-    "go": History.go,
-    "go to": lambda history, step: history.go_to(DECISIVE[step.b], step.a),
-    "finish": lambda history, step: history.finish(step.a),
-    "sleep": lambda history, step: history.sleep_before(DECISIVE[step.b], step.a),
-    "oversleep": lambda history, step: history.oversleep_before(DECISIVE[step.b], step.a),
-    "wake": lambda history, step: history.wake(),
-    "run": lambda history, step: history.start("run", lambda ports: running.run(ports, SPEC, FOLLOW)),
-    "settle": lambda history, step: history.start("settle", lambda ports: settlement.settle(ports, SPEC.name)),
-    "advance": lambda history, step: history.start("advance", lambda ports: settlement.advance(ports, SPEC.name)),
-    "plan period": lambda history, step: history.start("plan", lambda ports: plan_period(ports, step.a, step.b)),
+    "run": lambda history, step: history.start(step, lambda ports: running.run(ports, SPEC, FOLLOW)),
+    "settle": lambda history, step: history.start(step, lambda ports: settlement.settle(ports, SPEC.name)),
+    "advance": lambda history, step: history.start(step, lambda ports: settlement.advance(ports, SPEC.name)),
+    "plan period": lambda history, step: history.start(step, lambda ports: plan_period(ports, step.a, step.b)),
     "ingest": History.ingest,
     "cancel": History.decide,
     "release": History.decide,
     "skip": History.skip,
-    "kill": lambda history, step: history.kill(step.a, known=bool(step.b)),
-    "believe dead": lambda history, step: history.believe_dead(step.a),
+    "go on": History.go_on,
+    "kill": History.kill,
+    "believe dead": History.believe_dead,
     "time passes": lambda history, step: history.time_passes(step.a),
     "produce": lambda history, step: history.world.produce(step.b, step.a),
     "transaction": History.transact,
@@ -83,24 +64,38 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "respec": History.in_the_lake,
 }
 
+WORK = ("runner.stage", "ledger.mark_staged", "table.look", "ledger.mark_publishing", "table.publish", "ledger.settle")
+TAKING = ("ledger.claim", "table.look", "table.fence")
+
+
+def _stopped(what: str, a: int, b: int, calls: tuple[str, ...]) -> Iterator[Step]:
+    """Run an action to its end, or up to one of some calls: in time, or so that its lease ends there."""
+    yield from [Step(what, a, b)] * len(calls)
+    for call in calls:
+        yield Step(what, a, b, stop=call)
+        yield Step(what, a, b, stop=call, late=True)
+
+
 STEPS = (
     Step("nothing"),
-    *[Step("run")] * 10,
-    *(Step("ingest", number) for number in range(4)),
-    *[Step("settle")] * 3,
-    *[Step("advance")] * 2,
+    *_stopped("run", 0, 0, ("ledger.record_plan", *WORK)),
+    *_stopped("run", 0, 0, WORK),
+    *_stopped("ingest", 0, 0, WORK),
+    *_stopped("ingest", 1, 0, WORK),
+    *_stopped("settle", 0, 0, ("ledger.claim", "table.look", "ledger.settle")),
+    Step("advance"),
     *(Step("plan period", partition, start) for partition in (0, 1) for start in (0, 4)),
-    *(Step("cancel", number, whole) for number in range(4) for whole in (0, 1)),
-    *(Step("release", number, whole) for number in range(2) for whole in (0, 1)),
-    *(Step("skip", stream, above) for stream in range(2) for above in (0, 1, 3)),
-    *(Step("go", who, calls) for who in range(2) for calls in (1, 2, 4, 7, 12, 20)),
-    *(Step("go to", -1, call) for call in range(len(DECISIVE))),
-    *(Step("finish", who) for who in range(4) for _ in range(4)),
-    *(Step("sleep", -1, call) for call in range(len(DECISIVE))),
-    *(Step("oversleep", -1, call) for call in range(len(DECISIVE)) for _ in range(2)),
-    *[Step("wake")] * 8,
-    *(Step("kill", who, known) for who in range(3) for known in (0, 1)),
-    *(Step("believe dead", who) for who in range(3)),
+    *(step for whole in (0, 1) for step in _stopped("cancel", 0, whole, (*TAKING, "ledger.take"))),
+    *(Step("cancel", number, whole) for number in (1, 2) for whole in (0, 1)),
+    *(Step("release", number, whole) for number in (0, 1) for whole in (0, 1)),
+    *(step for above in (0, 1) for step in _stopped("skip", 0, above, (*TAKING, "ledger.skip"))),
+    *(Step("skip", 1, above) for above in (0, 1, 3)),
+    *[Step("go on")] * 12,
+    *(Step("go on", who) for who in (1, 2, 3) for _ in range(3)),
+    *(Step("go on", who, calls) for who in (0, 1) for calls in (1, 3, 9)),
+    *(Step("go on", who, stop=call) for who in (0, 1) for call in ("table.publish", "ledger.settle")),
+    *(Step("kill", who, known) for who in (0, 1, 2) for known in (0, 1)),
+    *(Step("believe dead", who) for who in (0, 1, 2)),
     *[Step("time passes", 180)] * 4,
     Step("time passes", 30),
     *(Step("produce", partition, count) for partition in (0, 1) for count in (1, 3, 9) for _ in range(2)),

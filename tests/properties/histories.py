@@ -22,7 +22,7 @@ from tests.world import World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
 PARTITIONS = 2
-MOST_WORKERS = 4
+MOST_WORKERS = 6
 MOST_CALLS = 2000
 WORTH_REPEATING = (TransientError, UnknownOutcomeError)
 EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(("run", "settle", "advance"), WORTH_REPEATING)
@@ -36,6 +36,8 @@ class Step:
     what: str
     a: int = 0
     b: int = 0
+    stop: str = ""
+    late: bool = False
 
 
 class History:
@@ -44,7 +46,6 @@ class History:
     def __init__(self) -> None:
         self.world = World(PARTITIONS, SPEC)
         self.workers: list[Worker] = []
-        self.asleep: list[Worker] = []
         self.jobs = Jobs()
         self._transactions = 0
         self._running: list[str] = []
@@ -65,94 +66,67 @@ class History:
 
     # Workers
 
-    def start(self, name: str, action: Action | None) -> None:
-        """Begin an action in a process of its own."""
-        if action is not None and len(self.workers) < MOST_WORKERS:
-            self.workers.append(Worker(self.world, name, action, self.jobs))
+    def start(self, step: Step, action: Action) -> None:
+        """Begin an action in a process of its own, and let it go on to where it stops; its lease may end there."""
+        if len(self.workers) >= MOST_WORKERS:
+            return
+        worker = Worker(self.world, step.what, action, self.jobs)
+        self.workers.append(worker)
+        self.go(worker, MOST_CALLS, stop=step.stop)
+        if step.late and not worker.done:
+            self.world.lease_ends()
 
-    def go(self, step: Step) -> None:
-        """Let one worker make some calls."""
-        for _ in range(step.b):
-            if self.workers:
-                self._step(self.workers[step.a % len(self.workers)])
-
-    def go_to(self, call: str, who: int) -> None:
-        """Let one worker go on until it is about to make a call."""
-        if self.workers:
-            worker = self.workers[who % len(self.workers)]
-            self._step(worker)
-            while not worker.done and worker.waits_at != call:
-                self._step(worker)
-
-    def _step(self, worker: Worker) -> None:
-        worker.step()
-        self.look()
-        if worker.done:
-            if worker in self.workers:
+    def go(self, worker: Worker, calls: int, *, stop: str = "") -> None:
+        """Let a worker make some calls, at most up to one that it is named to stop before."""
+        for _ in range(calls):
+            worker.step()
+            self.look()
+            if worker.done:
                 self.workers.remove(worker)
-            if worker.error is not None and not isinstance(worker.error, EXPECTED.get(worker.name, KafkaLakeError)):
-                raise worker.error
-
-    def sleep_before(self, call: str, who: int) -> None:
-        """Let one worker go on until it is about to make a call, and then sleep until it is woken: a zombie."""
-        worker = self.workers[who % len(self.workers)] if self.workers else None
-        self.go_to(call, who)
-        if worker is not None and not worker.done:
-            self.workers.remove(worker)
-            self.asleep.append(worker)
-
-    def oversleep_before(self, call: str, who: int) -> None:
-        """The same, and its lease ends meanwhile."""
-        self.sleep_before(call, who)
-        self.world.lease_ends()
-
-    def wake(self) -> None:
-        """Let the worker that slept longest go on to its end."""
-        if self.asleep:
-            self.workers.append(self.asleep.pop(0))
-            self.finish(-1)
-
-    def finish(self, who: int) -> None:
-        """Let one worker go on to its end."""
-        worker = self.workers[who % len(self.workers)] if self.workers else None
-        for _ in range(MOST_CALLS):
-            if worker is None or worker.done:
+                if worker.error and not isinstance(worker.error, EXPECTED.get(worker.name, KafkaLakeError)):
+                    raise worker.error
                 return
-            self._step(worker)
-        raise AssertionError(f"{worker.name} never ends: it waits at {worker.waits_at}")
+            if worker.waits_at == stop:
+                return
+        assert calls < MOST_CALLS, f"{worker.name} never ends: it waits at {worker.waits_at}"
 
-    def kill(self, who: int, *, known: bool) -> None:
+    def go_on(self, step: Step) -> None:
+        """Let one of the workers that stopped go on: for some calls, or to its end."""
+        if self.workers:
+            self.go(self.workers[step.a % len(self.workers)], step.b or MOST_CALLS, stop=step.stop)
+
+    def kill(self, step: Step) -> None:
         """End one process; others know of it or not."""
         if self.workers:
-            worker = self.workers.pop(who % len(self.workers))
+            worker = self.workers.pop(step.a % len(self.workers))
             worker.kill()
-            if known:
+            if step.b:
                 self.world.dead.add(worker.pid)
 
-    def believe_dead(self, who: int) -> None:
+    def believe_dead(self, step: Step) -> None:
         """Let others believe that a living process is dead: never safe to rely on."""
         if self.workers:
-            self.world.dead.add(self.workers[who % len(self.workers)].pid)
+            self.world.dead.add(self.workers[step.a % len(self.workers)].pid)
 
     def decide(self, step: Step) -> None:
         """Start a person's decision on something that is there."""
-        states = (RangeState.PLANNED,) if step.what.startswith("cancel") else (RangeState.HELD, RangeState.CANCELLED)
+        states = (RangeState.PLANNED,) if step.what == "cancel" else (RangeState.HELD, RangeState.CANCELLED)
         found = self.world.ledger.ranges(pipeline=SPEC.name, states=states)
         if not found:
             return
         item = found[step.a % len(found)]
         subject = item.wave if step.b else item.id
         if step.what == "cancel":
-            self.start("cancel", lambda ports: deciding.cancel(ports, subject, "not now"))
+            self.start(step, lambda ports: deciding.cancel(ports, subject, "not now"))
         else:
-            self.start("release", lambda ports: deciding.release(ports, subject, None))
+            self.start(step, lambda ports: deciding.release(ports, subject, None))
 
     def ingest(self, step: Step) -> None:
         """Start the work on one wave that is there."""
         found = self.world.ledger.waves(SPEC.name, UNFINISHED)
         if found:
             wave = found[step.a % len(found)].id
-            self.start("ingest", lambda ports: staging.ingest(ports, wave))
+            self.start(step, lambda ports: staging.ingest(ports, wave))
 
     def skip(self, step: Step) -> None:
         """Start to pass some offsets above a watermark."""
@@ -162,7 +136,7 @@ class History:
         stream = streams[step.a % len(streams)]
         stretch = OffsetRange(stream.watermark + step.b, stream.watermark + step.b + 2)
         if stretch.end <= stream.end_seen:
-            self.start("skip", lambda ports: pass_unread(ports, stream, stretch))
+            self.start(step, lambda ports: pass_unread(ports, stream, stretch))
 
     # Kafka
 
@@ -240,10 +214,8 @@ class History:
         lead_out(self.world, self.look)
         while self.jobs.orphans:
             self.finish_orphan()
-        while self.asleep:
-            self.wake()
         while self.workers:
-            self.finish(0)
+            self.go(self.workers[0], MOST_CALLS)
         if self.world.table._store is not None:
             self.world.table.land_late()
         self.look()
@@ -251,9 +223,8 @@ class History:
 
     def close(self) -> None:
         """End every process that is left."""
-        self.workers += self.asleep
         while self.workers:
-            self.kill(0, known=False)
+            self.kill(Step("kill"))
 
 
 def plan_period(ports: Ports, partition: int, start: int) -> object:
