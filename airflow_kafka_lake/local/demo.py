@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, verified
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
@@ -72,6 +73,8 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
         raise UsageError(f"the folder of the report {report} does not exist: create it first")
     seconds = Seconds()
     with ExitStack() as stack:
+        # Whoever stops us politely gets the same cleaning up as Ctrl-C.
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _interrupt))
         with seconds.of("setup"):
             show.say("fetching and verifying jars")
             for jars in (JarSet.SPARK, JarSet.KAFKA_BROKER):
@@ -176,6 +179,10 @@ def patched_environment(variables: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, Any]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
+    RangeBeyondEndError,
+    StateError,
+    UnknownSubjectError,
+    UsageError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
@@ -75,6 +81,7 @@ def skip(
     Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
     """
     reason = _reason(reason)
+    _refuse_beyond_end(ports, stream, stretch)
     claims: list[Claim] = []
     try:
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
@@ -99,6 +106,22 @@ def skip(
         raise
     flush(ports, pipeline)
     return skipped
+
+
+def _refuse_beyond_end(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> None:
+    """Refuse to skip offsets that nobody has written yet: they would be passed unread when they come."""
+    if stretch.end <= stream.end_seen:
+        return
+    seen = ports.source.snapshot((stream.topic,), None)
+    end = max([stream.end_seen, *(item.high_watermark for item in seen.partitions if item.key == stream.key)])
+    if stretch.end > end:
+        raise RangeBeyondEndError(
+            f"{stream.topic}/{stream.partition}: offset {stretch.end} is beyond the end of the log, {end}: what is "
+            f"written there later would be passed unread. Skip up to {end} at most",
+            topic=stream.topic,
+            partition=stream.partition,
+            high_watermark=end,
+        )
 
 
 def _touched(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> list[RangeRecord]:

@@ -82,8 +82,10 @@ class IcebergTable:
         return head_of(table.metadata)
 
     def head(self) -> TableHead:
-        """Load the table freshly; UnknownSubjectError when it does not exist."""
-        return head_of(self._catalog.load(self.identifier).metadata)
+        """Load the table freshly; UnknownSubjectError: it does not exist, SchemaMismatchError: it does not fit."""
+        table = self._catalog.load(self.identifier)
+        require_fit(table, LANDING, self.identifier)
+        return head_of(table.metadata)
 
     def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
         """Record the owner of each topic in a commit that moves main; Committed with the head when nothing is new.
