@@ -213,6 +213,8 @@ class Rig:
             "spark.ui.enabled": "false",
             "spark.jars": ",".join(str(path) for path in verified(JarSet.SPARK)),
             "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "1",
+            "spark.default.parallelism": "2",
         }
         script = (
             "import json, sys\nfrom pyspark.sql import SparkSession\n"

@@ -83,6 +83,7 @@ def _start(request: dict[str, Any], prctl: Callable[..., int]) -> int:
             )
         except OSError as error:
             log.write(f"{error}\n".encode())
+            log.flush()
             _answer("started 0")
             _answer("ended 127")
             return 0

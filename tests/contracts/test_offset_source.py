@@ -421,6 +421,8 @@ def test_sample_weighs_records(world: World, name: str) -> None:
     now = int(time.time() * 1000)
     world.produce(name, 10, at=now - 5000)
     world.end(world.begin(name, 4), commit=False)
+    # The broker writes the marker after it has answered: what comes next must come after it.
+    wait_until(lambda: stable(world, name) == 15, timeout=20, failed=AssertionError)
     world.produce(name, 2)
     wait_until(lambda: stable(world, name) == 17, timeout=20, failed=AssertionError)
     whole, aborted = OffsetRange(0, 10), OffsetRange(10, 15)

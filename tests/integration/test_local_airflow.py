@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -64,5 +65,8 @@ def test_unknown_dag_is_a_sentence(airflow: LocalAirflow) -> None:
 def test_components_listen_on_this_machine_only(airflow: LocalAirflow) -> None:
     """No process of the family listens on an address that others reach."""
     family = [psutil.Process(airflow.pid), *psutil.Process(airflow.pid).children(recursive=True)]
-    listening = {c.laddr.ip for p in family for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    listening: set[str] = set()
+    for process in family:
+        with suppress(psutil.NoSuchProcess, FileNotFoundError):  # some live for a moment only
+            listening |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}

@@ -16,7 +16,7 @@ from tests.world import World
 ROUNDS = 12
 NAMED_STRETCH = re.compile(r"--from (\d+) --to (\d+)")
 PROPOSED_SKIP = re.compile(r"^skip (\d+)-(\d+):")
-OLD_GENERATION = re.compile(r"--topic-id (\S+)")
+OLD_GENERATION = re.compile(r"--topic-id[ =](\S+)")
 
 
 def lead_out(world: World, look: Callable[[], None]) -> None:

@@ -69,9 +69,12 @@ class Move:
 
     def updates(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
-        said = set_properties({**self.properties, LAST: last_to_property(self.ledger_id, self.token)})
+        # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
+        last = {} if self.token.kind == "owner" else {LAST: last_to_property(self.ledger_id, self.token)}
+        properties = {**self.properties, **last}
+        said = (set_properties(properties),) if properties else ()
         gone = () if self.audited is None else (remove_branch(self.branch),)
-        return (*append_to_main(snapshot), said, *gone)
+        return (*append_to_main(snapshot), *said, *gone)
 
 
 def move_main(

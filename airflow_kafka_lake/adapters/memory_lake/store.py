@@ -101,7 +101,8 @@ class Store:
             del self.refs[branch_of(publication.token.attempt)]
         commit = self.add(MAIN, added, token=publication.token)
         self.owners = {**self.owners, **owners}
-        self.last = (publication.ledger_id, publication.token)
+        if publication.token.kind != "owner":
+            self.last = (publication.ledger_id, publication.token)
         return Committed(snapshot=commit.id)
 
     def _unmet(self, publication: Publication) -> Rejected | None:

@@ -207,7 +207,6 @@ def test_ledger_behind_cannot_hide_it_by_a_cancel(world: World, wave: str) -> No
     assert world.ledger.ranges(wave=wave)[0].state is RangeState.PLANNED
 
 
-@pytest.mark.xfail(strict=True, reason="an ownership commit replaces the newest token, and every ledger knows that one")
 def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: str) -> None:
     """What the ledger must know is the newest commit that published, whoever has claimed a topic since."""
     backup = world.ledger.snapshot()

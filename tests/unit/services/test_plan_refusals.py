@@ -139,7 +139,7 @@ def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: 
     plan = world.plan()
     assert plan.waves == ()
     (blocked,) = plan.blocked
-    assert f"--topic-id {old.topic_id} --partition 0 --from 3 --to 5" in blocked.reason
+    assert f"--topic-id={old.topic_id} --partition 0 --from 3 --to 5" in blocked.reason
     deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=False)
     world.advance()
     assert world.run().exit_code == 0
