@@ -54,10 +54,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }
-    if output.as_json:
-        output.document(document)
-    else:
-        views.run(output, document)
+    output.result(document, views.run)
     return done.exit_code
 
 
@@ -67,10 +64,7 @@ def status(arguments: argparse.Namespace, output: Output) -> int:
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
         document = reporting.status(ports, spec, topic=arguments.topic, partitions=arguments.partition)
-    if output.as_json:
-        output.document(document)
-    else:
-        views.status(output, document)
+    output.result(document, views.status)
     return 0
 
 
@@ -78,10 +72,7 @@ def wave(arguments: argparse.Namespace, output: Output) -> int:
     """`wave WAVE`."""
     with open_ledger(arguments.ledger) as ledger:
         document = reporting.wave(ledger, arguments.wave)
-    if output.as_json:
-        output.document(document)
-    else:
-        views.wave(output, document)
+    output.result(document, views.wave)
     return 0
 
 
@@ -93,10 +84,7 @@ def ingest(arguments: argparse.Namespace, output: Output) -> int:
         record = staging.ingest(ports, arguments.wave)
         settlement.tidy(ports, record)
         document = reporting.wave(ports.ledger, record.id)
-    if output.as_json:
-        output.document(document)
-    else:
-        views.wave(output, document)
+    output.result(document, views.wave)
     return 0 if record.state is WaveState.COMMITTED else REFUSED
 
 
@@ -125,10 +113,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> int:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         document = advance_document(spec.name, settlement.advance(ports, spec.name))
-    if output.as_json:
-        output.document(document)
-    else:
-        views.advance(output, document)
+    output.result(document, views.advance)
     return 0
 
 
@@ -185,10 +170,7 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
         document = reporting.audit(ports, spec)
-    if output.as_json:
-        output.document(document)
-    else:
-        views.audit(output, document)
+    output.result(document, views.audit)
     return 0 if document["ok"] else REFUSED
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -49,6 +49,13 @@ class Output:
     def document(self, data: Any) -> None:
         """Print the JSON document."""
         print(json.dumps(data, indent=2))
+
+    def result(self, document: Mapping[str, Any], for_people: Callable[[Output, Mapping[str, Any]], None]) -> None:
+        """Print a command's result: the document itself under `--json`, else as `for_people` shows it."""
+        if self.as_json:
+            self.document(document)
+        else:
+            for_people(self, document)
 
     def line(self, text: str) -> None:
         """Print a line of the result; it is never broken, so that what it names can be copied."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
@@ -222,13 +221,3 @@ def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
         "rows": sum(move.rows for move in moves),
         "sequence": max((move.sequence for move in moves), default=None),
     }
-
-
-def stream_title(topic: str, partition: int, stretch: OffsetRange | None = None) -> str:
-    """Name a stream, or a stretch of it, for people."""
-    return f"{topic}/{partition}" + (f" {stretch}" if stretch else "")
-
-
-def error_document(error: Mapping[str, Any]) -> Json:
-    """Return what `--json` prints for a failure."""
-    return {"error": dict(error)}

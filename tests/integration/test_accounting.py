@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.local.processes import wait_until
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -167,10 +167,7 @@ def transaction(truth: Truth, producer: Any, count: int, *, commit: bool, **shap
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "the condition did not come true"
-        time.sleep(0.05)
+    wait_until(condition, timeout=seconds, failed=AssertionError)
 
 
 def compacted(writing: Writing, truth: Truth) -> Truth:
