@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +27,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a failure when it happens: whoever sees only the middle of a long log learns which test it was."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        sys.stderr.write(f"\nFAILED {report.nodeid} ({report.when}): {crash.message if crash else report.longrepr}\n")
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,9 @@ from typing import Self
 from airflow_kafka_lake.core.errors import TransientError
 
 _POLL_SECONDS = 0.05
-_CLOSE_SECONDS = 30
+_ANSWER_SECONDS = 30
+# A broker of a thousand partitions leaves ten thousand files, and a busy disk takes its time to remove them.
+_CLOSE_SECONDS = 300
 # Below Linux's range for outgoing connections, so that nobody takes a port between our look and the server's bind.
 _FIRST_PORT, _LAST_PORT = 20_000, 32_000
 
@@ -59,7 +61,7 @@ class Keeper:
         request = {"command": [str(word) for word in command], "log": str(log), "env": dict(env), "cwd": str(cwd)}
         assert self._guardian.stdin is not None
         self._guardian.stdin.write(json.dumps(request).encode() + b"\n")
-        self._pid = int(self._answer(timeout=_CLOSE_SECONDS).removeprefix("started "))
+        self._pid = int(self._answer(timeout=_ANSWER_SECONDS).removeprefix("started "))
         return self._pid
 
     def running(self) -> bool:

@@ -1,16 +1,12 @@
-"""What the services need of the world, as protocols named by need. Values in, values out.
-
-Every adapter of a port passes that port's one contract suite (`tests/contracts`).
-"""
+"""The record that decides: read by everyone, written only under a fence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Protocol
 
-from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent
+from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import (
@@ -20,64 +16,20 @@ from airflow_kafka_lake.core.records import (
     OutboxItem,
     Pace,
     PipelineRecord,
-    Publication,
     RangeRecord,
-    ReceiptRow,
-    Staged,
     Verdict,
     WaveRecord,
 )
-from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
-from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
-from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     AttemptKey,
     AttemptOutcome,
     AttemptRecord,
     Holder,
-    Look,
-    PublishOutcome,
     RangeState,
-    TableHead,
     Token,
     WaveState,
 )
-
-
-class OffsetSource(Protocol):
-    """Kafka as the planner sees it. Any call may raise UnavailableError; nothing unknown is ever a number."""
-
-    def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
-        """Return existing topics, sorted: `names` as given (UnknownTopicError names a missing one) or all that match
-        the pattern from start to end; internal topics never match."""
-
-    def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
-        """Return id, partition count and retention of each topic; UnknownTopicError names a missing one."""
-
-    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
-        """Observe all partitions in the safe order: describe → group offsets (require stable, partitions named) →
-        last stable → high watermark → log start → describe again; ids and counts must match or it starts over.
-
-        A partition that cannot be observed is in `Snapshot.unknown`. Raises UnknownTopicError, UnavailableError.
-        """
-
-    def offsets_at(
-        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
-    ) -> Mapping[tuple[str, int], int | None]:
-        """Return the first offset at or after a time; None where no record is that late (that means "end")."""
-
-    def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
-        """Read a little at the start of each stretch; stretches that gave nothing within the bound are left out."""
-
-
-class BatchReader(Protocol):
-    """Kafka's raw record batches: the witness for offsets without a row."""
-
-    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
-        """Say of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
-
-        Raises IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
-        """
 
 
 class LedgerReader(Protocol):
@@ -226,110 +178,6 @@ class Ledger(LedgerReader, Protocol):
 
     def sent(self, items: Sequence[int]) -> None:
         """Remove outbox items that the lake has now."""
-
-
-class LakeTable(Protocol):
-    """One lake table. Any call may raise UnavailableError (catalog or storage out of reach)."""
-
-    identifier: str
-
-    def ensure(self, partition_by: str) -> TableHead:
-        """Create the table when it is missing; refuse with SchemaMismatchError when it does not fit, naming how."""
-
-    def head(self) -> TableHead:
-        """Load the table freshly; UnknownSubjectError when it does not exist."""
-
-    def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
-        """Record the owner of each topic inside a commit that moves main; Rejected names another owner."""
-
-    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
-        """Search main for any of the attempts: history back to the oldest base AND rows by `ingest_attempt`, both at
-        one head. Attempts without a base never published."""
-
-    def staged(self, attempt: str) -> Staged | None:
-        """Open every file that the attempt's branch added and read partition and offset columns; None: no branch, or
-        nothing committed on it yet. Raises SchemaMismatchError for a row of another attempt or topic id."""
-
-    def publish(self, publication: Publication) -> PublishOutcome:
-        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
-
-    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
-        """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
-
-    def drop(self, attempt: str) -> None:
-        """Remove an attempt's staging branch, if there is one. Never touches main."""
-
-    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
-        """Read main's partition and offset columns for some topics: what a reader of the table sees."""
-
-    def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
-        """Append to `<table>__receipts`, creating it when missing; rows that are there already are not added twice
-        (same attempt, kind, topic id, partition, start, end, generation)."""
-
-    def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
-        """Return the `rows` receipts of an attempt."""
-
-
-class Lake(Protocol):
-    """The catalog: tables by `namespace.table`."""
-
-    def table(self, identifier: str) -> LakeTable:
-        """Return the table's handle; opens nothing yet."""
-
-
-class JobRunner(Protocol):
-    """Runs the Spark job."""
-
-    def where(self) -> str:
-        """Say in words where jobs run, for plans and messages (e.g. "a local Spark master on this machine")."""
-
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
-        """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
-        the job makes progress, and an exception it raises ends the job. Raises JobFailedError with the job's last
-        words (never a secret)."""
-
-    def end_orphan(self, job: str) -> bool:
-        """End the job of a worker that died, by the reference that `started` was given; True when one was ended.
-
-        Never touches anything but that job: not another host's, not a process that was given the same id later.
-        """
-
-
-class Clock(Protocol):
-    """Time as an argument."""
-
-    def now(self) -> datetime:
-        """Return the current time, aware, UTC."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class Processes(Protocol):
-    """Who we are, and whether another holder still lives."""
-
-    def this(self) -> Holder:
-        """Return this process."""
-
-    def dead(self, holder: Holder) -> bool:
-        """Say whether a holder is known to be dead: same host, and no process of that id and start time. Unknown is
-        not dead."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ports:
-    """The world as one value, handed to every service."""
-
-    ledger: Ledger
-    source: OffsetSource
-    batches: BatchReader
-    lake: Lake
-    runner: JobRunner
-    clock: Clock
-    processes: Processes
-    actor: str
-    say: Callable[[str], None]
-    """Tells a person what is being done, one short sentence at a time."""
 
 
 MAX_LEASE = timedelta(minutes=10)

@@ -1,0 +1,44 @@
+"""What the services need of the world, as protocols named by need. Values in, values out.
+
+Every adapter of a port passes that port's one contract suite (`tests/contracts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
+from airflow_kafka_lake.ports.lake import Lake, LakeTable
+from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
+from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
+
+__all__ = [
+    "MAX_LEASE",
+    "BatchReader",
+    "Clock",
+    "JobRunner",
+    "Lake",
+    "LakeTable",
+    "Ledger",
+    "LedgerReader",
+    "OffsetSource",
+    "Ports",
+    "Processes",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """The world as one value, handed to every service."""
+
+    ledger: Ledger
+    source: OffsetSource
+    batches: BatchReader
+    lake: Lake
+    runner: JobRunner
+    clock: Clock
+    processes: Processes
+    actor: str
+    say: Callable[[str], None]
+    """Tells a person what is being done, one short sentence at a time."""

@@ -1,0 +1,47 @@
+"""Kafka as the services need it: where the log ends, and what its batches say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from airflow_kafka_lake.core.accounting import Explanation, Gap
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
+from airflow_kafka_lake.core.spec import Isolation
+
+
+class OffsetSource(Protocol):
+    """Kafka as the planner sees it. Any call may raise UnavailableError; nothing unknown is ever a number."""
+
+    def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
+        """Return existing topics, sorted: `names` as given (UnknownTopicError names a missing one) or all that match
+        the pattern from start to end; internal topics never match."""
+
+    def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
+        """Return id, partition count and retention of each topic; UnknownTopicError names a missing one."""
+
+    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+        """Observe all partitions in the safe order: describe → group offsets (require stable, partitions named) →
+        last stable → high watermark → log start → describe again; ids and counts must match or it starts over.
+
+        A partition that cannot be observed is in `Snapshot.unknown`. Raises UnknownTopicError, UnavailableError.
+        """
+
+    def offsets_at(
+        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
+    ) -> Mapping[tuple[str, int], int | None]:
+        """Return the first offset at or after a time; None where no record is that late (that means "end")."""
+
+    def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
+        """Read a little at the start of each stretch; stretches that gave nothing within the bound are left out."""
+
+
+class BatchReader(Protocol):
+    """Kafka's raw record batches: the witness for offsets without a row."""
+
+    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
+        """Say of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
+
+        Raises IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
+        """

@@ -1,0 +1,69 @@
+"""The lake as the services need it: one head, one compare-and-set, branches that no reader sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.records import (
+    Publication,
+    ReceiptRow,
+    Staged,
+)
+from airflow_kafka_lake.core.waves import (
+    AttemptRecord,
+    Look,
+    PublishOutcome,
+    TableHead,
+    Token,
+)
+
+
+class LakeTable(Protocol):
+    """One lake table. Any call may raise UnavailableError (catalog or storage out of reach)."""
+
+    identifier: str
+
+    def ensure(self, partition_by: str) -> TableHead:
+        """Create the table when it is missing; refuse with SchemaMismatchError when it does not fit, naming how."""
+
+    def head(self) -> TableHead:
+        """Load the table freshly; UnknownSubjectError when it does not exist."""
+
+    def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
+        """Record the owner of each topic inside a commit that moves main; Rejected names another owner."""
+
+    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
+        """Search main for any of the attempts: history back to the oldest base AND rows by `ingest_attempt`, both at
+        one head. Attempts without a base never published."""
+
+    def staged(self, attempt: str) -> Staged | None:
+        """Open every file that the attempt's branch added and read partition and offset columns; None: no branch, or
+        nothing committed on it yet. Raises SchemaMismatchError for a row of another attempt or topic id."""
+
+    def publish(self, publication: Publication) -> PublishOutcome:
+        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
+
+    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
+        """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
+
+    def drop(self, attempt: str) -> None:
+        """Remove an attempt's staging branch, if there is one. Never touches main."""
+
+    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
+        """Read main's partition and offset columns for some topics: what a reader of the table sees."""
+
+    def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
+        """Append to `<table>__receipts`, creating it when missing; rows that are there already are not added twice
+        (same attempt, kind, topic id, partition, start, end, generation)."""
+
+    def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
+        """Return the `rows` receipts of an attempt."""
+
+
+class Lake(Protocol):
+    """The catalog: tables by `namespace.table`."""
+
+    def table(self, identifier: str) -> LakeTable:
+        """Return the table's handle; opens nothing yet."""
