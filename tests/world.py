@@ -55,7 +55,7 @@ class World:
         self.clock = FakeClock()
         self.kafka = MemoryKafka(now=self.clock.now, isolation=spec.isolation)
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
-        self.lake = MemoryLake()
+        self.lake = MemoryLake(self.clock.now)
         self.runner = MemoryRunner(self.kafka, self.lake)
         self.said: list[str] = []
         self.dead: set[int] = set()

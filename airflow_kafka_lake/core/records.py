@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, TableHead, Token, WaveState
@@ -160,6 +160,36 @@ class Staged:
     snapshot: int
     bytes: int
     streams: tuple[StreamContent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One snapshot of main's history; `token` is None when the commit is nobody's of ours."""
+
+    snapshot: int
+    parent: int | None
+    at: datetime
+    token: Token | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What main holds of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
+
+    `duplicates` are rows of the same attempt beyond one per offset.
+    """
+
+    attempt: str | None
+    topic: str
+    topic_id: str
+    partition: int
+    offsets: RangeSet
+    duplicates: int = 0
+
+    @property
+    def stream(self) -> StreamKey:
+        """The stream whose offsets these are."""
+        return (self.topic, self.topic_id, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.records import (
+    Commit,
+    Holding,
     Publication,
     ReceiptRow,
     Staged,
@@ -54,12 +56,23 @@ class LakeTable(Protocol):
     def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
         """Read main's partition and offset columns for some topics: what a reader of the table sees."""
 
+    def commits(self) -> tuple[Commit, ...]:
+        """Return main's history, oldest first, as far as it has not expired."""
+
+    def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
+        """Read main's position columns and `ingest_attempt` of some topics (None: all): which attempt's rows are
+        there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out."""
+
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts`, creating it when missing; rows that are there already are not added twice
         (same attempt, kind, topic id, partition, start, end, generation)."""
 
     def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
         """Return the `rows` receipts of an attempt."""
+
+    def all_receipts(self) -> tuple[ReceiptRow, ...]:
+        """Return every row of `<table>__receipts`, of every pipeline, oldest first; none when it does not exist.
+        Rows that lack what a receipt needs are nobody's and left out."""
 
 
 class Lake(Protocol):

@@ -16,6 +16,9 @@ from pyiceberg.table import Table
 from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.memory_lake import Answer, MemoryLake, MemoryTable, Row
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.records import ReceiptRow
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, TableHead, Token
 from airflow_kafka_lake.jobs.stage import STAGED_BY
@@ -59,6 +62,27 @@ def record(attempt: str, base: TableHead | int | None) -> AttemptRecord:
         error=None,
         started_at=AT,
         ended_at=None,
+    )
+
+
+def receipt(attempt: str, kind: str = "rows", end: int = 10) -> ReceiptRow:
+    """Return a receipt of partition 0."""
+    return ReceiptRow(
+        pipeline="orders",
+        wave="wave-1",
+        attempt=attempt,
+        fence=1,
+        kind=kind,
+        topic="orders",
+        topic_id=TOPIC_ID,
+        partition=0,
+        range=OffsetRange(0, end),
+        generation=0,
+        rows=end - 1,
+        first_offset=0 if end > 1 else None,
+        last_offset=end - 2 if end > 1 else None,
+        accounting=Accounting(visible=end - 1, control=1),
+        recorded_at=AT,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
@@ -26,6 +27,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import (
@@ -39,7 +41,17 @@ from airflow_kafka_lake.core.waves import (
     Unknown,
 )
 from airflow_kafka_lake.jobs.stage import STAGED_BY
-from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token
+from tests.contracts.lake_worlds import (
+    LEDGER,
+    NAME,
+    TOPIC_ID,
+    IcebergWorld,
+    attempt_id,
+    offsets,
+    receipt,
+    record,
+    token,
+)
 
 
 @pytest.fixture
@@ -347,3 +359,15 @@ def test_postgresql_catalog_publishes_once(postgres_world: IcebergWorld) -> None
     assert isinstance(world.table.look([record(attempt, base), record(late, base)]), Found)
     world.table.drop(late)
     assert world.rows() == [(0, attempt), (1, attempt)]
+
+
+def test_rows_and_receipts_that_others_left_half_empty_are_nobodys(world: IcebergWorld) -> None:
+    """A row without a position is left out of the holdings, one without an attempt is nobody's; so are receipts."""
+    nowhere, nobodys = offsets(3, partition=None), offsets(4)  # type: ignore[arg-type]
+    world.append([*nowhere, *nobodys], None, "main", {})  # type: ignore[arg-type]
+    (found,) = world.table.holdings()
+    assert (found.attempt, found.offsets) == (None, RangeSet.of((4, 5)))
+    world.table.add_receipts([receipt(attempt_id())])
+    receipts = world.lake.catalog.load(NAME + "__receipts")
+    receipts.append(pa.Table.from_pylist([{"pipeline": "orders"}], receipts.schema().as_arrow()))
+    assert len(world.table.all_receipts()) == 1

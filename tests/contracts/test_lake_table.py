@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Publication, ReceiptRow
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     Absent,
@@ -33,9 +33,12 @@ from tests.contracts.lake_worlds import (
     World,
     attempt_id,
     offsets,
+    receipt,
     record,
     token,
 )
+
+MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture(params=["memory", "iceberg"])
@@ -72,27 +75,6 @@ def requirement(outcome: PublishOutcome) -> Requirement:
     """Return what a rejected commit names."""
     assert isinstance(outcome, Rejected), outcome
     return outcome.requirement
-
-
-def receipt(attempt: str, kind: str = "rows", end: int = 10) -> ReceiptRow:
-    """Return a receipt of partition 0."""
-    return ReceiptRow(
-        pipeline="orders",
-        wave="wave-1",
-        attempt=attempt,
-        fence=1,
-        kind=kind,
-        topic="orders",
-        topic_id=TOPIC_ID,
-        partition=0,
-        range=OffsetRange(0, end),
-        generation=0,
-        rows=end - 1,
-        first_offset=0 if end > 1 else None,
-        last_offset=end - 2 if end > 1 else None,
-        accounting=Accounting(visible=end - 1, control=1),
-        recorded_at=AT,
-    )
 
 
 # Table and owner
@@ -473,3 +455,85 @@ def test_receipts_are_added_once(world: World) -> None:
     world.table.add_receipts([*rows, receipt(attempt, "published"), receipt(attempt, "published")])
     assert world.table.receipts(attempt) == (receipt(attempt, end=1), receipt(attempt))
     assert world.table.receipts(other) == (receipt(other),)
+
+
+def test_every_receipt_is_read_back(world: World) -> None:
+    """All kinds of all attempts and pipelines, oldest first; no receipts table holds none."""
+    assert world.table.all_receipts() == ()
+    first, second = receipt(attempt_id()), replace(receipt(attempt_id(), "published"), recorded_at=AT + MINUTE)
+    third = replace(receipt(attempt_id(), "skip", end=1), pipeline="copies", recorded_at=AT + 2 * MINUTE)
+    world.table.add_receipts([third, second])
+    world.table.add_receipts([first])
+    assert world.table.all_receipts() == (first, second, third)
+
+
+# History and holdings
+
+
+def test_history_names_every_commit_and_its_token(world: World) -> None:
+    """Oldest first, each upon the one before; what others commit has no token, what is staged is no part of it."""
+    attempt, unpublished = attempt_id(), attempt_id()
+    owned = world.table.head().snapshot
+    world.stage(unpublished, offsets(7))
+    world.stage(attempt, offsets(0))
+    published = publish(world, attempt)
+    world.write_foreign()
+    fenced = world.table.fence(world.table.head(), LEDGER, token(unpublished, "fence"))
+    assert isinstance(published, Committed)
+    assert isinstance(fenced, Committed)
+    commits = world.table.commits()
+    assert [commit.snapshot for commit in commits] == [owned, published.snapshot, commits[2].snapshot, fenced.snapshot]
+    assert [commit.parent for commit in commits] == [None, *(commit.snapshot for commit in commits[:-1])]
+    assert [commit.token for commit in commits[1:]] == [token(attempt), None, token(unpublished, "fence")]
+    assert [commit.at for commit in commits] == sorted(commit.at for commit in commits)
+
+
+def test_history_of_a_table_without_commits_is_empty(world: World) -> None:
+    """Nothing has happened to a table that was only created."""
+    world.recreate()
+    assert (world.table.commits(), world.table.holdings()) == ((), ())
+
+
+def test_expired_and_rolled_back_commits_are_no_history(world: World) -> None:
+    """Only what main stands on counts."""
+    before = world.table.head().snapshot
+    assert before is not None
+    world.write_foreign()
+    world.roll_back(before)
+    assert [commit.snapshot for commit in world.table.commits()] == [before]
+    world.write_foreign()
+    world.expire()
+    assert [commit.snapshot for commit in world.table.commits()] == [world.table.head().snapshot]
+
+
+def test_holdings_tell_whose_rows_are_there(world: World) -> None:
+    """Per attempt and partition, also after compaction and expiry; foreign rows are nobody's."""
+    first, second, unpublished = attempt_id(), attempt_id(), attempt_id()
+    world.stage(first, [*offsets(0, 1, 4), *offsets(0, partition=1)])
+    publish(world, first)
+    world.stage(second, [*offsets(1, 5, 5), *offsets(2, topic_id="B" * 22)])
+    publish(world, second)
+    world.stage(unpublished, offsets(9))
+    world.write_foreign()
+    expected = (
+        Holding(attempt=None, topic="other", topic_id="other", partition=0, offsets=RangeSet.of((0, 1))),
+        holding(first, RangeSet.of((0, 2), (4, 5))),
+        holding(first, RangeSet.of((0, 1)), partition=1),
+        holding(second, RangeSet.of((1, 2), (5, 6)), duplicates=1),
+        holding(second, RangeSet.of((2, 3)), topic_id="B" * 22),
+    )
+    assert world.table.holdings() == expected
+    world.compact()
+    world.expire()
+    assert world.table.holdings() == expected
+    assert world.table.holdings([TOPIC_ID]) == expected[1:4]
+    assert world.table.holdings([]) == ()
+
+
+def holding(
+    attempt: str, found: RangeSet, *, partition: int = 0, topic_id: str = TOPIC_ID, duplicates: int = 0
+) -> Holding:
+    """Return what main holds of topic `orders`."""
+    return Holding(
+        attempt=attempt, topic="orders", topic_id=topic_id, partition=partition, offsets=found, duplicates=duplicates
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
+from airflow_kafka_lake.core.records import Commit
 from airflow_kafka_lake.core.waves import TableHead
-from airflow_kafka_lake.core.wire import LAST, OWNER, last_from_property, owner_from_property
+from airflow_kafka_lake.core.wire import LAST, OWNER, last_from_property, owner_from_property, token_from_summary
 
 
 def head_of(metadata: TableMetadata) -> TableHead:
@@ -28,6 +30,20 @@ def head_of(metadata: TableMetadata) -> TableHead:
 def main_history(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Walk main from its newest snapshot back to the oldest one that the metadata still has."""
     yield from ancestors_of(metadata.current_snapshot(), metadata)
+
+
+def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:
+    """Return main's history, oldest first."""
+    found = [
+        Commit(
+            snapshot=snapshot.snapshot_id,
+            parent=snapshot.parent_snapshot_id,
+            at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
+            token=token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None,
+        )
+        for snapshot in main_history(metadata)
+    ]
+    return tuple(reversed(found))
 
 
 def is_first_of_table(snapshot: Snapshot, metadata: TableMetadata) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
-from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
@@ -42,6 +42,7 @@ RECEIPTS = Schema(
     NestedField(15, "accounting", _ACCOUNTING, required=False),
     NestedField(16, "recorded_at", TimestamptzType(), required=False),
 )
+_NEEDED = [field.name for field in RECEIPTS.fields if field.name not in {"first_offset", "last_offset"}]
 _PROPERTIES = {
     "format-version": "2",
     "write.parquet.compression-codec": "zstd",
@@ -91,6 +92,10 @@ class Receipts:
         found = self._read(And(among("attempt", attempts), among("kind", ["published"])))
         return next((row.attempt for row in found), None)
 
+    def all(self) -> tuple[ReceiptRow, ...]:
+        """Return every receipt, oldest first."""
+        return tuple(sorted(self._read(AlwaysTrue()), key=lambda row: row.recorded_at))
+
     def _read(self, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
         table = self._catalog.find(self._identifier)
         if table is None:
@@ -109,7 +114,8 @@ class Receipts:
 
 def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
     require_fit(table, RECEIPTS, ".".join(table.name()))
-    return [_row(record) for record in table.scan(row_filter=row_filter).to_arrow().to_pylist()]
+    records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
+    return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
 
 
 def _identity(row: ReceiptRow) -> Identity:

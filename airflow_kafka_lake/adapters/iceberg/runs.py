@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -13,9 +14,13 @@ from numpy.typing import NDArray
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Holding
 
 POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")
 """The columns that say which offset of which stream a row is."""
+
+HELD = (*POSITION, "ingest_attempt")
+"""The same, and by which attempt it came."""
 
 _Ints = NDArray[np.int64]
 
@@ -74,6 +79,36 @@ def contents_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[StreamCo
     for batch in batches:
         runs.add(batch, where)
     return runs.contents()
+
+
+def holdings_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[Holding, ...]:
+    """Collect a stream of batches per attempt; rows without a position, which no job of ours wrote, are left out."""
+    found: dict[str, Runs] = defaultdict(Runs)
+    for batch in batches:
+        placed = _placed(batch)
+        for attempt in pc.unique(placed.column("ingest_attempt")).to_pylist():
+            found[attempt or ""].add(placed.filter(_by(placed.column("ingest_attempt"), attempt)), where)
+    return tuple(
+        Holding(
+            attempt=attempt or None,
+            topic=content.topic,
+            topic_id=content.topic_id,
+            partition=content.partition,
+            offsets=content.offsets,
+            duplicates=content.duplicates,
+        )
+        for attempt in sorted(found)
+        for content in found[attempt].contents()
+    )
+
+
+def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    valid = [pc.is_valid(batch.column(name)) for name in POSITION]
+    return batch.filter(functools.reduce(pc.and_, valid))
+
+
+def _by(column: pa.Array, attempt: str | None) -> pa.Array:
+    return pc.is_null(column) if attempt is None else pc.equal(column, attempt)
 
 
 def _content(key: tuple[str, str, int], starts: _Ints, ends: _Ints) -> StreamContent:

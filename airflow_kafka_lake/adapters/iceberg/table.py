@@ -6,22 +6,23 @@ import time
 from collections.abc import Callable, Sequence
 
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.expressions import AlwaysTrue
 
 from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
 from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_ref, require_uuid
 from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
 from airflow_kafka_lake.adapters.iceberg.filters import among
-from airflow_kafka_lake.adapters.iceberg.head import head_of
+from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
 from airflow_kafka_lake.adapters.iceberg.look import look
 from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
-from airflow_kafka_lake.adapters.iceberg.runs import POSITION, contents_of
+from airflow_kafka_lake.adapters.iceberg.runs import HELD, POSITION, contents_of, holdings_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.records import Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 
@@ -153,6 +154,20 @@ class IcebergTable:
             scan = table.scan(row_filter=among("kafka_topic_id", topic_ids), selected_fields=POSITION)
             return contents_of(scan.to_arrow_batch_reader(), self.identifier)
 
+    def commits(self) -> tuple[Commit, ...]:
+        """Return main's history, oldest first, as far as the metadata still has it."""
+        return commits_of(self._catalog.load(self.identifier).metadata)
+
+    def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
+        """Read position columns and `ingest_attempt` of main, in batches."""
+        table = self._catalog.load(self.identifier)
+        if table.metadata.current_snapshot_id is None:
+            return ()
+        chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
+        with self._catalog.reaching(f"read {self.identifier}"):
+            scan = table.scan(row_filter=chosen, selected_fields=HELD)
+            return holdings_of(scan.to_arrow_batch_reader(), self.identifier)
+
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts` what is not there yet, creating it when missing."""
         self._receipts.add(rows)
@@ -160,3 +175,7 @@ class IcebergTable:
     def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
         """Return the `rows` receipts of an attempt."""
         return self._receipts.rows_of(attempt)
+
+    def all_receipts(self) -> tuple[ReceiptRow, ...]:
+        """Return every row of the receipts table, oldest first."""
+        return self._receipts.all()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Publication
+from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
 
@@ -39,6 +40,7 @@ class Commit:
 
     id: int
     parent: int | None
+    at: datetime
     spec: int
     token: Token | None = None
     added: tuple[Row, ...] = ()
@@ -57,11 +59,17 @@ class Answer(StrEnum):
 _IDS = itertools.count(1)
 
 
+def wall_clock() -> datetime:
+    """Return the time for a lake that is given no clock."""
+    return datetime.now(UTC)
+
+
 @dataclass(slots=True, kw_only=True)
 class Store:
     """One table: snapshots, and the branches that point to them."""
 
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    now: Callable[[], datetime] = wall_clock
     spec: int = 0
     refs: dict[str, int] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
@@ -86,7 +94,8 @@ class Store:
     def add(self, branch: str, added: Iterable[Row], *, token: Token | None = None) -> Commit:
         """Commit rows on top of main and let a branch point there."""
         parent, new = self.refs.get(MAIN), tuple(added)
-        commit = Commit(id=next(_IDS), parent=parent, spec=self.spec, token=token, added=new, rows=self.rows() + new)
+        rows = self.rows() + new
+        commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, token=token, added=new, rows=rows)
         self.commits[commit.id] = commit
         self.refs[branch] = commit.id
         return commit
@@ -133,16 +142,36 @@ def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) 
 
 def contents_of(rows: Iterable[Row]) -> tuple[StreamContent, ...]:
     """Say per stream which offsets some rows hold, and how many of them twice."""
-    offsets: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for row in rows:
-        offsets[row.topic, row.topic_id, row.partition].append(row.offset)
+        found[row.topic, row.topic_id, row.partition].append(row.offset)
     return tuple(
-        StreamContent(
-            topic=topic,
-            topic_id=topic_id,
-            partition=partition,
-            offsets=RangeSet(OffsetRange(offset, offset + 1) for offset in set(found)),
-            duplicates=len(found) - len(set(found)),
-        )
-        for (topic, topic_id, partition), found in sorted(offsets.items())
+        StreamContent(topic=key[0], topic_id=key[1], partition=key[2], offsets=_set(some), duplicates=_twice(some))
+        for key, some in sorted(found.items())
     )
+
+
+def holdings_of(rows: Iterable[Row]) -> tuple[Holding, ...]:
+    """Say the same per attempt."""
+    found: dict[tuple[str, str, str, int], list[int]] = defaultdict(list)
+    for row in rows:
+        found[row.attempt, row.topic, row.topic_id, row.partition].append(row.offset)
+    return tuple(
+        Holding(
+            attempt=key[0] or None,
+            topic=key[1],
+            topic_id=key[2],
+            partition=key[3],
+            offsets=_set(some),
+            duplicates=_twice(some),
+        )
+        for key, some in sorted(found.items())
+    )
+
+
+def _set(offsets: Iterable[int]) -> RangeSet:
+    return RangeSet(OffsetRange(offset, offset + 1) for offset in set(offsets))
+
+
+def _twice(offsets: Sequence[int]) -> int:
+    return len(offsets) - len(set(offsets))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from airflow_kafka_lake.adapters.memory_lake.store import (
     MAIN,
@@ -16,11 +17,13 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
     Row,
     Store,
     contents_of,
+    holdings_of,
     stranger,
+    wall_clock,
 )
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.core.records import Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
@@ -42,8 +45,9 @@ from airflow_kafka_lake.core.waves import (
 class MemoryLake:
     """`ports.Lake` in memory; set `reachable` to False to have every call raise UnavailableError."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime] = wall_clock) -> None:
         self.reachable = True
+        self.now = now
         self._tables: dict[str, MemoryTable] = {}
 
     def table(self, identifier: str) -> MemoryTable:
@@ -75,7 +79,7 @@ class MemoryTable:
         """Create the table when it is missing."""
         self._require_reachable()
         if self._store is None:
-            self._store = Store()
+            self._store = Store(now=self._lake.now)
         return self.head()
 
     def head(self) -> TableHead:
@@ -149,6 +153,15 @@ class MemoryTable:
         """Return what main holds of some topics."""
         return contents_of(row for row in self.rows() if row.topic_id in topic_ids)
 
+    def commits(self) -> tuple[Commit, ...]:
+        """Return main's history, oldest first."""
+        found = [Commit(snapshot=c.id, parent=c.parent, at=c.at, token=c.token) for c in self._load().history()]
+        return tuple(reversed(found))
+
+    def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
+        """Return what main holds, by attempt."""
+        return holdings_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
+
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""
         self._require_reachable()
@@ -161,6 +174,11 @@ class MemoryTable:
         self._require_reachable()
         found = [row for row in self._receipts.values() if row.attempt == attempt and row.kind == "rows"]
         return tuple(sorted(found, key=lambda r: (r.topic, r.topic_id, r.partition, r.range)))
+
+    def all_receipts(self) -> tuple[ReceiptRow, ...]:
+        """Return every receipt."""
+        self._require_reachable()
+        return tuple(sorted(self._receipts.values(), key=lambda row: row.recorded_at))
 
     # What a job does.
 
