@@ -18,14 +18,15 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
+from airflow_kafka_lake.adapters.crossings import Crossing, calls, watched
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.waves import Unknown
-from airflow_kafka_lake.ports import JobRunner, LakeTable, Ledger, LedgerReader, Ports
+from airflow_kafka_lake.ports import Ports
 
 VARIABLE = "KAFKA_LAKE_FAILPOINTS"
 DELAY_SECONDS = 2.0
@@ -43,17 +44,9 @@ class Mode(StrEnum):
     LOST = "lost"
 
 
-def _methods(port: type) -> set[str]:
-    return {name for name, value in vars(port).items() if callable(value) and not name.startswith("_")}
-
-
 def points() -> tuple[str, ...]:
     """Return every point: each write of ledger and table, each look at the table, and the job, before and after."""
-    ledger = _methods(Ledger) - _methods(LedgerReader)
-    calls = [f"ledger.{name}" for name in sorted(ledger)]
-    calls += [f"table.{name}" for name in sorted(_methods(LakeTable))]
-    calls += [f"runner.{name}" for name in sorted(_methods(JobRunner) - {"where"})]
-    return tuple(f"{call}:{side}" for call in calls for side in ("before", "after"))
+    return tuple(f"{call}:{side}" for call in calls() for side in ("before", "after"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,46 +71,25 @@ def parse(text: str) -> Mapping[str, Trap]:
 def armed(ports: Ports, environment: Mapping[str, str] = os.environ) -> Ports:
     """Return ports with the failpoints of the environment; the very same ports when none is named."""
     traps = parse(environment.get(VARIABLE, ""))
-    if not traps:
-        return ports
-    seen: Counter[str] = Counter()
-    return replace(
-        ports,
-        ledger=_Crossing("ledger", ports.ledger, traps, seen),
-        lake=_Tables(ports.lake, traps, seen),
-        runner=_Crossing("runner", ports.runner, traps, seen),
-    )
+    return watched(ports, Traps(traps)) if traps else ports
 
 
-class _Tables:
-    def __init__(self, lake: Any, traps: Mapping[str, Trap], seen: Counter[str]) -> None:
-        self._lake, self._traps, self._seen = lake, traps, seen
+class Traps:
+    """Springs what is armed at a crossing, on the way in and on the way out."""
 
-    def table(self, identifier: str) -> Any:
-        return _Crossing("table", self._lake.table(identifier), self._traps, self._seen)
+    def __init__(self, traps: Mapping[str, Trap]) -> None:
+        self._traps = traps
+        self._seen: Counter[str] = Counter()
 
-
-class _Crossing:
-    """Stands before a port and springs the traps on the way in and on the way out."""
-
-    def __init__(self, port: str, target: Any, traps: Mapping[str, Trap], seen: Counter[str]) -> None:
-        self._port, self._target, self._traps, self._seen = port, target, traps, seen
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._target, name)
-        return self._crossing(f"{self._port}.{name}", value) if callable(value) else value
-
-    def _crossing(self, call: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def cross(*arguments: Any, **named: Any) -> Any:
-            self._spring(f"{call}:before")
-            answer = method(*arguments, **named)
-            if self._spring(f"{call}:after") is Mode.LOST:
-                if call in _COMMITS:
-                    return Unknown(reason="the answer was lost at a failpoint")
-                raise UnavailableError(f"the answer of {call} was lost at a failpoint")
-            return answer
-
-        return cross
+    def __call__(self, crossing: Crossing) -> Any:
+        """Let a call cross, unless it meets a trap."""
+        self._spring(f"{crossing.name}:before")
+        answer = crossing.go()
+        if self._spring(f"{crossing.name}:after") is Mode.LOST:
+            if crossing.name in _COMMITS:
+                return Unknown(reason="the answer was lost at a failpoint")
+            raise UnavailableError(f"the answer of {crossing.name} was lost at a failpoint")
+        return answer
 
     def _spring(self, point: str) -> Mode | None:
         trap = self._traps.get(point)

@@ -1,0 +1,79 @@
+"""Crossings: every call through a port, as seen by somebody who stands at the port.
+
+A watcher is called instead of the method and decides when, and whether, to go on. Failpoints and histories are
+watchers; services and adapters know of neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_kafka_lake.ports import JobRunner, LakeTable, Ledger, LedgerReader, Ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """One call: `name` is `<port>.<method>`, for example `table.publish`."""
+
+    name: str
+    method: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    def go(self) -> Any:
+        """Make the call; returns its answer."""
+        return self.method(*self.arguments, **self.named)
+
+
+Watcher = Callable[[Crossing], Any]
+
+
+def methods(port: type) -> frozenset[str]:
+    """Return the names of a port's own methods."""
+    return frozenset(name for name, value in vars(port).items() if callable(value) and not name.startswith("_"))
+
+
+def calls() -> tuple[str, ...]:
+    """Return every crossing that matters: each write of the ledger, each call of a table, and the job."""
+    return (
+        *(f"ledger.{name}" for name in sorted(methods(Ledger) - methods(LedgerReader))),
+        *(f"table.{name}" for name in sorted(methods(LakeTable))),
+        *(f"runner.{name}" for name in sorted(methods(JobRunner) - {"where"})),
+    )
+
+
+def watched(ports: Ports, watcher: Watcher) -> Ports:
+    """Return ports at which somebody stands: ledger, tables and job runner."""
+    return replace(
+        ports,
+        ledger=Watched("ledger", ports.ledger, watcher),
+        lake=_Tables(ports.lake, watcher),
+        runner=Watched("runner", ports.runner, watcher),
+    )
+
+
+class _Tables:
+    def __init__(self, lake: Any, watcher: Watcher) -> None:
+        self._lake, self._watcher = lake, watcher
+
+    def table(self, identifier: str) -> Any:
+        return Watched("table", self._lake.table(identifier), self._watcher)
+
+
+class Watched:
+    """A port whose every call goes through a watcher."""
+
+    def __init__(self, port: str, target: Any, watcher: Watcher) -> None:
+        self._port, self._target, self._watcher = port, target, watcher
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        return self._crossing(f"{self._port}.{name}", value) if callable(value) else value
+
+    def _crossing(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def cross(*arguments: Any, **named: Any) -> Any:
+            return self._watcher(Crossing(name=name, method=method, arguments=arguments, named=named))
+
+        return cross

@@ -1,0 +1,45 @@
+"""Whoever stands at a port sees every call, and decides whether it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.crossings import Crossing, calls, watched
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+def test_every_call_of_ledger_tables_and_runner_is_seen() -> None:
+    """A whole run, with the names of the calls in their order; what is no call is handed through."""
+    world, seen = World(), []
+    world.produce(2)
+
+    def watch(crossing: Crossing) -> Any:
+        seen.append(crossing.name)
+        return crossing.go()
+
+    ports = watched(world.worker(), watch)
+    assert world.run(worker=ports).exit_code == 0
+    world.check()
+    assert {name.split(".")[0] for name in seen} == {"ledger", "table", "runner"}
+    order = ["ledger.claim", "runner.stage", "table.staged", "table.publish", "ledger.settle", "ledger.advance"]
+    assert [name for name in seen if name in order] == order
+    assert ports.lake.table("raw.orders").identifier == "raw.orders"
+
+
+def test_a_watcher_may_keep_a_call_from_being_made() -> None:
+    """Nothing happens behind its back."""
+    world = World()
+    ports = watched(world.worker(), lambda crossing: crossing.name)
+    assert ports.lake.table("raw.orders").drop("0" * 16) == "table.drop"
+    assert ports.ledger.pipelines() == "ledger.pipelines"
+    assert world.table._store is None
+
+
+def test_the_calls_that_matter_are_computed_from_the_ports() -> None:
+    """Reading the ledger changes nothing and is none of them; a new method of a port is one by itself."""
+    assert {"ledger.claim", "ledger.settle", "table.publish", "table.look", "runner.stage"} <= set(calls())
+    assert not {"ledger.waves", "ledger.knows", "runner.where"} & set(calls())
