@@ -157,7 +157,7 @@ class Rig:
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": secrets.token_hex(4)})
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         producer.begin_transaction()
         seen: dict[tuple[int, int], bytes] = {}
 
@@ -170,10 +170,10 @@ class Rig:
             producer.produce(self.topic, value=value, partition=number % self.partitions, on_delivery=noted)
         producer.flush(60)
         if commit:
-            producer.commit_transaction(30)
+            producer.commit_transaction(120)
             self.acknowledged |= seen
         else:
-            producer.abort_transaction(30)
+            producer.abort_transaction(120)
 
     # -- the lake ---------------------------------------------------------------------------------------------------
 

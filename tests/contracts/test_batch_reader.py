@@ -93,16 +93,16 @@ class BrokerWorld:
             # A name is free, and a topic known, a moment after the controller has answered.
             with suppress(KafkaException):
                 if topic not in self._admin.list_topics(timeout=10).topics:
-                    self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
-                ids.append(str(self._admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id))
+                    self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(120)
+                ids.append(str(self._admin.describe_topics(TopicCollection([topic]))[topic].result(120).topic_id))
             return bool(ids)
 
-        wait_until(created, timeout=20, failed=AssertionError)
+        wait_until(created, timeout=120, failed=AssertionError)
         return ids[0].replace("+", "-").replace("/", "_").rstrip("=")
 
     def delete(self, topic: str) -> None:
-        self._admin.delete_topics([topic])[topic].result(30)
-        wait_until(lambda: topic not in self._admin.list_topics(timeout=10).topics, timeout=20, failed=AssertionError)
+        self._admin.delete_topics([topic])[topic].result(120)
+        wait_until(lambda: topic not in self._admin.list_topics(timeout=10).topics, timeout=120, failed=AssertionError)
 
     def produce(self, topic: str, count: int, *, partition: int = 0) -> None:
         self._write(Producer(self._settings), topic, count, partition)
@@ -110,7 +110,7 @@ class BrokerWorld:
     def begin(self, topic: str, count: int, *, partition: int = 0) -> str:
         name = uuid.uuid4().hex
         producer = Producer({**self._settings, "transactional.id": name})
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         producer.begin_transaction()
         self._running[name] = producer
         self._write(producer, topic, count, partition)
@@ -118,11 +118,11 @@ class BrokerWorld:
 
     def end(self, transaction: str, *, commit: bool) -> None:
         producer = self._running.pop(transaction)
-        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+        producer.commit_transaction(120) if commit else producer.abort_transaction(120)
 
     def delete_before(self, topic: str, offset: int) -> None:
         deleted = self._admin.delete_records([TopicPartition(topic, 0, offset)])
-        next(iter(deleted.values())).result(30)
+        next(iter(deleted.values())).result(120)
 
     def unreachable(self) -> BatchReader:
         return KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=1)
@@ -134,7 +134,7 @@ class BrokerWorld:
     def _write(self, producer: Producer, topic: str, count: int, partition: int) -> None:
         for _ in range(count):
             producer.produce(topic, b"x", partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
 
 @pytest.fixture(params=["memory", "broker"])

@@ -109,7 +109,7 @@ class BrokerWorld:
 
     def create(self, topic: str, partitions: int = 1, **config: str) -> None:
         named = {key.replace("_", "."): value for key, value in config.items()}
-        self._admin.create_topics([NewTopic(topic, partitions, 1, config=named)])[topic].result(30)
+        self._admin.create_topics([NewTopic(topic, partitions, 1, config=named)])[topic].result(120)
 
         def led() -> bool:
             # The broker learns of a topic a moment after the controller has answered.
@@ -117,10 +117,10 @@ class BrokerWorld:
                 return len(self.source.snapshot([topic], None).partitions) == partitions
             return False
 
-        wait_until(led, timeout=20, failed=AssertionError)
+        wait_until(led, timeout=120, failed=AssertionError)
 
     def recreate(self, topic: str) -> None:
-        self._admin.delete_topics([topic])[topic].result(30)
+        self._admin.delete_topics([topic])[topic].result(120)
 
         def created() -> bool:
             with suppress(KafkaException):
@@ -128,32 +128,34 @@ class BrokerWorld:
                 return True
             return False
 
-        wait_until(created, timeout=20, failed=AssertionError)
+        wait_until(created, timeout=120, failed=AssertionError)
 
     def grow(self, topic: str, partitions: int) -> None:
-        self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
-        wait_until(lambda: self.source.describe([topic])[0].partitions == partitions, timeout=20, failed=AssertionError)
+        self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(120)
+        wait_until(
+            lambda: self.source.describe([topic])[0].partitions == partitions, timeout=120, failed=AssertionError
+        )
 
     def produce(self, topic: str, count: int, *, partition: int = 0, at: int | None = None) -> None:
         producer = Producer(self._settings)
         for _ in range(count):
             producer.produce(topic, b"x" * 100, partition=partition, **({} if at is None else {"timestamp": at}))
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def begin(self, topic: str, count: int) -> str:
         name = uuid.uuid4().hex
         producer = Producer({**self._settings, "transactional.id": name})
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         producer.begin_transaction()
         self._transactions[name] = producer
         for _ in range(count):
             producer.produce(topic, b"x" * 100, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         return name
 
     def end(self, transaction: str, *, commit: bool) -> None:
         producer = self._transactions.pop(transaction)
-        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+        producer.commit_transaction(120) if commit else producer.abort_transaction(120)
 
     def commit(self, group: str, topic: str, offset: int) -> None:
         consumer = Consumer({**self._settings, "group.id": group, "enable.auto.commit": False})
@@ -170,7 +172,7 @@ class BrokerWorld:
 
     def delete_before(self, topic: str, offset: int) -> None:
         deleted = self._admin.delete_records([TopicPartition(topic, 0, offset)])
-        next(iter(deleted.values())).result(30)
+        next(iter(deleted.values())).result(120)
 
     def unreachable(self) -> OffsetSource:
         settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
@@ -246,7 +248,7 @@ def test_ended_transaction_leaves_a_marker(world: World, name: str, commit: bool
     """A commit and an abort alike take one offset, and last stable moves past it."""
     world.create(name)
     world.end(world.begin(name, 3), commit=commit)
-    wait_until(lambda: stable(world, name) == 4, timeout=20, failed=AssertionError)
+    wait_until(lambda: stable(world, name) == 4, timeout=120, failed=AssertionError)
     assert seen(world, name).high_watermark == 4
 
 
@@ -422,9 +424,9 @@ def test_sample_weighs_records(world: World, name: str) -> None:
     world.produce(name, 10, at=now - 5000)
     world.end(world.begin(name, 4), commit=False)
     # The broker writes the marker after it has answered: what comes next must come after it.
-    wait_until(lambda: stable(world, name) == 15, timeout=20, failed=AssertionError)
+    wait_until(lambda: stable(world, name) == 15, timeout=120, failed=AssertionError)
     world.produce(name, 2)
-    wait_until(lambda: stable(world, name) == 17, timeout=20, failed=AssertionError)
+    wait_until(lambda: stable(world, name) == 17, timeout=120, failed=AssertionError)
     whole, aborted = OffsetRange(0, 10), OffsetRange(10, 15)
     (found,) = world.source.sample([(name, 0, whole), (name, 0, aborted)], COMMITTED)
     assert (found.topic, found.partition, found.bytes_per_offset, found.records_per_offset) == (name, 0, 100.0, 1.0)

@@ -48,25 +48,25 @@ def broker(service: None) -> Iterator[LocalKafka]:
 def gap(broker: LocalKafka) -> Gap:
     """Some megabytes of aborted transactions: nothing but gaps."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic("aborted", 1, 1)])["aborted"].result(30)
+    admin.create_topics([NewTopic("aborted", 1, 1)])["aborted"].result(120)
     ids: list[str] = []
 
     def known() -> bool:
         try:
-            ids.append(str(admin.describe_topics(TopicCollection(["aborted"]))["aborted"].result(30).topic_id))
+            ids.append(str(admin.describe_topics(TopicCollection(["aborted"]))["aborted"].result(120).topic_id))
         except KafkaException:
             return False
         return True
 
-    wait_until(known, timeout=20, failed=AssertionError)
+    wait_until(known, timeout=120, failed=AssertionError)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "a", "log_level": 0})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for _ in range(TRANSACTIONS):
         producer.begin_transaction()
         for _ in range(RECORDS):
             producer.produce("aborted", os.urandom(SIZE))
-        assert producer.flush(30) == 0
-        producer.abort_transaction(30)
+        assert producer.flush(120) == 0
+        producer.abort_transaction(120)
     topic_id = ids[0].replace("+", "-").replace("/", "_").rstrip("=")
     return Gap(topic="aborted", topic_id=topic_id, partition=0, range=OffsetRange(0, END))
 

@@ -76,10 +76,10 @@ def guarded(service: None, certificate: tuple[Path, Path]) -> Iterator[LocalKafk
     doors = {"LOGIN": "SASL_PLAINTEXT", "TLS": "SSL", "BOTH": "SASL_SSL"}
     with LocalKafka(settings=settings, listeners=doors) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(120)
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             known = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), SECRET.encode())
-            admin.alter_user_scram_credentials([known])[USER].result(30)
+            admin.alter_user_scram_credentials([known])[USER].result(120)
         yield broker
 
 

@@ -93,8 +93,8 @@ class Cluster:
         return groups.committed(*given, **more)
 
     def create(self) -> None:
-        self.admin.create_topics([NewTopic(self.topic, 3, 1)])[self.topic].result(30)
-        wait_until(self._created, timeout=20, failed=AssertionError)
+        self.admin.create_topics([NewTopic(self.topic, 3, 1)])[self.topic].result(120)
+        wait_until(self._created, timeout=120, failed=AssertionError)
 
     def _created(self) -> bool:
         try:
@@ -106,7 +106,7 @@ class Cluster:
         producer = Producer(self.settings)
         for _ in range(count):
             producer.produce(self.topic, b"x", partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
 
 @pytest.fixture
@@ -207,9 +207,9 @@ def test_partitions_added_meanwhile_are_in_the_snapshot(cluster: Cluster) -> Non
 
     def grow() -> None:
         del cluster.client.before["group"]
-        cluster.admin.create_partitions([NewPartitions(cluster.topic, 5)])[cluster.topic].result(30)
+        cluster.admin.create_partitions([NewPartitions(cluster.topic, 5)])[cluster.topic].result(120)
         wait_until(
-            lambda: cluster.source.describe([cluster.topic])[0].partitions == 5, timeout=20, failed=AssertionError
+            lambda: cluster.source.describe([cluster.topic])[0].partitions == 5, timeout=120, failed=AssertionError
         )
 
     cluster.client.before["group"] = grow
@@ -239,7 +239,7 @@ def test_bounds_that_contradict_each_other_are_read_again(cluster: Cluster) -> N
     def delete() -> None:
         del cluster.client.before["offsets earliest all"]
         cluster.produce(5)
-        next(iter(cluster.admin.delete_records([TopicPartition(cluster.topic, 0, 8)]).values())).result(30)
+        next(iter(cluster.admin.delete_records([TopicPartition(cluster.topic, 0, 8)]).values())).result(120)
 
     cluster.client.before["offsets earliest all"] = delete
     found = cluster.source.snapshot([cluster.topic], None).partitions[0]

@@ -33,7 +33,8 @@ def airflow(service: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with LocalAirflow(dags_folder=dags, env={"EXTRA": "extra-from-outside"}) as started:
         family = [psutil.Process(started.pid), *psutil.Process(started.pid).children(recursive=True)]
         yield started
-    assert not [process for process in family if process.is_running()]
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert not alive
     assert not started.home.exists()
 
 

@@ -143,11 +143,11 @@ def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
     rig = fresh.rig
     rig.produce(20)
     producer = Producer({"bootstrap.servers": rig.bootstrap, "transactional.id": secrets.token_hex(4)})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     producer.begin_transaction()
     for _ in range(5):
         producer.produce(rig.topic, value=b"open", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     try:
         words = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "12")
         says = ("partition 0: offset 12 is beyond the last stable offset 10", "Ask for less")
@@ -156,7 +156,7 @@ def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
         rig.write_pipeline(source='isolation = "read_uncommitted"')
         assert fresh.command(*words, "--dry-run").code == 0
     finally:
-        producer.abort_transaction(30)
+        producer.abort_transaction(120)
 
 
 def test_a_period_that_retention_has_taken_is_refused(fresh: Refusals) -> None:

@@ -81,15 +81,15 @@ class Topic:
         settings = {"bootstrap.servers": self.bootstrap, "message.max.bytes": 4_000_000, "linger.ms": 20}
         producer = Producer(settings | ({"transactional.id": f"t-{secrets.token_hex(4)}"} if end else {}))
         if end:
-            producer.init_transactions(30)
+            producer.init_transactions(120)
             producer.begin_transaction()
         for record in records:
             producer.produce(self.name, **({"partition": 0} | record))
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         if end == "commit":
-            producer.commit_transaction(30)
+            producer.commit_transaction(120)
         elif end == "abort":
-            producer.abort_transaction(30)
+            producer.abort_transaction(120)
 
     def stretch(self, start: int, end: int, partition: int = 0) -> Stretch:
         return Stretch(topic=self.name, topic_id=self.id, partition=partition, range=OffsetRange(start, end))
@@ -125,7 +125,7 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     session.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(30)
+    gateway.proc.wait(120)
 
 
 def job(table: Table, *stretches: Stretch, tasks: int = 1, limit: int | None = None) -> StageJob:

@@ -39,7 +39,7 @@ def failed(why: str) -> AssertionError:
 
 
 def wait_for(condition) -> None:
-    wait_until(condition, timeout=20, failed=failed)
+    wait_until(condition, timeout=120, failed=failed)
 
 
 def pids(log: Path) -> list[int]:
