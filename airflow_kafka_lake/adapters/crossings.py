@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_kafka_lake.ports import JobRunner, LakeTable, Ledger, LedgerReader, Ports
+from airflow_kafka_lake.ports import BatchReader, JobRunner, LakeTable, Ledger, LedgerReader, OffsetSource, Ports
+
+_PORTS: Mapping[str, tuple[type, ...]] = {
+    "ledger": (LedgerReader, Ledger),
+    "source": (OffsetSource,),
+    "batches": (BatchReader,),
+    "table": (LakeTable,),
+    "runner": (JobRunner,),
+}
+_NO_CALL = frozenset({"runner.where"})
+"""Answers in words, and asks nobody for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +46,22 @@ def methods(port: type) -> frozenset[str]:
 
 
 def calls() -> tuple[str, ...]:
-    """Return every crossing that matters: each write of the ledger, each call of a table, and the job."""
-    return (
-        *(f"ledger.{name}" for name in sorted(methods(Ledger) - methods(LedgerReader))),
-        *(f"table.{name}" for name in sorted(methods(LakeTable))),
-        *(f"runner.{name}" for name in sorted(methods(JobRunner) - {"where"})),
+    """Return every crossing of a port: ledger, Kafka's offsets and batches, tables, and the job."""
+    named = (
+        f"{port}.{name}"
+        for port, protocols in _PORTS.items()
+        for name in sorted(frozenset().union(*map(methods, protocols)))
     )
+    return tuple(name for name in named if name not in _NO_CALL)
 
 
 def watched(ports: Ports, watcher: Watcher) -> Ports:
-    """Return ports at which somebody stands: ledger, tables and job runner."""
+    """Return ports at every one of which somebody stands."""
     return replace(
         ports,
         ledger=Watched("ledger", ports.ledger, watcher),
+        source=Watched("source", ports.source, watcher),
+        batches=Watched("batches", ports.batches, watcher),
         lake=_Tables(ports.lake, watcher),
         runner=Watched("runner", ports.runner, watcher),
     )

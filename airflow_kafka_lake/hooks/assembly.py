@@ -104,7 +104,7 @@ def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager
     def opened() -> Iterator[Ledger]:
         ledger = hook.ledger()
         try:
-            yield ledger
+            yield failpoints.armed_ledger(ledger)
         finally:
             ledger.close()
 

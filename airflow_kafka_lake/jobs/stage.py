@@ -63,17 +63,48 @@ class Read:
     tasks: int | None
 
 
-def stage(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> None:
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of one job in their order: between two of them a driver may die (`jobs/failpoints.py`)."""
+
+    spark: SparkSession
+    job: StageJob
+    kafka: Mapping[str, str]
+
+    def read(self) -> DataFrame:
+        """Return the job's records as rows of the table; nothing is fetched yet."""
+        return _records(self.spark, self.job, self.kafka).selectExpr(*columns(self.job))
+
+    def branch(self) -> None:
+        """Create the attempt's branch; one that exists already is an error."""
+        table, branch = table_name(self.job), quoted_branch(self.job)
+        self.spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS")
+
+    def append(self, records: DataFrame) -> None:
+        """Write the rows to the branch in one commit."""
+        append(records, f"{table_name(self.job)}.`branch_{self.job.branch}`", self.job.attempt)
+
+
+def stage(
+    spark: SparkSession,
+    job: StageJob,
+    kafka: Mapping[str, str],
+    failpoints: Mapping[str, Any] | None = None,
+) -> None:
     """Write every record of the job's stretches to the attempt's new branch, in one commit.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
-    writes: somebody else began this attempt. Spark's and Iceberg's own errors pass through.
+    writes: somebody else began this attempt. Spark's and Iceberg's own errors pass through. `failpoints` is for tests.
     """
-    table, branch = table_name(job), quoted_branch(job)
+    steps: Any = Steps(spark, job, kafka)
+    if failpoints:
+        from airflow_kafka_lake.jobs.failpoints import InDriver
+
+        steps = InDriver(steps, failpoints)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    records = _records(spark, job, kafka).selectExpr(*columns(job))
-    spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS")
-    append(records, f"{table}.`branch_{job.branch}`", job.attempt)
+    records = steps.read()
+    steps.branch()
+    steps.append(records)
 
 
 def append(records: DataFrame, target: str, attempt: str) -> None:
@@ -88,7 +119,7 @@ def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
     request = taken(argv)
     with session() as spark:
-        stage(spark, StageJob.from_json(request["job"]), request["kafka"])
+        stage(spark, StageJob.from_json(request["job"]), request["kafka"], request.get("failpoints"))
 
 
 def taken(argv: list[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     java_options,
     properties,
     pyspark_home,
+    traveling_failpoints,
     write_files,
 )
 from airflow_kafka_lake.core.staging import StageJob
@@ -104,7 +105,7 @@ class SparkSubmitRunner:
         )
         write_files(
             folder,
-            request={"job": job.to_json(), "kafka": self._kafka},
+            request={"job": job.to_json(), "kafka": self._kafka, **traveling_failpoints(self._master)},
             settings=settings,
             options=java_options(folder, self._start_options(job), self._conf),
         )
