@@ -43,7 +43,7 @@ def test_run_goes_to_success_through_the_api(airflow: LocalAirflow) -> None:
     seen: list[dict[str, str]] = []
     airflow.unpause("echo")
     run_id = airflow.trigger("echo", {"word": "hello"})
-    run = airflow.wait_run("echo", run_id, 120, on_progress=seen.append)
+    run = airflow.wait_run("echo", run_id, 400, on_progress=seen.append)
     assert run["state"] == "success", airflow.task_log("echo", run_id, "say")
     assert seen[-1] == {"say": "success"}
     assert "said hello extra-from-outside" in airflow.task_log("echo", run_id, "say")
@@ -53,7 +53,7 @@ def test_failed_run_is_returned_and_not_raised(airflow: LocalAirflow) -> None:
     """A failed run is an answer; its log says why."""
     airflow.unpause("echo")
     run_id = airflow.trigger("echo")
-    assert airflow.wait_run("echo", run_id, 120)["state"] == "failed"
+    assert airflow.wait_run("echo", run_id, 400)["state"] == "failed"
     assert "KeyError" in airflow.task_log("echo", run_id, "say")
 
 
