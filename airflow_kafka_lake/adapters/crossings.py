@@ -12,22 +12,25 @@ from typing import Any
 
 from airflow_kafka_lake.ports import BatchReader, JobRunner, LakeTable, Ledger, LedgerReader, OffsetSource, Ports
 
-_PORTS: Mapping[str, tuple[type, ...]] = {
+PORTS: Mapping[str, tuple[type, ...]] = {
     "ledger": (LedgerReader, Ledger),
     "source": (OffsetSource,),
     "batches": (BatchReader,),
     "table": (LakeTable,),
     "runner": (JobRunner,),
 }
+"""Port → the protocols whose methods cross it, the last one with all of them."""
+
 _NO_CALL = frozenset({"runner.where"})
 """Answers in words, and asks nobody for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """One call: `name` is `<port>.<method>`, for example `table.publish`."""
+    """One call: `name` is `<port>.<method>`, for example `table.publish`; `table` is the table's identifier there."""
 
     name: str
+    table: str | None
     method: Callable[..., Any]
     arguments: tuple[Any, ...]
     named: Mapping[str, Any]
@@ -49,7 +52,7 @@ def calls() -> tuple[str, ...]:
     """Return every crossing of a port: ledger, Kafka's offsets and batches, tables, and the job."""
     named = (
         f"{port}.{name}"
-        for port, protocols in _PORTS.items()
+        for port, protocols in PORTS.items()
         for name in sorted(frozenset().union(*map(methods, protocols)))
     )
     return tuple(name for name in named if name not in _NO_CALL)
@@ -72,14 +75,14 @@ class _Tables:
         self._lake, self._watcher = lake, watcher
 
     def table(self, identifier: str) -> Any:
-        return Watched("table", self._lake.table(identifier), self._watcher)
+        return Watched("table", self._lake.table(identifier), self._watcher, table=identifier)
 
 
 class Watched:
     """A port whose every call goes through a watcher."""
 
-    def __init__(self, port: str, target: Any, watcher: Watcher) -> None:
-        self._port, self._target, self._watcher = port, target, watcher
+    def __init__(self, port: str, target: Any, watcher: Watcher, *, table: str | None = None) -> None:
+        self._port, self._target, self._watcher, self._table = port, target, watcher, table
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
@@ -87,6 +90,8 @@ class Watched:
 
     def _crossing(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def cross(*arguments: Any, **named: Any) -> Any:
-            return self._watcher(Crossing(name=name, method=method, arguments=arguments, named=named))
+            return self._watcher(
+                Crossing(name=name, table=self._table, method=method, arguments=arguments, named=named)
+            )
 
         return cross

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from airflow_kafka_lake.adapters import failpoints
+from airflow_kafka_lake.adapters import failpoints, histories
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -70,19 +70,19 @@ def open_ports(
     if need_spark:
         runner.check()
     try:
-        yield failpoints.armed(
-            Ports(
-                ledger=ledger,
-                source=source,
-                batches=batches,
-                lake=tables,
-                runner=runner,
-                clock=SystemClock(),
-                processes=HostProcesses(),
-                actor=actor,
-                say=say,
-            )
+        ports = Ports(
+            ledger=ledger,
+            source=source,
+            batches=batches,
+            lake=tables,
+            runner=runner,
+            clock=SystemClock(),
+            processes=HostProcesses(),
+            actor=actor,
+            say=say,
         )
+        # The history is outermost: it has what the actor was told, and not what really happened.
+        yield histories.recorded(failpoints.armed(ports))
     finally:
         for adapter in opened:
             adapter.close()
@@ -104,7 +104,7 @@ def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager
     def opened() -> Iterator[Ledger]:
         ledger = hook.ledger()
         try:
-            yield failpoints.armed_ledger(ledger)
+            yield histories.recorded_ledger(failpoints.armed_ledger(ledger), actor="ledger alone")
         finally:
             ledger.close()
 

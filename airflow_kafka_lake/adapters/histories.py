@@ -1,0 +1,178 @@
+"""Histories: what every actor asked of the ports and what became of it, as JSON lines, for a checker to judge.
+
+`KAFKA_LAKE_HISTORY=DIR` in the environment of a new process turns it on; without it no wrapper exists. Each process
+appends to a file of its own, `<host>-<pid>-<start>.jsonl`: one line before a call and one after it, in one write each,
+so that a kill loses at most the line that is being written. docs/reference/history.md describes the lines.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow_kafka_lake.adapters.crossings import PORTS, Crossing, Watched, calls, methods, watched
+from airflow_kafka_lake.core import facts
+from airflow_kafka_lake.core.errors import UnavailableError, UsageError
+from airflow_kafka_lake.core.operations import Line, Phase, outcome_of, outcome_of_error
+from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.ports import Ledger, LedgerReader, Ports
+
+VARIABLE = "KAFKA_LAKE_HISTORY"
+_READS = frozenset(f"ledger.{name}" for name in methods(LedgerReader))
+"""Reads of the ledger: they are many, change nothing, and tell what its writes have told."""
+
+_SCRIBES: dict[tuple[str, int], Scribe] = {}
+_OPENING = threading.Lock()
+
+
+def _signatures() -> dict[str, inspect.Signature]:
+    split = [(call, *call.split(".")) for call in calls() if call not in _READS]
+    return {call: inspect.signature(getattr(PORTS[port][-1], method)) for call, port, method in split}
+
+
+class Scribe:
+    """Writes the lines of one process; what cannot be written is not done either."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        holder: Holder,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        tick: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._write, self._now, self._tick = write, now, tick
+        self._host, self._process = holder.host, process_name(holder)
+        self._written = 0
+        self._writing = threading.Lock()
+        self._signatures = _signatures()
+
+    def record(self, crossing: Crossing, actor: str) -> Any:
+        """Write down a call that matters, make it, and write down what became of it."""
+        if crossing.name not in self._signatures:
+            return crossing.go()
+        bound = self._signatures[crossing.name].bind(None, *crossing.arguments, **crossing.named)
+        given = facts.arguments({name: value for name, value in bound.arguments.items() if name != "self"})
+        if crossing.table:
+            given = {"table": crossing.table, **given}
+        number = self._line(actor, crossing.name, Phase.INVOKE, given)
+        try:
+            answer = crossing.go()
+        except BaseException as error:
+            self._line(actor, crossing.name, outcome_of_error(error), {}, number, type(error).__name__)
+            raise
+        self._line(actor, crossing.name, outcome_of(answer), facts.answer(answer), number)
+        return answer
+
+    def _line(
+        self,
+        actor: str,
+        call: str,
+        phase: Phase,
+        values: Mapping[str, Any],
+        call_number: int | None = None,
+        error: str | None = None,
+    ) -> int:
+        with self._writing:
+            number = self._written = self._written + 1
+            line = Line(
+                process=self._process,
+                host=self._host,
+                number=number,
+                tick=self._tick(),
+                at=self._now(),
+                actor=actor,
+                call=call,
+                phase=phase,
+                call_number=number if call_number is None else call_number,
+                values=values,
+                error=error,
+            )
+            self._write(json.dumps(line.to_json(), separators=(",", ":")) + "\n")
+        return number
+
+
+class HistoryFile:
+    """Where one process writes; after a line that could not be written whole nothing is written any more."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        except OSError as error:
+            raise UsageError(f"{VARIABLE}: no history can be written to {path}: {error.strerror}") from None
+        self._torn = False
+
+    def __call__(self, line: str) -> None:
+        """Append a line in one write."""
+        data = line.encode()
+        try:
+            self._torn = self._torn or os.write(self._file, data) != len(data)
+        except OSError:
+            self._torn = True
+        if self._torn:
+            raise UnavailableError(f"The history {self._path} cannot be written. Make room, then repeat.")
+
+
+def recorded(ports: Ports, environment: Mapping[str, str] = os.environ) -> Ports:
+    """Return ports whose calls are written down; the very same ports when the environment names no folder."""
+    folder = environment.get(VARIABLE)
+    return written_by(_scribe(folder), ports) if folder else ports
+
+
+def recorded_ledger(ledger: Ledger, actor: str, environment: Mapping[str, str] = os.environ) -> Ledger:
+    """Do the same for a ledger alone."""
+    folder = environment.get(VARIABLE)
+    if not folder:
+        return ledger
+    scribe = _scribe(folder)
+    alone: Any = Watched("ledger", ledger, lambda crossing: scribe.record(crossing, actor))
+    return alone
+
+
+def written_by(scribe: Scribe, ports: Ports) -> Ports:
+    """Return ports whose calls a scribe writes down under the ports' actor."""
+    return watched(ports, lambda crossing: scribe.record(crossing, ports.actor))
+
+
+def _scribe(folder: str) -> Scribe:
+    """Return this process's scribe: one, whoever asks, and another one in a forked child."""
+    from airflow_kafka_lake.adapters.processes import HostProcesses
+
+    with _OPENING:
+        key = (folder, os.getpid())
+        if key not in _SCRIBES:
+            holder = HostProcesses().this()
+            _SCRIBES[key] = Scribe(HistoryFile(Path(folder) / f"{process_name(holder)}.jsonl"), holder)
+        return _SCRIBES[key]
+
+
+def process_name(holder: Holder) -> str:
+    """Return how a process is called in histories: `<host>-<pid>-<start in milliseconds>`."""
+    return f"{holder.host}-{holder.pid}-{holder.started * 1000:.0f}"
+
+
+def read(folder: Path) -> tuple[Line, ...]:
+    """Read all histories of a folder; a last line that a kill has torn is left out, any other bad line is refused."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder with histories")
+    return tuple(line for path in sorted(folder.glob("*.jsonl")) for line in _read_file(path))
+
+
+def _read_file(path: Path) -> list[Line]:
+    *whole, _torn = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    lines = []
+    for number, text in enumerate(whole, 1):
+        try:
+            lines.append(Line.from_json(json.loads(text)))
+        except (KeyError, TypeError, ValueError):
+            raise UsageError(f"{path}:{number} is no line of a history") from None
+    return lines

@@ -1,0 +1,118 @@
+"""What of a value is told in a history: numbers and ids, by an allow-list. Never a setting, a reason, a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from airflow_kafka_lake.core.accounting import Accounting, Gap, Receipt
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedWave
+from airflow_kafka_lake.core.records import (
+    Advance,
+    Claim,
+    Commit,
+    Holding,
+    Publication,
+    RangeRecord,
+    ReceiptRow,
+    Staged,
+    Verdict,
+)
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.waves import (
+    Absent,
+    AttemptKey,
+    AttemptRecord,
+    Committed,
+    Found,
+    Holder,
+    Rejected,
+    TableHead,
+    Token,
+    Unclear,
+)
+from airflow_kafka_lake.core.wire import timestamp
+
+LONGEST = 20_000
+"""More items than this are only counted: the lake's whole long memory is no value of one call."""
+
+_STREAM = ("topic", "topic_id", "partition", "range")
+TOLD: Mapping[type, tuple[str, ...]] = {
+    Absent: ("head",),
+    Accounting: ("visible", "control", "aborted", "compacted", "skipped", "unexplained"),
+    Advance: ("sequence", "topic", "topic_id", "partition", "start", "end", "rows"),
+    AttemptKey: ("wave", "fence", "attempt"),
+    AttemptRecord: ("wave", "fence", "attempt", "base", "audited", "outcome"),
+    Claim: ("key", "table", "ranges", "attempts"),
+    Commit: ("snapshot", "parent", "token"),
+    Committed: ("snapshot",),
+    Found: ("attempt", "snapshot", "head"),
+    Gap: _STREAM,
+    Holding: ("attempt", "topic", "topic_id", "partition", "offsets", "duplicates"),
+    PartitionSnapshot: ("topic", "topic_id", "partition", "leader_epoch", "log_start", "last_stable", "high_watermark"),
+    Plan: ("id", "waves"),
+    PlannedRange: ("id", *_STREAM),
+    PlannedWave: ("id", "table", "ranges"),
+    Publication: ("head", "audited", "token"),
+    RangeRecord: ("id", *_STREAM, "state"),
+    Receipt: (*_STREAM, "rows", "accounting"),
+    ReceiptRow: ("wave", "attempt", "fence", "kind", *_STREAM, "generation", "rows", "accounting"),
+    Rejected: ("requirement",),
+    Snapshot: ("partitions", "unknown"),
+    Staged: ("snapshot", "bytes"),
+    StageJob: ("wave", "attempt", "table", "stretches"),
+    Stretch: _STREAM,
+    TableHead: ("uuid", "snapshot"),
+    Token: ("wave", "attempt", "fence", "ranges", "kind"),
+    Unclear: ("head",),
+    UnknownPartition: ("topic", "topic_id", "partition"),
+    Verdict: ("range_id", "state"),
+}
+"""Type → the fields that are told. Of a type that is not here, nothing is told but its name."""
+
+UNTOLD = frozenset({"reason", "error", "started", "heartbeat"})
+"""Arguments that are free text or no values."""
+
+
+def arguments(given: Mapping[str, object]) -> dict[str, Any]:
+    """Return the arguments of a call as JSON values."""
+    return {name: fact(value) for name, value in given.items() if name not in UNTOLD}
+
+
+def answer(value: object) -> dict[str, Any]:
+    """Return the answer of a call as a JSON object; what is no object is called `value`."""
+    told = fact(value)
+    return told if isinstance(told, dict) else {} if told is None else {"value": told}
+
+
+def fact(value: object) -> Any:
+    """Return a value as JSON: the fields of `TOLD`, ranges as `[start, end]`, times as RFC 3339, spans in seconds."""
+    if fields := TOLD.get(type(value)):
+        return {name: fact(getattr(value, name)) for name in fields}
+    if isinstance(value, tuple | list):
+        return [fact(item) for item in value] if len(value) <= LONGEST else {"items": len(value)}
+    for kind, told in _AS.items():
+        if isinstance(value, kind):
+            return told(value)
+    return type(value).__name__
+
+
+_AS: Mapping[type, Callable[[Any], Any]] = {
+    type(None): lambda _: None,
+    Enum: lambda value: value.value,
+    int: lambda value: value,
+    float: lambda value: value,
+    str: lambda value: value,
+    datetime: timestamp,
+    timedelta: lambda value: value.total_seconds(),
+    Holder: str,
+    OffsetRange: lambda value: [value.start, value.end],
+    RangeSet: lambda value: value.to_pairs() if len(value.ranges) <= LONGEST else {"ranges": len(value.ranges)},
+    PipelineSpec: lambda value: {"name": value.name, "digest": value.digest},
+}
+"""How values without fields of their own are written."""

@@ -1,0 +1,219 @@
+"""Histories: a line before a call and a line after it, and nothing that is nobody's business."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters import failpoints, histories
+from airflow_kafka_lake.adapters.crossings import Crossing, watched
+from airflow_kafka_lake.adapters.histories import HistoryFile, Scribe, process_name, read, recorded, written_by
+from airflow_kafka_lake.adapters.memory_lake import Answer
+from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
+from airflow_kafka_lake.core.operations import Operation, Phase, operations
+from airflow_kafka_lake.core.waves import Holder, Unknown
+from airflow_kafka_lake.services import deciding
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+HOLDER = Holder(host="alpha", pid=7, started=1.5)
+
+
+def scribe(lines: list[str], world: World) -> Scribe:
+    """Return a scribe over a list, with the world's clock."""
+    return Scribe(lines.append, HOLDER, now=world.clock.now, tick=itertools.count(1).__next__)
+
+
+def told(lines: list[str]) -> tuple[Operation, ...]:
+    """Return what lines tell."""
+    return operations(histories.Line.from_json(json.loads(line)) for line in lines)
+
+
+@pytest.fixture
+def world() -> World:
+    """A world with one partition."""
+    return World()
+
+
+@pytest.fixture
+def history(world: World) -> tuple[World, list[str]]:
+    """A run of two records by a worker whose calls are written down."""
+    lines: list[str] = []
+    world.produce(2)
+    assert world.run(worker=written_by(scribe(lines, world), world.worker())).exit_code == 0
+    return world, lines
+
+
+def test_a_run_is_told_call_by_call(history: tuple[World, list[str]]) -> None:
+    """Who claimed what under which fence, what was published, and how far the watermark went."""
+    world, lines = history
+    found = {item.call: item for item in told(lines)}
+    (wave,) = world.ledger.waves("orders")
+    key = {name: found["ledger.claim"].answer["key"][name] for name in ("wave", "fence")}
+    assert key == {"wave": wave.id, "fence": 1}
+    assert found["table.publish"].asked["table"] == "raw.orders"
+    assert found["table.publish"].asked["publication"]["token"]["wave"] == wave.id
+    assert found["table.publish"].answer == {"snapshot": wave.snapshot}
+    (rows,) = [item for item in told(lines) if item.call == "table.add_receipts" and _kinds(item) == {"rows"}]
+    assert rows.asked["rows"][0]["accounting"]["visible"] == 2
+    assert found["ledger.advance"].answer["value"][0]["end"] == 2
+    assert {item.outcome for item in found.values()} == {Phase.OK}
+    assert {item.actor for item in found.values()} == {"worker-1"}
+
+
+def _kinds(item: Operation) -> set[str]:
+    return {row["kind"] for row in item.asked["rows"]}
+
+
+def test_a_call_that_is_made_inside_another_has_its_own_lines(history: tuple[World, list[str]]) -> None:
+    """The job's reference is recorded while the job runs."""
+    _, lines = history
+    numbers = [json.loads(line)["n"] for line in lines]
+    assert numbers == list(range(1, len(lines) + 1))
+    found = {item.call: item for item in told(lines)}
+    stage, job = found["runner.stage"], found["ledger.record_job"]
+    assert stage.begun < job.begun < (job.ended or 0) < (stage.ended or 0)
+    assert found["ledger.claim"].before(stage)
+    assert not stage.before(job)
+
+
+def test_nothing_of_a_record_a_reason_or_a_setting_is_told(world: World) -> None:
+    """Values of records, people's words and connections stay out."""
+    lines: list[str] = []
+    world.with_spec(kafka_connection="kafka_of_the_bank")
+    world.produce(2)
+    worker = written_by(scribe(lines, world), world.worker())
+    wave = world.planned_wave()
+    deciding.cancel(worker, wave, "the customer Miller asked for it")
+    deciding.release(worker, wave, "Miller paid")
+    assert world.run(worker=worker).exit_code == 0
+    text = "".join(lines)
+    assert "ledger.take" in text
+    assert not [word for word in ("Miller", "of_the_bank", "value ") if word in text]
+
+
+def test_an_error_tells_whether_the_call_had_an_effect(world: World) -> None:
+    """A stale fence did nothing; a lost answer may have; a commit's three outcomes are three."""
+    lines: list[str] = []
+    world.produce(1)
+    wave = world.planned_wave()
+    worker = written_by(scribe(lines, world), world.worker())
+    claim = worker.ledger.claim(wave, attempt="a" * 16, holder=HOLDER, lease=world.clock.now() - world.clock.now())
+    world.lease_ends()
+    world.ingest(wave)
+    with pytest.raises(StaleFenceError):
+        worker.ledger.record_base(claim.key, 1)
+    world.lake.reachable = False
+    with pytest.raises(UnavailableError):
+        worker.lake.table("raw.orders").drop("a" * 16)
+    world.lake.reachable = True
+    world.table.next_answer = Answer.LOST
+    worker.lake.table("raw.orders").fence(world.table.head(), "1" * 32, _token(wave))
+    ended = {item.call: (item.outcome, item.error) for item in told(lines)}
+    assert ended["ledger.record_base"] == (Phase.FAIL, "StaleFenceError")
+    assert ended["table.drop"] == (Phase.UNKNOWN, "UnavailableError")
+    assert ended["table.fence"] == (Phase.UNKNOWN, None)
+
+
+def _token(wave: str) -> Any:
+    from airflow_kafka_lake.core.waves import Token
+
+    return Token(pipeline="orders", wave=wave, attempt="a" * 16, fence=9, ranges="", kind="fence")
+
+
+def test_without_the_variable_there_is_no_wrapper(world: World) -> None:
+    """Ports and ledger are the very same objects."""
+    ports = world.worker()
+    assert recorded(ports, {}) is ports
+    assert histories.recorded_ledger(world.ledger, "x", {}) is world.ledger
+
+
+def test_a_process_writes_one_file_whoever_asks(world: World, tmp_path: Path) -> None:
+    """Ports and a ledger alone share the file and its numbers; the file is its owner's only."""
+    folder = tmp_path / "history"
+    environment = {histories.VARIABLE: str(folder)}
+    world.produce(1)
+    assert world.run(worker=recorded(world.worker(), environment)).exit_code == 0
+    histories.recorded_ledger(world.ledger, "told", environment).told("orders", 1)
+    (path,) = folder.glob("*.jsonl")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert f"-{os.getpid()}-" in path.name
+    lines = read(folder)
+    assert [line.number for line in lines] == list(range(1, len(lines) + 1))
+    assert {line.process for line in lines} == {path.stem}
+    assert (lines[-1].actor, lines[-1].call, lines[-1].phase) == ("told", "ledger.told", Phase.OK)
+
+
+KILLED = """
+from airflow_kafka_lake.adapters import failpoints, histories
+from tests.world import World
+world = World()
+world.produce(2)
+world.run(worker=histories.recorded(failpoints.armed(world.worker())))
+"""
+
+
+def test_a_kill_leaves_an_open_call(tmp_path: Path) -> None:
+    """The publish was begun and nothing tells how it ended: unknown."""
+    armed = {failpoints.VARIABLE: "table.publish:after=kill", histories.VARIABLE: str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", KILLED], check=False, timeout=60, env={**os.environ, **armed})
+    assert done.returncode == -signal.SIGKILL
+    last = operations(read(tmp_path))[-1]
+    assert (last.call, last.outcome, last.ended) == ("table.publish", Phase.UNKNOWN, None)
+
+
+def test_a_torn_last_line_is_left_out_and_any_other_is_refused(
+    history: tuple[World, list[str]], tmp_path: Path
+) -> None:
+    """A kill tears the end of a file and nothing else."""
+    _, lines = history
+    path = tmp_path / f"{process_name(HOLDER)}.jsonl"
+    path.write_text("".join(lines)[:-20])
+    assert len(read(tmp_path)) == len(lines) - 1
+    path.write_text("".join([*lines[:3], lines[3][:-20], "\n", *lines[4:]]))
+    with pytest.raises(UsageError, match=r"alpha-7-1500\.jsonl:4 is no line"):
+        read(tmp_path)
+    with pytest.raises(UsageError, match="no folder with histories"):
+        read(tmp_path / "nothing")
+
+
+def test_what_cannot_be_written_is_not_done(world: World) -> None:
+    """A full disk under the history keeps the call from being made, now and afterwards."""
+    full = HistoryFile(Path("/dev/full"))
+    ports = written_by(Scribe(full, HOLDER), world.worker())
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="/dev/full cannot be written"):
+            ports.lake.table("raw.orders").ensure("")
+    assert world.table._store is None
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """A mistake in the variable is told before anything is done."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="KAFKA_LAKE_HISTORY"):
+        HistoryFile(tmp_path / "file" / "x.jsonl")
+
+
+def test_a_history_has_what_its_actor_was_told(world: World) -> None:
+    """An answer that was lost on the way is unknown, though the commit has landed."""
+    lines: list[str] = []
+    world.produce(2)
+
+    def lose(crossing: Crossing) -> Any:
+        answer = crossing.go()
+        return Unknown(reason="lost") if crossing.name == "table.publish" else answer
+
+    ports = watched(world.worker(), lose)
+    assert world.run(worker=written_by(scribe(lines, world), ports)).exit_code == 0
+    assert world.offsets() == [0, 1]
+    (publish,) = [item for item in told(lines) if item.call == "table.publish"]
+    assert publish.outcome is Phase.UNKNOWN
