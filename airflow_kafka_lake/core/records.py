@@ -163,6 +163,17 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A settled wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
+    whose commit had expired."""
+
+    wave: str
+    table: str
+    attempt: str
+    snapshot: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One snapshot of main's history; `token` is None when the commit is nobody's of ours."""
 

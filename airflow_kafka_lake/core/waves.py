@@ -150,14 +150,14 @@ class Token:
 class TableHead:
     """What a load of the table supplied: the base of every decision about it.
 
-    `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` is
-    the newest commit of ours as `(ledger id, token)`.
+    `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
+    each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's.
     """
 
     uuid: str
     snapshot: int | None
     owners: Mapping[str, tuple[str, str]]
-    last: tuple[str, Token] | None
+    last: Mapping[tuple[str, str], Token]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

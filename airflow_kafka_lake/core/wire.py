@@ -76,6 +76,23 @@ def last_from_property(text: str | None) -> tuple[str, Token] | None:
         ) from None
 
 
+def last_by(ledger_id: str, pipeline: str) -> str:
+    """Return the name of the table property that holds the newest commit of one pipeline of one ledger."""
+    return f"{LAST}.{owner_to_property(ledger_id, pipeline)}"
+
+
+def last_of_properties(properties: Mapping[str, str]) -> dict[tuple[str, str], Token]:
+    """Read the newest commit of each `(ledger id, pipeline)` out of a table's properties.
+
+    `kafka-lake.last` alone counts where a table has nothing else: an older version wrote only that.
+    """
+    named = [last_from_property(text) for name, text in properties.items() if name.startswith(LAST + ".")]
+    found = {(item[0], item[1].pipeline): item[1] for item in named if item}
+    if newest := last_from_property(properties.get(LAST)):
+        found.setdefault((newest[0], newest[1].pipeline), newest[1])
+    return found
+
+
 def owner_to_property(ledger_id: str, pipeline: str) -> str:
     """Return the value of the table property `kafka-lake.owner.<topic id>`."""
     return f"{ledger_id}/{pipeline}"

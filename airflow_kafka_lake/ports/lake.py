@@ -63,6 +63,9 @@ class LakeTable(Protocol):
         """Read main's position columns and `ingest_attempt` of some topics (None: all): which attempt's rows are
         there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out."""
 
+    def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
+        """Return which of some attempts have a row on main; stops reading once all are found."""
+
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts`, creating it when missing; rows that are there already are not added twice
         (same attempt, kind, topic id, partition, start, end, generation)."""

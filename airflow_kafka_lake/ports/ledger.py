@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.records import (
     OutboxItem,
     Pace,
     PipelineRecord,
+    Published,
     RangeRecord,
     Verdict,
     WaveRecord,
@@ -70,6 +71,9 @@ class LedgerReader(Protocol):
 
     def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
         """Return a wave's attempts by fence."""
+
+    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
+        """Return the settled waves that brought rows, newest settled first; `newest` is how many at most."""
 
     def knows(self, token: Token) -> bool:
         """Say whether a token of the lake is one of ours: its wave has an attempt of that id and fence, or it is an

@@ -9,6 +9,8 @@ from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, Tabl
 from airflow_kafka_lake.ports import Ports
 
 OWNERSHIP_TRIES = 10
+WITNESSES = 5
+"""How many of the waves settled last must still be there: several, because settling follows no strict order."""
 
 
 def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Iterable[str]) -> None:
@@ -24,9 +26,10 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
     ledger_id = ports.ledger.ledger_id()
     for topic_id in topic_ids:
         _check_owner(ledger_id, pipeline, table, head, topic_id)
-    if head.last and head.last[0] == ledger_id and not ports.ledger.knows(head.last[1]):
+    last = head.last.get((ledger_id, pipeline))
+    if last and not ports.ledger.knows(last):
         raise LedgerBehindError(
-            f"table {table} holds a commit of wave {head.last[1].wave} that this ledger does not know: the ledger is "
+            f"table {table} holds a commit of wave {last.wave} that this ledger does not know: the ledger is "
             f"older than the lake. Run: kafka-lake rebuild {pipeline}",
             table=table,
         )
@@ -64,6 +67,29 @@ def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[s
             ) from None
         return
     check_head(ports, pipeline, table, head, topic_ids)
+
+
+def check_settled(ports: Ports, pipeline: str, table: str) -> None:
+    """Refuse a table that was rolled back: what was settled last must be in main's history or, expired, have rows.
+
+    One statement and one load, whatever the number of waves; rows are looked for only where history has expired.
+    """
+    settled = ports.ledger.published(pipeline, table=table, newest=WITNESSES)
+    if not settled:
+        return
+    lake = ports.lake.table(table)
+    history = {commit.snapshot for commit in lake.commits()}
+    unseen = {item.attempt: item for item in settled if item.snapshot not in history}
+    gone = unseen.keys() - (lake.with_rows(sorted(unseen)) if unseen else set())
+    if gone:
+        lost = next(item for item in settled if item.attempt in gone)
+        raise IdentityError(
+            f"table {table} was rolled back: wave {lost.wave} of pipeline {pipeline} is settled, its commit is not in "
+            "main's history any more and none of its rows is there. Restore the table's newest snapshot, or have what "
+            f"vanished read again with: kafka-lake rebuild {pipeline} --accept-rollback",
+            table=table,
+            wave=lost.wave,
+        )
 
 
 def take_possession(ports: Ports, pipeline: str, table: str, partition_by: str, topic_ids: Sequence[str]) -> None:

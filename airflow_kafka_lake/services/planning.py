@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
-from airflow_kafka_lake.services.identity import look_at_table, take_possession
+from airflow_kafka_lake.services.identity import check_settled, look_at_table, take_possession
 
 MAX_TABLE_NAME = 128
 RECEIPTS = "__receipts"
@@ -42,6 +42,7 @@ def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, plan_id: str, dry_
     tables = _tables(spec, selected)
     for table, topic_ids in tables.items():
         look_at_table(ports, spec.name, table, topic_ids)
+        check_settled(ports, spec.name, table)
     decided = _decide(ports, spec, bounds, snapshot, selected, known, plan_id)
     decided = replace(decided, forecast=forecast(ports, decided, exact=dry_run))
     if dry_run or decided.changes_nothing:

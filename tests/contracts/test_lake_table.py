@@ -215,7 +215,7 @@ def test_published_rows_are_visible_and_the_token_testifies(world: World) -> Non
     head = world.table.head()
     assert outcome == Committed(snapshot=head.snapshot or 0)
     assert world.rows() == [(0, attempt), (1, attempt), (2, attempt)]
-    assert head.last == (LEDGER, token(attempt))
+    assert head.last == {(LEDGER, "orders"): token(attempt)}
     assert world.table.staged(attempt) is None
     assert world.table.look([record(attempt, before)]) == Found(attempt=attempt, snapshot=head.snapshot, head=head)
 
@@ -537,3 +537,32 @@ def holding(
     return Holding(
         attempt=attempt, topic="orders", topic_id=topic_id, partition=partition, offsets=found, duplicates=duplicates
     )
+
+
+def test_attempts_with_rows_on_main_are_named(world: World) -> None:
+    """Of those asked for, whose rows a reader sees, also after compaction and expiry; what is staged has none."""
+    first, second, unpublished = attempt_id(), attempt_id(), attempt_id()
+    asked = [first, second, unpublished]
+    assert world.table.with_rows(asked) == frozenset()
+    for attempt in (first, second):
+        world.stage(attempt, offsets(int(attempt, 16)))
+        publish(world, attempt)
+    world.stage(unpublished, offsets(1))
+    world.compact()
+    world.expire()
+    assert world.table.with_rows(asked) == {first, second}
+    assert world.table.with_rows([second]) == {second}
+    assert world.table.with_rows([]) == frozenset()
+
+
+def test_newest_commit_is_kept_for_each_ledger_and_pipeline(world: World) -> None:
+    """None hides behind another's."""
+    mine, theirs, copied = (token(attempt_id(), "fence") for _ in range(3))
+    copied = replace(copied, pipeline="copies")
+    for ledger, said in ((LEDGER, mine), ("2" * 32, theirs), (LEDGER, copied)):
+        assert isinstance(world.table.fence(world.table.head(), ledger, said), Committed)
+    assert world.table.head().last == {
+        (LEDGER, "orders"): mine,
+        ("2" * 32, "orders"): theirs,
+        (LEDGER, "copies"): copied,
+    }

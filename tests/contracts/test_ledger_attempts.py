@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, Verdict
+from airflow_kafka_lake.core.records import Claim, Published, Verdict
 from airflow_kafka_lake.core.waves import WAVE_TRANSITIONS, Act, AttemptKey, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Ledger
 from tests.contracts.ledger_world import (
@@ -482,3 +482,15 @@ def test_each_wave_is_claimed_once(ledger: Ledger) -> None:
         claims = [wave for got in pool.map(claim_all, range(10)) for wave in got]
     assert sorted(claims) == sorted(waves)
     assert [wave.fence for wave in ledger.waves(SPEC.name)] == [1] * len(waves)
+
+
+def test_settled_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
+    """The attempt that is in the lake and its snapshot; a wave of markers only has nothing that could vanish."""
+    first, markers, second, left = planned(ledger, [(0, 0, 10)], [(0, 10, 12)], [(1, 0, 5)], [(1, 5, 6)])
+    assert ledger.published("orders") == ()
+    claims = [settled(ledger, first), settled(ledger, markers, control=2), settled(ledger, second)]
+    staged(ledger, left)
+    found = [Published(wave=c.key.wave, table="raw.orders", attempt=c.key.attempt, snapshot=99) for c in claims]
+    assert ledger.published("orders") == (found[2], found[0])
+    assert ledger.published("orders", table="raw.orders", newest=1) == (found[2],)
+    assert ledger.published("orders", table="raw.other") == ledger.published("nobody") == ()

@@ -26,7 +26,7 @@ from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapsh
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token, Unknown
-from airflow_kafka_lake.core.wire import LAST, last_to_property, token_to_summary
+from airflow_kafka_lake.core.wire import LAST, last_by, last_to_property, token_to_summary
 
 _TRIES = 10
 
@@ -70,7 +70,9 @@ class Move:
     def updates(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
         # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
-        last = {} if self.token.kind == "owner" else {LAST: last_to_property(self.ledger_id, self.token)}
+        said_last = last_to_property(self.ledger_id, self.token)
+        names = () if self.token.kind == "owner" else (LAST, last_by(self.ledger_id, self.token.pipeline))
+        last = dict.fromkeys(names, said_last)
         properties = {**self.properties, **last}
         said = (set_properties(properties),) if properties else ()
         gone = () if self.audited is None else (remove_branch(self.branch),)

@@ -10,7 +10,7 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from airflow_kafka_lake.core.records import Commit
 from airflow_kafka_lake.core.waves import TableHead
-from airflow_kafka_lake.core.wire import LAST, OWNER, last_from_property, owner_from_property, token_from_summary
+from airflow_kafka_lake.core.wire import OWNER, last_of_properties, owner_from_property, token_from_summary
 
 
 def head_of(metadata: TableMetadata) -> TableHead:
@@ -23,7 +23,7 @@ def head_of(metadata: TableMetadata) -> TableHead:
             for key, value in metadata.properties.items()
             if key.startswith(OWNER)
         },
-        last=last_from_property(metadata.properties.get(LAST)),
+        last=last_of_properties(metadata.properties),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
@@ -33,8 +34,8 @@ def look(
     if found is not None:
         attempt, snapshot = found
         return Found(attempt=attempt, snapshot=snapshot, head=head)
-    if by_rows := _attempt_with_rows(table, bases.keys()):
-        return Found(attempt=by_rows, snapshot=None, head=head)
+    if by_rows := attempts_with_rows(table, bases.keys(), enough=1):
+        return Found(attempt=min(by_rows), snapshot=None, head=head)
     if whole:
         return Absent(head=head)
     if by_receipt := published(list(bases)):
@@ -62,16 +63,18 @@ def _walk(metadata: TableMetadata, attempts: Iterable[str], bases: set[int]) -> 
     return None, reached_start and waiting == {EMPTY_TABLE}
 
 
-def _attempt_with_rows(table: Table, attempts: Iterable[str]) -> str | None:
-    """Return an attempt that has a row on main; files whose bounds exclude all of them are not opened."""
-    if table.metadata.current_snapshot_id is None:
-        return None
+def attempts_with_rows(table: Table, attempts: Iterable[str], enough: int) -> frozenset[str]:
+    """Return attempts that have a row on main, `enough` of them; files whose bounds exclude all are not opened."""
+    found: set[str] = set()
+    if table.metadata.current_snapshot_id is None or not enough:
+        return frozenset()
     scan = table.scan(
         row_filter=among("ingest_attempt", attempts),
         selected_fields=("ingest_attempt",),
         snapshot_id=table.metadata.current_snapshot_id,
     )
     for batch in scan.to_arrow_batch_reader():
-        if batch.num_rows:
-            return str(batch.column(0)[0].as_py())
-    return None
+        found.update(pc.unique(batch.column(0)).to_pylist())
+        if len(found) >= enough:
+            break
+    return frozenset(found)

@@ -74,11 +74,11 @@ class Store:
     refs: dict[str, int] = field(default_factory=dict)
     commits: dict[int, Commit] = field(default_factory=dict)
     owners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    last: tuple[str, Token] | None = None
+    last: Mapping[tuple[str, str], Token] = field(default_factory=dict)
 
     def head(self) -> TableHead:
         """Return what a load supplies."""
-        return TableHead(uuid=self.uuid, snapshot=self.refs.get(MAIN), owners=dict(self.owners), last=self.last)
+        return TableHead(uuid=self.uuid, snapshot=self.refs.get(MAIN), owners=dict(self.owners), last=dict(self.last))
 
     def rows(self) -> tuple[Row, ...]:
         """Return what a reader of main sees."""
@@ -111,7 +111,7 @@ class Store:
         commit = self.add(MAIN, added, token=publication.token)
         self.owners = {**self.owners, **owners}
         if publication.token.kind != "owner":
-            self.last = (publication.ledger_id, publication.token)
+            self.last = {**self.last, (publication.ledger_id, publication.token.pipeline): publication.token}
         return Committed(snapshot=commit.id)
 
     def _unmet(self, publication: Publication) -> Rejected | None:

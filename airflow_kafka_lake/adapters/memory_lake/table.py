@@ -162,6 +162,10 @@ class MemoryTable:
         """Return what main holds, by attempt."""
         return holdings_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
 
+    def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
+        """Return which of some attempts have a row on main."""
+        return frozenset(attempts) & {row.attempt for row in self.rows()}
+
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""
         self._require_reachable()

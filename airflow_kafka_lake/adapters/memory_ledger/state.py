@@ -12,7 +12,16 @@ from datetime import datetime
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
-from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, Pace, PipelineRecord, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.records import (
+    Advance,
+    Event,
+    OutboxItem,
+    Pace,
+    PipelineRecord,
+    Published,
+    RangeRecord,
+    WaveRecord,
+)
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import RESOLVED, AttemptOutcome, AttemptRecord, Holder, RangeState, Token, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Clock
@@ -69,6 +78,11 @@ class State:
     def ranges_of(self, wave: str) -> list[RangeRecord]:
         """Return a wave's ranges, sorted by stream and start."""
         return ordered(item for item in self.ranges.values() if item.wave == wave)
+
+    def committed(self, wave: str) -> str:
+        """Return the attempt that brought a settled wave into the lake."""
+        outcomes = {item.record.outcome: item.record.attempt for (name, _), item in self.tries.items() if name == wave}
+        return outcomes[AttemptOutcome.COMMITTED]
 
     def pieces(self, pipeline: str, key: StreamKey) -> list[RangeRecord]:
         """Return a stream's ranges by start."""
@@ -204,6 +218,18 @@ class MemoryReader:
     def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
         found = [item.record for (name, _), item in self._state.tries.items() if name == wave]
         return tuple(sorted(found, key=lambda record: record.fence))
+
+    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
+        state = self._state
+        found = []
+        for name in reversed(state.settled):
+            wave = state.waves[name]
+            if wave.pipeline != pipeline or table not in (None, wave.table) or wave.state is not WaveState.COMMITTED:
+                continue
+            if any(item.rows for item in state.ranges_of(name) if item.state is RangeState.SETTLED):
+                attempt = state.committed(name)
+                found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot))
+        return tuple(found[:newest])
 
     def knows(self, token: Token) -> bool:
         found = self._state.tries.get((token.wave, token.fence))

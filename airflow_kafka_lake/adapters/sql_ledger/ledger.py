@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.records import (
     OutboxItem,
     Pace,
     PipelineRecord,
+    Published,
     RangeRecord,
     Verdict,
     WaveRecord,
@@ -131,6 +132,9 @@ class SqlLedger:
 
     def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
         return self._read(lambda c: reading.attempts(c, wave))
+
+    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
+        return self._read(lambda c: reading.published(c, pipeline, table, newest))
 
     def knows(self, token: Token) -> bool:
         return self._read(lambda c: reading.knows(c, token))

@@ -26,12 +26,14 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.records import (
     PipelineRecord,
+    Published,
     RangeRecord,
     WaveRecord,
 )
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     RESOLVED,
+    AttemptOutcome,
     AttemptRecord,
     Holder,
     RangeState,
@@ -252,6 +254,24 @@ def attempts(connection: Connection, name: str) -> tuple[AttemptRecord, ...]:
             started_at=row.started_at,
             ended_at=row.ended_at,
         )
+        for row in connection.execute(query)
+    )
+
+
+def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[Published, ...]:
+    """Return the settled waves that brought rows, newest settled first."""
+    brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.SETTLED, range_.c.row_count > 0)
+    query = (
+        select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt)
+        .join(attempt_, and_(attempt_.c.wave == wave.c.id, attempt_.c.outcome == AttemptOutcome.COMMITTED))
+        .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED, brought)
+        .order_by(wave.c.settled_at.desc(), wave.c.id)
+        .limit(newest)
+    )
+    if table is not None:
+        query = query.where(wave.c.table_name == table)
+    return tuple(
+        Published(wave=row.id, table=row.table_name, attempt=row.attempt, snapshot=row.snapshot_id)
         for row in connection.execute(query)
     )
 

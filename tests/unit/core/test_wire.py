@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import Token
 from airflow_kafka_lake.core.wire import (
+    LAST,
+    last_by,
     last_from_property,
+    last_of_properties,
     last_to_property,
     owner_from_property,
     owner_to_property,
@@ -80,3 +84,13 @@ def test_last_commit_of_ours_reads_back() -> None:
 def test_owner_reads_back() -> None:
     """Ledger id and pipeline, in one property value."""
     assert owner_from_property(owner_to_property("f" * 32, "orders.v2-a")) == ("f" * 32, "orders.v2-a")
+
+
+def test_newest_commit_of_an_older_version_counts() -> None:
+    """A table that has only the one property names the newest commit by it; an own property is newer."""
+    old = {LAST: last_to_property("f" * 32, TOKEN)}
+    assert last_of_properties(old) == {("f" * 32, TOKEN.pipeline): TOKEN}
+    newer = replace(TOKEN, fence=9)
+    own = {last_by("f" * 32, TOKEN.pipeline): last_to_property("f" * 32, newer)}
+    assert last_of_properties({**old, **own}) == {("f" * 32, TOKEN.pipeline): newer}
+    assert last_of_properties({"other": "x"}) == {}

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls, Killed, KilledError
-from tests.world import World
+from tests.world import LEDGER_ID, World
 
 pytestmark = pytest.mark.unit
 
@@ -62,8 +62,8 @@ def test_cancel_of_a_claimed_wave_moves_main(world: World, wave: str) -> None:
         world.ingest(wave, world.worker(Killed("table.publish")))
     cancel(world, wave)
     head = world.table.head()
-    assert head.last is not None
-    assert (head.last[1].kind, head.last[1].fence, head.last[1].wave) == ("fence", 2, wave)
+    last = head.last[LEDGER_ID, "orders"]
+    assert (last.kind, last.fence, last.wave) == ("fence", 2, wave)
     assert world.offsets() == []
 
 

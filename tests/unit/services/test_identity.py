@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
-from tests.gates import Before, Killed, KilledError
+from tests.gates import Before, Calls, Killed, KilledError
 from tests.world import LEDGER_ID, World
 
 pytestmark = pytest.mark.unit
@@ -217,7 +217,6 @@ def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: s
         world.plan()
 
 
-@pytest.mark.xfail(strict=True, reason="the table remembers one newest token, whichever ledger wrote it")
 def test_ledger_behind_is_found_behind_another_ledgers_commit(world: World, wave: str) -> None:
     """Two ledgers that share a table each need their own newest token."""
     backup = world.ledger.snapshot()
@@ -229,7 +228,6 @@ def test_ledger_behind_is_found_behind_another_ledgers_commit(world: World, wave
         world.plan()
 
 
-@pytest.mark.xfail(strict=True, reason="only the UUID is compared, not whether the settled snapshots are still there")
 def test_rolled_back_table_is_refused(world: World, wave: str) -> None:
     """Rows that are settled and gone are a stop, not a reason to go on behind them."""
     before = world.table.head().snapshot
@@ -238,3 +236,52 @@ def test_rolled_back_table_is_refused(world: World, wave: str) -> None:
     world.table.roll_back(before)
     with pytest.raises(IdentityError, match="accept-rollback"):
         world.plan()
+
+
+def test_ledger_behind_is_found_behind_another_pipelines_commit(world: World, wave: str) -> None:
+    """Nor does another pipeline of the same ledger hide it: the ledger knows that one's commits."""
+    backup = world.ledger.snapshot()
+    world.ingest(wave)
+    world.ledger.restore(backup)
+    world.create("payments")
+    world.with_spec(name="payments", topics=("payments",))
+    world.produce(1, topic="payments")
+    world.ingest(world.planned_wave())
+    world.with_spec(name="orders", topics=("orders",))
+    with pytest.raises(LedgerBehindError):
+        world.plan()
+
+
+def test_rolled_back_table_is_refused_though_older_waves_are_there(world: World, wave: str) -> None:
+    """The newest settled wave counts, not any; a dry run says the same."""
+    world.ingest(wave)
+    before = world.table.head().snapshot
+    assert before is not None
+    world.produce(1)
+    world.ingest(world.planned_wave())
+    world.table.roll_back(before)
+    for dry_run in (False, True):
+        with pytest.raises(IdentityError, match=r"rolled back.*rebuild orders --accept-rollback"):
+            world.plan(dry_run=dry_run)
+
+
+def test_rows_count_where_history_has_expired(world: World, wave: str) -> None:
+    """An expired commit is no rollback as long as its rows are there."""
+    world.ingest(wave)
+    world.table.write_foreign()
+    world.table.expire()
+    world.produce(1)
+    world.ingest(world.planned_wave())
+    assert world.offsets() == [0, 1, 2, 3]
+
+
+def test_plan_asks_about_rollback_once(world: World) -> None:
+    """However many waves there are: one statement, one load; rows are read only where history does not tell."""
+    for _ in range(7):
+        world.produce(1)
+        world.ingest(world.planned_wave())
+    world.produce(1)
+    calls = Calls()
+    world.plan(worker=world.worker(calls))
+    assert calls.made.count("ledger.published") == calls.made.count("table.commits") == 1
+    assert "table.with_rows" not in calls.made
