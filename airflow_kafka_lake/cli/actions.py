@@ -98,6 +98,8 @@ def settle(arguments: argparse.Namespace, output: Output) -> int:
         "adopted": list(done.adopted),
         "returned": list(done.returned),
         "busy": list(done.busy),
+        "dropped": list(done.swept.dropped),
+        "strange": list(done.swept.strange),
     }
     if output.as_json:
         output.document(document)
@@ -105,6 +107,7 @@ def settle(arguments: argparse.Namespace, output: Output) -> int:
         output.line(f"{len(done.adopted)} waves found in the lake and settled: {', '.join(done.adopted) or 'none'}")
         output.line(f"{len(done.returned)} waves to be staged again: {', '.join(done.returned) or 'none'}")
         output.line(f"{len(done.busy)} waves in others' hands: {', '.join(done.busy) or 'none'}")
+        output.line(f"{len(done.swept.dropped)} abandoned staging branches dropped")
     return BUSY if done.busy else 0
 
 

@@ -17,12 +17,12 @@
     │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
     │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
     │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
-    │   ├── StaleFenceError         somebody else has claimed the wave since
     │   └── HeldError               something is held and needs a person
     ├── TransientError              worth repeating unchanged (exit 3)
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
     │   ├── UnstableError           the answer exists but is not stable yet
     │   ├── ConcurrentError         somebody else changed the same thing first, or is working on it
+    │   ├── StaleFenceError         somebody else has claimed the wave since
     │   ├── JobFailedError          the Spark job ended without a staged result
     │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
     └── UnknownOutcomeError         a commit's answer was lost; `settle` finds out (exit 4)
@@ -136,10 +136,6 @@ class UnexplainedError(TerminalError):
     """Offsets of a staged attempt are not accounted for."""
 
 
-class StaleFenceError(TerminalError):
-    """The wave was claimed by somebody else since; this attempt may no longer write."""
-
-
 class HeldError(TerminalError):
     """Ranges are held, cancelled or unresolved and need a person or another run."""
 
@@ -154,6 +150,10 @@ class UnstableError(TransientError):
 
 class ConcurrentError(TransientError):
     """Somebody else changed the same thing first, or is working on it now."""
+
+
+class StaleFenceError(TransientError):
+    """The wave was claimed by somebody else since; this attempt may no longer write."""
 
 
 class JobFailedError(TransientError):

@@ -8,7 +8,7 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, StreamKey
 from airflow_kafka_lake.core.records import Advance, Verdict
-from airflow_kafka_lake.core.waves import AttemptOutcome
+from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, WaveState
 
 LONGEST = 500
 
@@ -23,6 +23,11 @@ def planned(plan: Plan) -> str:
 def settled(attempt: str, receipts: Sequence[Receipt]) -> str:
     """Tell which attempt is in the lake, and how much it brought."""
     return f"attempt {attempt}: {len(receipts)} ranges, {sum(item.rows for item in receipts)} rows"
+
+
+def refused(write: str, key: AttemptKey, state: WaveState, fence: int) -> str:
+    """Tell of a write that came too late: what, by which attempt, and what the wave was by then."""
+    return f"{write} of attempt {key.attempt}, fence {key.fence}: the wave is {state} at fence {fence}"
 
 
 def ended(outcome: AttemptOutcome, error: str | None) -> str:

@@ -76,8 +76,10 @@ def generation_gap(
         return Blocked(
             topic=item.topic,
             partition=item.partition,
-            reason=f"the log ends at {item.high_watermark}, it ended at {record.end_seen} before: Kafka lost records. "
-            "Nothing is read before a person has decided",
+            reason=f"the log ends at {item.high_watermark}, it ended at {record.end_seen} before, and the topic is the "
+            "same: Kafka lost records. Bring them back, or let the log grow: planning goes on once it has passed "
+            f"{record.end_seen}. What is written to {item.high_watermark}-{record.end_seen} again is not read where "
+            "these offsets are settled; if it must be, write to a re-created topic, which is read from its start",
         )
     for stream in older:
         if stream.watermark < stream.end_seen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,11 +13,17 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
 
 BRANCH_PREFIX = "kafka_lake_"
+_BRANCH = re.compile(BRANCH_PREFIX + "([0-9a-f]{16})")
 
 
 def branch_of(attempt: str) -> str:
     """Return the staging branch of an attempt."""
     return BRANCH_PREFIX + attempt
+
+
+def attempts_of(refs: Iterable[str]) -> tuple[str, ...]:
+    """Return the attempts whose staging branches are among some refs of a table, sorted; other refs are others'."""
+    return tuple(sorted(found[1] for ref in refs if (found := _BRANCH.fullmatch(ref))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

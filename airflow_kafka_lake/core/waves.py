@@ -54,7 +54,6 @@ class Act(StrEnum):
     CLAIM = "claim"
     STAGE = "stage"
     PUBLISH = "publish"
-    REPUBLISH = "republish"
     SETTLE = "settle"
     GIVE_UP = "give up"
     CANCEL = "cancel"
@@ -68,7 +67,6 @@ WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
     Act.CLAIM: (frozenset({WaveState.PLANNED}) | _OPEN, WaveState.CLAIMED),
     Act.STAGE: (frozenset({WaveState.CLAIMED}), WaveState.STAGED),
     Act.PUBLISH: (frozenset({WaveState.STAGED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
-    Act.REPUBLISH: (frozenset({WaveState.PUBLISHING}), WaveState.STAGED),
     Act.SETTLE: (_OPEN, WaveState.COMMITTED),
     Act.GIVE_UP: (_OPEN, WaveState.PLANNED),
     Act.CANCEL: (frozenset({WaveState.PLANNED}) | _OPEN, WaveState.CANCELLED),
@@ -94,6 +92,20 @@ RESOLVED = frozenset({RangeState.SETTLED, RangeState.SKIPPED})
 
 UNFINISHED = frozenset({WaveState.PLANNED}) | _OPEN
 """Wave states on which `run` has work to do."""
+
+FINISHED = frozenset(WaveState) - UNFINISHED
+"""Wave states in which nothing of the wave can be published any more."""
+
+_ENDED = frozenset(AttemptOutcome) - {AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.UNKNOWN}
+
+
+def is_over(outcome: AttemptOutcome, wave: WaveState) -> bool:
+    """Say whether what an attempt has staged is of no use to anybody: it has ended, or its wave has.
+
+    An attempt of unknown outcome may still be found in the lake, as long as its wave goes on.
+    """
+    return outcome in _ENDED or wave in FINISHED
+
 
 LEADS_OUT: Mapping[RangeState | WaveState, str] = {
     RangeState.CANCELLED: "kafka-lake release {id}",

@@ -50,6 +50,9 @@ class LakeTable(Protocol):
     def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
 
+    def branches(self) -> tuple[str, ...]:
+        """Return the attempts that have a staging branch, sorted; none when the table does not exist."""
+
     def drop(self, attempt: str) -> None:
         """Remove an attempt's staging branch, if there is one. Never touches main."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -75,6 +75,9 @@ class LedgerReader(Protocol):
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         """Return the settled waves that brought rows, newest settled first; `newest` is how many at most."""
 
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
+        """Return, for each of some attempt ids that is on record, its outcome and the state of its wave."""
+
     def knows(self, token: Token) -> bool:
         """Say whether a token of the lake is one of ours: its wave has an attempt of that id and fence, or it is an
         ownership or fence commit that we recorded."""
@@ -93,7 +96,10 @@ class LedgerReader(Protocol):
 
 
 class Ledger(LedgerReader, Protocol):
-    """The record, with guarded writes: each is one transaction, and changes everything it says or nothing."""
+    """The record, with guarded writes: each is one transaction, and changes everything it says or nothing.
+
+    A write that is refused with StaleFenceError leaves one event `refused`, which names the attempt and its fence.
+    """
 
     def save_pipeline(self, spec: PipelineSpec) -> None:
         """Record a configuration; a changed digest is a new version, older plans keep theirs."""

@@ -15,13 +15,11 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
-from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.core.waves import FINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import NEVER_CLAIMED, fenced, take
-
-NO_LONGER_OPEN = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
 
 
 def new_id() -> str:
@@ -86,7 +84,7 @@ def skip(
     try:
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
             record = ports.ledger.wave(wave)
-            if record.fence == NEVER_CLAIMED or record.state in NO_LONGER_OPEN:
+            if record.fence == NEVER_CLAIMED or record.state in FINISHED:
                 continue
             if claim := fenced(ports, wave):
                 claims.append(claim)

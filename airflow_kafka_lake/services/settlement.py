@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
 from airflow_kafka_lake.core.records import Advance, WaveRecord
-from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, Found, WaveState
+from airflow_kafka_lake.core.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe
+from airflow_kafka_lake.services.sweeping import Swept, sweep
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
 OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
@@ -20,11 +20,12 @@ OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What `settle` found: waves that were in the lake, waves to stage again, waves that others work on."""
+    """What `settle` found: waves that were in the lake, waves to stage again, waves that others work on; branches."""
 
     adopted: tuple[str, ...]
     returned: tuple[str, ...]
     busy: tuple[str, ...]
+    swept: Swept
 
 
 def settle(ports: Ports, pipeline: str) -> Settled:
@@ -45,9 +46,11 @@ def settle(ports: Ports, pipeline: str) -> Settled:
             ports.say(f"wave {wave.id}: {error}")
             problems.append(error)
     flush(ports, pipeline)
+    record = ports.ledger.pipeline(pipeline)
+    swept = sweep(ports, sorted(record.tables)) if record else Swept()
     if problems:
         raise problems[0]
-    return Settled(adopted=tuple(adopted), returned=tuple(returned), busy=tuple(busy))
+    return Settled(adopted=tuple(adopted), returned=tuple(returned), busy=tuple(busy), swept=swept)
 
 
 def _settle_wave(ports: Ports, wave: WaveRecord) -> bool:
@@ -85,16 +88,6 @@ def flush(ports: Ports, pipeline: str) -> None:
 
 
 def tidy(ports: Ports, wave: WaveRecord) -> None:
-    """Drop the staging branches of attempts that are known to be over, once their wave is published."""
-    table = ports.lake.table(wave.table)
-    for attempt in over(ports.ledger.attempts(wave.id)):
-        try:
-            table.drop(attempt.attempt)
-        except KafkaLakeError as error:
-            ports.say(f"staging branch of attempt {attempt.attempt} is dropped next time: {error}")
-
-
-def over(attempts: Sequence[AttemptRecord]) -> list[AttemptRecord]:
-    """Return the attempts that staged something and cannot publish it any more."""
-    ended = {AttemptOutcome.FAILED, AttemptOutcome.REJECTED, AttemptOutcome.ABANDONED}
-    return [item for item in attempts if item.base is not None and item.outcome in ended]
+    """Sweep the table of a wave that took more than one attempt."""
+    if len(ports.ledger.attempts(wave.id)) > 1:
+        sweep(ports, [wave.table])

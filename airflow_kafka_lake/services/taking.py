@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
 from airflow_kafka_lake.core.waves import Absent, Committed, Found, TableHead, WaveState
 from airflow_kafka_lake.ports import Ports
@@ -53,9 +53,10 @@ def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
         if isinstance(look, Found) or isinstance(outcome, Committed) or look.head.snapshot != start:
             return look
         head = look.head
-    raise UnknownOutcomeError(
-        f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed: "
-        "repeat the call",
+    # Not an unknown publish: nothing of this attempt can become visible, and whoever repeats the call looks anew.
+    raise UnavailableError(
+        f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed. "
+        "Nothing was decided: repeat the call",
         wave=claim.key.wave,
     )
 

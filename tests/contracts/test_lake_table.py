@@ -77,6 +77,27 @@ def requirement(outcome: PublishOutcome) -> Requirement:
     return outcome.requirement
 
 
+# Branches
+
+
+def test_branches_are_those_of_attempts(world: World) -> None:
+    """Begun and staged attempts have one, dropped and published ones have none; main is none of ours."""
+    first, second, third = attempt_id(), attempt_id(), attempt_id()
+    assert world.table.branches() == ()
+    for attempt in (first, second, third):
+        world.stage(attempt, offsets(1))
+    assert world.table.branches() == tuple(sorted((first, second, third)))
+    world.table.drop(second)
+    publish(world, third)
+    assert world.table.branches() == (first,)
+
+
+def test_missing_table_has_no_branches(world: World) -> None:
+    """There is nothing to sweep where nothing is."""
+    other = MemoryWorld().table if isinstance(world, MemoryWorld) else world.lake.table("raw.none")  # type: ignore[attr-defined]
+    assert other.branches() == ()
+
+
 # Table and owner
 
 

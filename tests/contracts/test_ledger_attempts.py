@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, Published, Verdict
+from airflow_kafka_lake.core.records import Claim, Event, Published, Verdict
 from airflow_kafka_lake.core.waves import WAVE_TRANSITIONS, Act, AttemptKey, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Ledger
 from tests.contracts.ledger_world import (
@@ -59,15 +59,20 @@ WRITES: dict[str, Write] = {
 
 
 def everything(ledger: Ledger) -> object:
-    """Return all that a refused write must leave as it is."""
+    """Return all that a refused write must leave as it is; that it was refused is told besides."""
     waves = ledger.waves(SPEC.name)
     return (
         waves,
         ledger.ranges(pipeline=SPEC.name),
         [ledger.attempts(wave.id) for wave in waves],
-        ledger.events(SPEC.name),
+        [event for event in ledger.events(SPEC.name) if event.kind != "refused"],
         ledger.outbox(SPEC.name),
     )
+
+
+def refusals(ledger: Ledger) -> list[Event]:
+    """Return what is told of writes that came too late."""
+    return [event for event in ledger.events(SPEC.name) if event.kind == "refused"]
 
 
 def test_claim_gives_everything_a_job_needs(ledger: Ledger) -> None:
@@ -229,6 +234,46 @@ def test_overtaken_attempt_writes_nothing(ledger: Ledger, write: str) -> None:
         with pytest.raises(StaleFenceError):
             WRITES[write](ledger, key)
         assert everything(ledger) == before
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_late_outcome_of_an_old_fence_is_recorded(ledger: Ledger, write: str) -> None:
+    """Refused, and one event names the attempt, its fence and what the wave was by then."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    old = publishing(ledger, wave).key
+    claimed(ledger, wave, over=1)
+    with pytest.raises(StaleFenceError):
+        WRITES[write](ledger, old)
+    (event,) = refusals(ledger)
+    assert (event.actor, event.subject) == (old.attempt, wave)
+    assert f"of attempt {old.attempt}, fence 1: the wave is CLAIMED at fence 2" in event.detail
+
+
+def test_writes_that_are_not_late_leave_no_refusal(ledger: Ledger) -> None:
+    """A state that does not allow a write, or receipts that do not fit, are no late outcome."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = staged(ledger, wave).key
+    with pytest.raises(StateError):
+        ledger.mark_staged(key, audited=1, staged_bytes=1)
+    with pytest.raises(ValueError, match="receipts"):
+        ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=[])
+    settled_key = publishing(ledger, planned(ledger, [(0, 10, 20)])[0]).key
+    _settle(ledger, settled_key)
+    assert refusals(ledger) == []
+
+
+def test_standing_of_attempts_that_are_on_record(ledger: Ledger) -> None:
+    """Outcome and wave state of each known attempt; of others nothing is said."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    over, done = claimed(ledger, first).key, settled(ledger, second).key
+    now = claimed(ledger, first, over=1).key
+    asked = {over.attempt, done.attempt, now.attempt, "f" * 16}
+    assert ledger.standing(asked) == {
+        over.attempt: (AttemptOutcome.ABANDONED, WaveState.CLAIMED),
+        done.attempt: (AttemptOutcome.COMMITTED, WaveState.COMMITTED),
+        now.attempt: (AttemptOutcome.RUNNING, WaveState.CLAIMED),
+    }
+    assert ledger.standing(()) == {}
 
 
 @pytest.mark.parametrize("write", sorted(set(WRITES) - {"take"}))

@@ -23,7 +23,7 @@ from airflow_kafka_lake.adapters.iceberg.staged import read_staged, staged_files
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
-from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 
 _DROP_TRIES = 10
@@ -123,6 +123,11 @@ class IcebergTable:
     def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
         return self._publisher.fence(head, ledger_id, token)
+
+    def branches(self) -> tuple[str, ...]:
+        """Return the attempts that have a staging branch, by one load of the table."""
+        table = self._catalog.find(self.identifier)
+        return attempts_of(table.metadata.refs) if table else ()
 
     def drop(self, attempt: str) -> None:
         """Remove an attempt's staging branch, if there is one; its files go with the next expiry of snapshots."""

@@ -24,7 +24,7 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
-from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     Absent,
@@ -142,6 +142,11 @@ class MemoryTable:
     def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
         """Move main with an empty commit."""
         return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id))
+
+    def branches(self) -> tuple[str, ...]:
+        """Return the attempts that have a staging branch."""
+        self._require_reachable()
+        return attempts_of(self._store.refs) if self._store else ()
 
     def drop(self, attempt: str) -> None:
         """Remove an attempt's branch, if there is one."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kafka_lake.adapters.memory_ledger.state import MemoryReader, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.errors import StaleFenceError
 from airflow_kafka_lake.core.records import Claim, Event, OutboxItem, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.waves import (
     WAVE_TRANSITIONS,
@@ -29,6 +31,19 @@ class MemoryAttempts(MemoryReader):
     def __init__(self, clock: Clock, *, ledger_id: str | None = None, actor: str = "ledger") -> None:
         super().__init__(clock, ledger_id=ledger_id or secrets.token_hex(16))
         self._actor = actor
+
+    @contextmanager
+    def _writing_as(self, key: AttemptKey, write: str) -> Iterator[State]:
+        """Write for an attempt; what is refused because it came too late is recorded."""
+        try:
+            with self._writing() as draft:
+                yield draft
+        except StaleFenceError:
+            with self._writing() as draft:
+                row = draft.waves[key.wave]
+                said = history.refused(write, key, row.state, row.fence)
+                self._event(draft, row.pipeline, key.attempt, "refused", key.wave, said)
+            raise
 
     def claim(self, wave: str, *, attempt: str, holder: Holder, lease: timedelta, over: int | None = None) -> Claim:
         with self._writing() as draft:
@@ -75,23 +90,23 @@ class MemoryAttempts(MemoryReader):
             )
 
     def renew(self, key: AttemptKey, lease: timedelta) -> None:
-        with self._writing() as draft:
+        with self._writing_as(key, "renew") as draft:
             draft.waves[key.wave] = replace(self._held(draft, key), lease_until=self._clock.now() + lease)
 
     def record_base(self, key: AttemptKey, base: int) -> None:
-        with self._writing() as draft:
+        with self._writing_as(key, "record_base") as draft:
             self._held(draft, key)
             item = draft.tries[key.wave, key.fence]
             draft.tries[key.wave, key.fence] = replace(item, record=replace(item.record, base=base))
 
     def record_job(self, key: AttemptKey, job: str) -> None:
-        with self._writing() as draft:
+        with self._writing_as(key, "record_job") as draft:
             self._held(draft, key)
             item = draft.tries[key.wave, key.fence]
             draft.tries[key.wave, key.fence] = replace(item, record=replace(item.record, job=job))
 
     def mark_staged(self, key: AttemptKey, audited: int, staged_bytes: int) -> None:
-        with self._writing() as draft:
+        with self._writing_as(key, "mark_staged") as draft:
             row = self._act(draft, key, WAVE_TRANSITIONS[Act.STAGE])
             record = draft.tries[key.wave, key.fence].record
             record = replace(record, audited=audited, outcome=AttemptOutcome.STAGED)
@@ -101,12 +116,12 @@ class MemoryAttempts(MemoryReader):
             )
 
     def mark_publishing(self, key: AttemptKey) -> None:
-        with self._writing() as draft:
+        with self._writing_as(key, "mark_publishing") as draft:
             row = self._act(draft, key, WAVE_TRANSITIONS[Act.PUBLISH])
             self._event(draft, row.pipeline, key.attempt, "publish", key.wave, f"attempt {key.attempt}")
 
     def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
-        with self._writing() as draft:
+        with self._writing_as(key, "settle") as draft:
             row = self._act(draft, key, WAVE_TRANSITIONS[Act.SETTLE])
             fences = {item.record.attempt: item.record.fence for (w, _), item in draft.tries.items() if w == key.wave}
             if attempt not in fences:
@@ -131,7 +146,7 @@ class MemoryAttempts(MemoryReader):
 
     def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
         transition = guards.ending(outcome)
-        with self._writing() as draft:
+        with self._writing_as(key, "end_attempt") as draft:
             row = self._act(draft, key, transition)
             found = draft.tries[key.wave, key.fence]
             record = replace(found.record, outcome=outcome, error=error, ended_at=self._clock.now())

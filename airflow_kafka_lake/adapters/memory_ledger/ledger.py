@@ -110,11 +110,11 @@ class MemoryLedger(MemoryAttempts):
 
     def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
         guards.check_verdicts(verdicts)
-        with self._writing() as draft:
-            row = self._wave(draft, wave)
-            found = draft.tries.get((wave, fence))
+        key = AttemptKey(wave=wave, fence=fence, attempt=attempt or "-")
+        with self._writing_as(key, "take") as draft:
+            row, found = self._wave(draft, wave), draft.tries.get((wave, fence))
             if row.fence != fence or (found.record.attempt if found else None) != attempt:
-                raise guards.stale(AttemptKey(wave=wave, fence=fence, attempt=attempt or "-"), row.state, row.fence)
+                raise guards.stale(key, row.state, row.fence)
             if row.state not in WAVE_TRANSITIONS[Act.CANCEL][0]:
                 raise guards.forbidden(wave, row.pipeline, row.state, WAVE_TRANSITIONS[Act.CANCEL])
             for verdict in verdicts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -230,6 +230,11 @@ class MemoryReader:
                 attempt = state.committed(name)
                 found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot))
         return tuple(found[:newest])
+
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
+        state = self._state
+        found = [item.record for item in state.tries.values() if item.record.attempt in attempts]
+        return {record.attempt: (record.outcome, state.waves[record.wave].state) for record in found}
 
     def knows(self, token: Token) -> bool:
         found = self._state.tries.get((token.wave, token.fence))

@@ -127,6 +127,14 @@ def write_attempt(connection: Connection, key: AttemptKey, **values: Any) -> Non
     connection.execute(update(attempt_).where(*mine).values(**values))
 
 
+def record_refusal(connection: Connection, key: AttemptKey, write: str) -> None:
+    """Leave a trace of a write that came too late."""
+    query = select(wave.c.pipeline, wave.c.state, wave.c.fence).where(wave.c.id == key.wave)
+    if found := connection.execute(query).first():
+        said = history.refused(write, key, found.state, found.fence)
+        record_event(connection, found.pipeline, key.attempt, "refused", key.wave, said)
+
+
 def renew(connection: Connection, key: AttemptKey, lease: timedelta) -> None:
     """See `ports.Ledger.renew`."""
     referee(connection, key, None, lease_until=now(lease))

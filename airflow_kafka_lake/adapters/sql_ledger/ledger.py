@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from airflow_kafka_lake.adapters.sql_ledger import chronicle, claiming, deciding
 from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import (
@@ -94,6 +96,15 @@ class SqlLedger:
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._open().write(work)
 
+    def _write_as(self, key: AttemptKey, write: str, work: Callable[[Connection], T]) -> T:
+        """Write for an attempt; what is refused because it came too late is recorded, in a transaction of its own."""
+        try:
+            return self._write(work)
+        except StaleFenceError:
+            with suppress(KafkaLakeError):
+                self._write(lambda c: claiming.record_refusal(c, key, write))
+            raise
+
     def ledger_id(self) -> str:
         """See `ports.LedgerReader`, as for all below."""
         return self._read(reading.ledger_id)
@@ -136,6 +147,9 @@ class SqlLedger:
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         return self._read(lambda c: reading.published(c, pipeline, table, newest))
 
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
+        return self._read(lambda c: reading.standing(c, attempts))
+
     def knows(self, token: Token) -> bool:
         return self._read(lambda c: reading.knows(c, token))
 
@@ -174,28 +188,29 @@ class SqlLedger:
         return self._write(lambda c: claiming.claim(c, wave, attempt, holder, lease, over))
 
     def renew(self, key: AttemptKey, lease: timedelta) -> None:
-        self._write(lambda c: claiming.renew(c, key, lease))
+        self._write_as(key, "renew", lambda c: claiming.renew(c, key, lease))
 
     def record_base(self, key: AttemptKey, base: int) -> None:
-        self._write(lambda c: claiming.record(c, key, base=base))
+        self._write_as(key, "record_base", lambda c: claiming.record(c, key, base=base))
 
     def record_job(self, key: AttemptKey, job: str) -> None:
-        self._write(lambda c: claiming.record(c, key, job=job))
+        self._write_as(key, "record_job", lambda c: claiming.record(c, key, job=job))
 
     def mark_staged(self, key: AttemptKey, audited: int, staged_bytes: int) -> None:
-        self._write(lambda c: claiming.mark_staged(c, key, audited, staged_bytes))
+        self._write_as(key, "mark_staged", lambda c: claiming.mark_staged(c, key, audited, staged_bytes))
 
     def mark_publishing(self, key: AttemptKey) -> None:
-        self._write(lambda c: claiming.mark_publishing(c, key))
+        self._write_as(key, "mark_publishing", lambda c: claiming.mark_publishing(c, key))
 
     def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
-        self._write(lambda c: claiming.settle(c, key, attempt, snapshot, receipts))
+        self._write_as(key, "settle", lambda c: claiming.settle(c, key, attempt, snapshot, receipts))
 
     def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
-        self._write(lambda c: claiming.end_attempt(c, key, outcome, error))
+        self._write_as(key, "end_attempt", lambda c: claiming.end_attempt(c, key, outcome, error))
 
     def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
-        self._write(lambda c: deciding.take(c, wave, fence, attempt, verdicts, actor))
+        key = AttemptKey(wave=wave, fence=fence, attempt=attempt or "-")
+        self._write_as(key, "take", lambda c: deciding.take(c, wave, fence, attempt, verdicts, actor))
 
     def release(self, ranges: Sequence[str], *, wave: str, actor: str, reason: str | None) -> str:
         return self._write(lambda c: deciding.release(c, ranges, wave, actor, reason))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, union_all
@@ -19,7 +19,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
     wave,
 )
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -274,6 +274,19 @@ def published(connection: Connection, name: str, table: str | None, newest: int 
         Published(wave=row.id, table=row.table_name, attempt=row.attempt, snapshot=row.snapshot_id)
         for row in connection.execute(query)
     )
+
+
+def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
+    """Return outcome and wave state of those attempts that are on record."""
+    if not attempts:
+        return {}
+    given = rows(connection, [attempt_.c.attempt], ({"attempt": item} for item in attempts))
+    query = (
+        select(attempt_.c.attempt, attempt_.c.outcome, wave.c.state)
+        .join(wave, wave.c.id == attempt_.c.wave)
+        .join(given, given.c.attempt == attempt_.c.attempt)
+    )
+    return {row.attempt: (row.outcome, row.state) for row in connection.execute(query)}
 
 
 def knows(connection: Connection, token: Token) -> bool:

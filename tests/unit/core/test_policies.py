@@ -211,7 +211,9 @@ def test_log_that_shrank_is_a_stop() -> None:
     shrunk = dataclasses.replace(SEEN, last_stable=79, high_watermark=79)
     blocked = generation_gap("orders", shrunk, RECORD, ())
     assert blocked is not None
+    assert (blocked.topic, blocked.partition) == ("orders", 0)
     assert "the log ends at 79, it ended at 80 before" in blocked.reason
+    assert "once it has passed 80" in blocked.reason
     assert generation_gap("orders", SEEN, RECORD, ()) is None
     assert generation_gap("orders", SEEN, None, ()) is None
 

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch, branch_of, merged, packing
+from airflow_kafka_lake.core.staging import StageJob, Stretch, attempts_of, branch_of, merged, packing
 
 pytestmark = pytest.mark.unit
 
@@ -73,3 +73,9 @@ def test_packing(spans: list[int], size: int, expected: tuple[int, int | None]) 
     """Small stretches share a task; one that is heavier than a task is split."""
     stretches = [_stretch(0, span, partition=index) for index, span in enumerate(spans)]
     assert packing(stretches, size, 100) == expected
+
+
+def test_only_our_own_branches_name_attempts() -> None:
+    """Branches of others are no attempts, however alike."""
+    refs = ("main", "kafka_lake_" + "a" * 16, "kafka_lake_" + "A" * 16, "kafka_lake_copy", "x_kafka_lake_" + "b" * 16)
+    assert attempts_of([*refs, branch_of("0" * 16)]) == ("0" * 16, "a" * 16)

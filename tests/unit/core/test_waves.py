@@ -48,7 +48,6 @@ WAVES = {
     WaveState.PUBLISHING: {
         Act.CLAIM: "CLAIMED",
         Act.PUBLISH: "PUBLISHING",
-        Act.REPUBLISH: "STAGED",
         Act.SETTLE: "COMMITTED",
         Act.GIVE_UP: "PLANNED",
         Act.CANCEL: "CANCELLED",

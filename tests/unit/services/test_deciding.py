@@ -8,12 +8,12 @@ from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     StateError,
-    UnknownOutcomeError,
+    UnavailableError,
     UnknownSubjectError,
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.world import LEDGER_ID, World
@@ -147,9 +147,11 @@ def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
         if call == "table.fence":
             world.table.next_answer = Answer.LOST
 
-    with pytest.raises(UnknownOutcomeError, match="repeat the call"):
+    with pytest.raises(UnavailableError, match="repeat the call"):
         deciding.cancel(world.worker(always), wave, "not now")
     assert states(world) == [("0-5", "PLANNED")]
+    assert (world.ledger.wave(wave).state, world.ledger.wave(wave).lease_live) == (WaveState.PLANNED, False)
+    assert world.ledger.attempts(wave)[-1].outcome is AttemptOutcome.FAILED
     cancel(world, wave)
     assert states(world) == [("0-5", "CANCELLED")]
 

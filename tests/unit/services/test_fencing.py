@@ -34,9 +34,18 @@ def settled(world: World) -> None:
     assert world.offsets() == [0, 1, 2]
 
 
+def told(world: World) -> list[str]:
+    """Return who is on record for having come too late, and take that from the record."""
+    state = world.ledger.snapshot()
+    late = [event for _, event in state.events if event.kind == "refused"]
+    state.events = [item for item in state.events if item[1] not in late]
+    world.ledger.restore(state)
+    return [event.actor for event in late]
+
+
 @pytest.mark.parametrize("call", [*BEFORE_THE_COMMIT, "ledger.settle"])
 def test_slow_worker_is_stopped_after_others_are_done(world: World, wave: str, call: str) -> None:
-    """Whoever comes back to a committed wave changes nothing."""
+    """Whoever comes back to a committed wave changes nothing, and that it came is told."""
     seen = []
 
     def take_over() -> None:
@@ -46,6 +55,7 @@ def test_slow_worker_is_stopped_after_others_are_done(world: World, wave: str, c
 
     with pytest.raises(StaleFenceError):
         world.ingest(wave, world.worker(Before(call, take_over)))
+    assert told(world) == [world.ledger.attempts(wave)[0].attempt]
     assert world.ledger.snapshot() == seen[0]
     settled(world)
 
@@ -63,6 +73,7 @@ def test_slow_worker_does_not_disturb_its_successor(world: World, wave: str, cal
 
     with pytest.raises(StaleFenceError):
         world.ingest(wave, world.worker(Before(call, take_over)))
+    assert told(world) == [world.ledger.attempts(wave)[0].attempt]
     assert world.ledger.snapshot() == seen[0]
     assert world.offsets() == []
     world.lease_ends()

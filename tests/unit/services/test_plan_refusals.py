@@ -127,6 +127,8 @@ def test_shrunken_log_blocks_that_partition_only() -> None:
     assert pieces(plan) == [(1, OffsetRange(5, 6))]
     assert [item.partition for item in plan.blocked] == [0]
     assert "the log ends at 3, it ended at 5 before" in plan.blocked[0].reason
+    world.produce(4, 0)
+    assert pieces(world.plan()) == [(0, OffsetRange(5, 7))]
 
 
 def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: World) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
+from airflow_kafka_lake.adapters.memory_lake import Answer
+from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
 from tests.world import World
 
@@ -167,4 +169,113 @@ def test_branches_of_attempts_that_are_over_are_dropped(world: World, wave: str)
     assert len(world.table._store.refs) == 2
     world.run()
     assert list(world.table._store.refs) == ["main"]
+    world.check()
+
+
+def branches(world: World) -> tuple[str, ...]:
+    """Return the attempts that have a staging branch."""
+    return world.table.branches()
+
+
+def staged_and_dead(world: World, wave: str, call: str = "ledger.mark_staged") -> str:
+    """Let a worker die after its job; return its attempt."""
+    dies_before(world, wave, call)
+    return world.ledger.attempts(wave)[-1].attempt
+
+
+def test_settle_drops_the_branches_of_abandoned_attempts(world: World, wave: str) -> None:
+    """A wave that is returned leaves nothing on the table: what was staged can only be staged again."""
+    attempt = staged_and_dead(world, wave)
+    assert branches(world) == (attempt,)
+    assert world.settle().swept.dropped == (attempt,)
+    assert branches(world) == ()
+    assert world.settle().swept.dropped == ()
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_run_sweeps_before_it_begins(world: World, wave: str) -> None:
+    """No command besides `run` is needed; failed attempts of waves that are over for good go too."""
+    attempt = staged_and_dead(world, wave)
+    deciding.cancel(world.worker(), wave, "not now")
+    assert branches(world) == (attempt,)
+    world.run()
+    assert branches(world) == ()
+
+
+@pytest.mark.parametrize("call", ["ledger.mark_staged", "ledger.mark_publishing", "table.publish"])
+def test_branch_of_a_living_attempt_stays(world: World, wave: str, call: str) -> None:
+    """While the lease is live, what is staged may be published any moment."""
+    swept = []
+    world.ingest(wave, world.worker(Before(call, lambda: swept.append(world.settle().swept))))
+    assert [item.dropped for item in swept] == [()]
+    world.advance()
+    world.check()
+
+
+def test_branch_of_an_unknown_outcome_stays_until_its_wave_is_over(world: World, wave: str) -> None:
+    """Its commit may still land and be adopted; once another attempt is in the lake it cannot."""
+
+    def always(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = Answer.LOST
+
+    with pytest.raises(UnknownOutcomeError):
+        world.ingest(wave, world.worker(always))
+    unknown = world.ledger.attempts(wave)[0].attempt
+    world.lease_ends()
+    assert world.settle().swept.dropped == ()
+    assert branches(world) == (unknown,)
+    world.ingest(wave)
+    assert world.settle().swept.dropped == (unknown,)
+    world.advance()
+    world.check()
+
+
+def test_branch_of_an_attempt_that_the_ledger_does_not_know_is_left_alone(world: World, wave: str) -> None:
+    """It may be another ledger's, or of a part of this one that was lost: it is named and stays."""
+    world.table.stage("f" * 16, [])
+    assert world.settle().swept.strange == ("f" * 16,)
+    assert any("f" * 16 in text and "left alone" in text for text in world.said)
+    assert branches(world) == ("f" * 16,)
+
+
+def test_dying_while_sweeping_costs_nothing(world: World, wave: str) -> None:
+    """Branches that were dropped are gone, the others go next time; nothing is to be recorded."""
+    attempt = staged_and_dead(world, wave)
+    with pytest.raises(KilledError):
+        world.settle(world.worker(Killed("table.drop")))
+    assert world.settle().swept.dropped == (attempt,)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_branches_that_cannot_be_swept_do_not_fail_the_settlement(world: World, wave: str) -> None:
+    """Waves are settled, branches are swept next time."""
+    attempt = staged_and_dead(world, wave)
+
+    def unreachable(call: str) -> None:
+        world.lake.reachable = call != "table.branches"
+
+    settled = world.settle(world.worker(unreachable))
+    assert (settled.returned, settled.swept.dropped) == ((wave,), ())
+    assert any("swept next time" in text for text in world.said)
+    world.lake.reachable = True
+    assert world.settle().swept.dropped == (attempt,)
+
+
+def test_publisher_whose_branch_was_swept_is_rejected(world: World, wave: str) -> None:
+    """A zombie that wakes before its commit: it requires the branch that is gone, and main stays as it was."""
+
+    def successor() -> None:
+        world.lease_ends()
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("runner.stage")))
+        world.lease_ends()
+        world.settle()
+
+    with pytest.raises(KafkaLakeError):
+        world.ingest(wave, world.worker(Before("table.publish", successor)))
+    assert world.offsets() == []
+    assert world.run().exit_code == 0
     world.check()
