@@ -1,0 +1,1 @@
+"""The soak: real parts under random faults for as long as you like, held against what producers were told."""

@@ -1,0 +1,87 @@
+"""What a fault is: it strikes some times while its round lasts, and heals what it broke."""
+
+from __future__ import annotations
+
+import random
+import threading
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from tests.soak.acknowledged import Acknowledged
+    from tests.soak.flight import Flight
+    from tests.soak.place import Place
+    from tests.soak.producers import Producers
+    from tests.soak.workers import Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What faults can reach; `flight` is the Airflow of the rounds that have one."""
+
+    place: Place
+    workers: tuple[Worker, ...]
+    producers: Producers
+    acknowledged: Acknowledged
+    flight: Flight | None = None
+
+
+class Fault:
+    """One kind of fault. `begin` comes first, `strike` whenever `every` seconds have passed, `heal` always last.
+
+    `strike` answers whether there was something to hit.
+    """
+
+    name: ClassVar[str] = ""
+    words: ClassVar[str] = ""
+    every: ClassVar[float] = 20.0
+    in_airflow: ClassVar[bool] = False
+    whole_round: ClassVar[bool] = False
+    """Whether it lasts from begin to heal rather than striking now and then."""
+
+    def __init__(self, scene: Scene, choose: random.Random) -> None:
+        self.scene = scene
+        self.choose = choose
+        self.struck = 0
+        self.problems: list[str] = []
+        self._last: threading.Event = threading.Event()
+
+    def run(self, over: threading.Event) -> None:
+        """Strike until `over`, then heal; what goes wrong in the fault itself is a problem of the soak."""
+        self._last = over
+        try:
+            self.begin()
+            wait = self.choose.uniform(0.5, self.every)
+            while not over.wait(wait):
+                if self.strike():
+                    self.struck += 1
+                    self.scene.place.journal("fault", fault=self.name)
+                    wait = self.choose.uniform(0.5, 1.5) * self.every
+                else:
+                    wait = 0.5
+        except Exception as error:  # noqa: BLE001  # must not stop the round; it is reported
+            self._failed(error)
+        finally:
+            try:
+                self.heal()
+            except Exception as error:  # noqa: BLE001  # as above
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.problems.append(f"fault {self.name}: {type(error).__name__}: {error}")
+        self.scene.place.journal("fault failed", fault=self.name, error=traceback.format_exc())
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not beyond the end of the round."""
+        self._last.wait(seconds)
+
+    def begin(self) -> None:
+        """Break what stays broken for the whole round."""
+
+    def strike(self) -> bool:
+        """Hit once, if there is something to hit."""
+        return False
+
+    def heal(self) -> None:
+        """Make good whatever would not heal by itself."""

@@ -1,0 +1,77 @@
+"""Which faults come when: decided from the seed before anything starts, so that a run can be played again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+SMALLEST, LARGEST = 2, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One round: its number, how long its faults may strike, and which ones; `flying` rounds have an Airflow."""
+
+    number: int
+    seconds: float
+    quiet_seconds: float
+    faults: tuple[str, ...]
+    flying: bool
+
+    def recipe(self, seed: int) -> str:
+        """Say how to play this round alone."""
+        return f'make soak ARGS="--minutes 3 --records 30000 --seed {seed} --faults {",".join(self.faults)}"'
+
+
+def decide(*, seed: int, minutes: float, faults: Mapping[str, bool]) -> tuple[Round, ...]:
+    """Deal the faults (name: whether it needs Airflow) over as many rounds as fit; each comes before any comes twice.
+
+    Rounds with an Airflow are the middle third, so that the other faults also have the machine to themselves.
+    """
+    choose = random.Random(f"rounds/{seed}")
+    lengths = []
+    left = minutes * 60
+    while left > 0:
+        seconds, quiet = choose.uniform(25, 50), choose.uniform(6, 14)
+        lengths.append((seconds, quiet))
+        left -= seconds + quiet
+    middle = range(len(lengths) // 3, -(-2 * len(lengths) // 3))
+    if len(lengths) < 3:
+        middle = range(len(lengths))
+    ground = Deck([name for name, in_airflow in faults.items() if not in_airflow], choose)
+    air = Deck([name for name, in_airflow in faults.items() if in_airflow], choose)
+    rounds = []
+    for number, (seconds, quiet) in enumerate(lengths, 1):
+        flying = bool(air.names) and number - 1 in middle
+        picked = air.deal(choose.randint(1, 2)) if flying else ()
+        picked += ground.deal(choose.randint(SMALLEST, LARGEST) - len(picked))
+        rounds.append(Round(number=number, seconds=seconds, quiet_seconds=quiet, faults=picked, flying=flying))
+    return tuple(rounds)
+
+
+class Deck:
+    """Names in random order, dealt until none is left, then shuffled again."""
+
+    def __init__(self, names: Sequence[str], choose: random.Random) -> None:
+        self.names = list(names)
+        self._choose = choose
+        self._left: list[str] = []
+
+    def deal(self, count: int) -> tuple[str, ...]:
+        """Return up to `count` different names."""
+        found: list[str] = []
+        while len(found) < min(count, len(self.names)):
+            if not self._left:
+                self._left = self._choose.sample(self.names, len(self.names))
+            found.append(self._take(found))
+        return tuple(found)
+
+    def _take(self, found: Iterable[str]) -> str:
+        taken = set(found)
+        name = next((name for name in self._left if name not in taken), None)
+        if name is None:
+            name = self._choose.choice([name for name in self.names if name not in taken])
+        else:
+            self._left.remove(name)
+        return name
