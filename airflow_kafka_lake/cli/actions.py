@@ -16,9 +16,10 @@ from airflow_kafka_lake.cli.subjects import (
     stretch_of,
 )
 from airflow_kafka_lake.core.documents import advance_document, plan_document
+from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
-from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
+from airflow_kafka_lake.services import checking, deciding, planning, reporting, running, settlement, staging
 
 REFUSED = 1
 BUSY = 3
@@ -169,10 +170,13 @@ def skip(arguments: argparse.Namespace, output: Output) -> int:
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """`audit PIPELINE`."""
+    from airflow_kafka_lake.adapters import histories
+
+    history = operations(histories.read(Path(arguments.history))) if arguments.history else ()
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = reporting.audit(ports, spec)
+        document = checking.audit(ports, spec, history)
     output.result(document, views.audit)
     return 0 if document["ok"] else REFUSED
 

@@ -115,7 +115,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="audit",
         help="compare ledger and lake: nothing missing, twice or unexplained",
-        arguments=(PIPELINE,),
+        arguments=(PIPELINE, Argument("--history", metavar="DIR", help="judge this folder of history files too")),
         run=actions.audit,
     ),
     Command(

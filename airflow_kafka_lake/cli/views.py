@@ -155,12 +155,15 @@ def audit(output: Output, document: Json) -> None:
     ]
     columns = ("stream", "settled", "#rows", "#duplicates", "#missing", *(f"#{name}" for name in names))
     _table(output, f"audit of {document['pipeline']}", columns, rows)
-    for item in document["streams"]:
-        for text in item["problems"]:
-            output.line(f"{item['topic']}/{item['partition']}: {text}")
-    for text in document["problems"]:
-        output.line(text)
+    found = [(item["kind"], _where(item), item["words"]) for item in document["findings"]]
+    _table(output, f"{len(found)} findings", ("finding", "where", "what"), found)
     output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
+
+
+def _where(item: Json) -> str:
+    if item["topic"]:
+        return f"{item['topic']}/{item['partition']}"
+    return item["wave"] or item["table"] or ""
 
 
 def _table(output: Output, title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:

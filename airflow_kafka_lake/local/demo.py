@@ -23,7 +23,7 @@ from airflow_kafka_lake.local.demo_proof import NUMBERS, TopicProof, prove, read
 from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, create_topics, fill
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services import reporting
+from airflow_kafka_lake.services import checking, reporting
 
 DAG = "kafka_lake_manual"
 TABLE = "demo.events"
@@ -141,7 +141,7 @@ class Demo:
         with patched_environment(self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
             with open_ports(spec, actor="demo", say=lambda _: None) as ports:
-                audit = reporting.audit(ports, spec)
+                audit = checking.audit(ports, spec)
                 status = reporting.status(ports, spec)
         ends = {topic.topic: 0 for topic in self.topics}
         for stream in status["streams"]:

@@ -69,8 +69,8 @@ class LedgerReader(Protocol):
     ) -> tuple[RangeRecord, ...]:
         """Return ranges by one of pipeline, wave or plan, sorted by stream and start."""
 
-    def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
-        """Return a wave's attempts by fence."""
+    def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
+        """Return the attempts of one wave by fence, or those of a whole pipeline by wave and fence."""
 
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         """Return the settled waves that brought rows, newest settled first; `newest` is how many at most."""

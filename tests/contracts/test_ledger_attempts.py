@@ -539,3 +539,14 @@ def test_settled_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
     assert ledger.published("orders") == (found[2], found[0])
     assert ledger.published("orders", table="raw.orders", newest=1) == (found[2],)
     assert ledger.published("orders", table="raw.other") == ledger.published("nobody") == ()
+
+
+def test_attempts_of_a_whole_pipeline(ledger: Ledger) -> None:
+    """All of its waves' attempts by wave and fence, and nobody else's."""
+    waves = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    for wave in (*waves, waves[0]):
+        ledger.end_attempt(claimed(ledger, wave).key, AttemptOutcome.FAILED, "no")
+    by_wave = [item for wave in sorted(waves) for item in ledger.attempts(wave)]
+    assert [item.fence for item in by_wave] == [1, 2, 1]
+    assert list(ledger.attempts(pipeline=SPEC.name)) == by_wave
+    assert ledger.attempts(pipeline="another") == ()

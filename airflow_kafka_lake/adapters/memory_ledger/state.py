@@ -215,9 +215,10 @@ class MemoryReader:
             )
         )
 
-    def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
-        found = [item.record for (name, _), item in self._state.tries.items() if name == wave]
-        return tuple(sorted(found, key=lambda record: record.fence))
+    def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
+        waves = {wave} if pipeline is None else {w.id for w in self._state.waves.values() if w.pipeline == pipeline}
+        found = [item.record for (name, _), item in self._state.tries.items() if name in waves]
+        return tuple(sorted(found, key=lambda record: (record.wave, record.fence)))
 
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         state = self._state

@@ -141,8 +141,8 @@ class SqlLedger:
         wanted = None if states is None else tuple(states)
         return self._read(lambda c: reading.ranges_by(c, pipeline, wave, plan, wanted))
 
-    def attempts(self, wave: str) -> tuple[AttemptRecord, ...]:
-        return self._read(lambda c: reading.attempts(c, wave))
+    def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
+        return self._read(lambda c: reading.attempts(c, wave, pipeline))
 
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         return self._read(lambda c: reading.published(c, pipeline, table, newest))

@@ -237,9 +237,13 @@ def one_range(connection: Connection, name: str) -> RangeRecord:
     return found[0]
 
 
-def attempts(connection: Connection, name: str) -> tuple[AttemptRecord, ...]:
-    """Return a wave's attempts by fence."""
-    query = select(attempt_).where(attempt_.c.wave == name).order_by(attempt_.c.fence)
+def attempts(connection: Connection, name: str | None, of_pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
+    """Return the attempts of one wave, or of a pipeline, by wave and fence."""
+    if of_pipeline is None:
+        query = select(attempt_).where(attempt_.c.wave == name)
+    else:
+        query = select(attempt_).join(wave, wave.c.id == attempt_.c.wave).where(wave.c.pipeline == of_pipeline)
+    query = query.order_by(attempt_.c.wave, attempt_.c.fence)
     return tuple(
         AttemptRecord(
             wave=row.wave,

@@ -10,7 +10,7 @@ import pytest
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.services import deciding, reporting
+from airflow_kafka_lake.services import checking, deciding, reporting
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -33,7 +33,7 @@ def status(world: World, **subject: Any) -> dict[str, Any]:
 
 def audit(world: World) -> dict[str, Any]:
     """Return the audit document."""
-    return reporting.audit(world.worker(), world.spec)
+    return checking.audit(world.worker(), world.spec)
 
 
 def change_rows(world: World, change: Any) -> None:

@@ -1,0 +1,150 @@
+"""Is anything lost, twice, visible too early, or not what the record says? Values in, findings out.
+
+`check` judges everything; the parts are `lake` against ledger and truth (here), commits and receipts
+(`core/witnesses.py`), progress (`core/progress.py`) and what actors wrote down (`core/testimony.py`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.progress import check_progress
+from airflow_kafka_lake.core.records import Holding, RangeRecord
+from airflow_kafka_lake.core.testimony import check_history
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.core.witnesses import Witnesses, check_witnesses
+
+GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
+"""Wave states in which rows of a range that is not settled cannot be waiting for their settlement."""
+
+
+def check(evidence: Evidence) -> tuple[Finding, ...]:
+    """Return everything that is wrong, by stream, then wave, then table; nothing when all is well."""
+    witnesses = Witnesses.of(evidence)
+    found = [
+        *_check_streams(evidence, witnesses),
+        *check_witnesses(evidence, witnesses),
+        *check_progress(evidence),
+        *check_history(evidence),
+    ]
+    return tuple(sorted(found, key=lambda item: item.place))
+
+
+def rows_seen(evidence: Evidence) -> dict[StreamKey, list[Holding]]:
+    """Return what readers of the tables see of each stream, by attempt."""
+    found: dict[StreamKey, list[Holding]] = defaultdict(list)
+    for table in evidence.tables:
+        for holding in table.holdings:
+            found[holding.stream].append(holding)
+    return found
+
+
+def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding]:
+    seen = rows_seen(evidence)
+    ranges = _by_stream(evidence.ledger.ranges)
+    settled = _by_stream(evidence.ledger.settled)
+    for stream in sorted(seen.keys() | ranges.keys()):
+        holdings = seen.get(stream, [])
+        rows = RangeSet(item for holding in holdings for item in holding.offsets)
+        truth = evidence.truth.get(stream)
+        yield from _twice(stream, holdings)
+        for item in settled.get(stream, ()):
+            yield from _check_settled(item, rows, truth)
+        yield from _check_strays(stream, holdings, ranges.get(stream, []), witnesses)
+        if truth is not None:
+            yield from _check_contents(stream, rows, truth, evidence)
+
+
+def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[StreamKey, list[RangeRecord]]:
+    found: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    for item in ranges:
+        found[item.stream].append(item)
+    return found
+
+
+def _twice(stream: StreamKey, holdings: Sequence[Holding]) -> Iterator[Finding]:
+    """Find offsets that several attempts brought, and rows that one attempt brought twice."""
+    shared = overlaps(item for holding in holdings for item in holding.offsets)
+    extra = sum(holding.offsets.span + holding.duplicates for holding in holdings)
+    extra -= RangeSet(item for holding in holdings for item in holding.offsets).span
+    if extra:
+        where = f", at {shared}" if shared else ""
+        words = f"{extra} rows are there more than once{where}"
+        yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, words=words)
+
+
+def overlaps(ranges: Iterable[OffsetRange]) -> RangeSet:
+    """Return the offsets that more than one of the ranges has."""
+    found: list[OffsetRange] = []
+    reached = 0
+    for item in sorted(ranges):
+        if item.start < reached:
+            found.append(OffsetRange(item.start, min(item.end, reached)))
+        reached = max(reached, item.end)
+    return RangeSet(found)
+
+
+def _check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None) -> Iterator[Finding]:
+    """A settled range accounts for every offset, shows as many rows as it says, and every acknowledged record."""
+    asked = RangeSet((item.range,))
+    recorded = item.accounting or Accounting()
+    if recorded.span != item.range.span or recorded.unexplained:
+        words = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, words=words)
+    inside = rows & asked
+    missing = (truth.acknowledged & asked) - rows if truth else RangeSet()
+    numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
+    if missing or inside.span < recorded.visible:
+        lost = missing or asked - inside
+        named = f"; {missing.span} acknowledged records are missing" if missing else ""
+        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=numbers + named)
+    elif inside.span > recorded.visible:
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=numbers)
+
+
+def _check_strays(
+    stream: StreamKey, holdings: Sequence[Holding], ranges: Sequence[RangeRecord], witnesses: Witnesses
+) -> Iterator[Finding]:
+    """Every row belongs to a settled range, or to a published attempt whose settlement is still to come."""
+    settled = RangeSet(item.range for item in ranges if item.state is RangeState.SETTLED)
+    skipped = [item for item in ranges if item.state is RangeState.SKIPPED]
+    for holding in holdings:
+        if not witnesses.published(holding.attempt):
+            whose = f"attempt {holding.attempt}" if holding.attempt else "no attempt"
+            yield Finding(
+                kind=FindingKind.VISIBLE_WITHOUT_TOKEN,
+                stream=stream,
+                offsets=holding.offsets,
+                words=f"rows at {holding.offsets} are of {whose}, which no commit or receipt of ours has published",
+            )
+            continue
+        left = holding.offsets - settled
+        for item in skipped:
+            if inside := left & RangeSet((item.range,)):
+                words = f"range {item.range} is skipped and has {inside.span} rows"
+                yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=inside, words=words)
+                left -= inside
+        wave = witnesses.wave_of(holding.attempt)
+        if wave is not None and wave.state not in GONE_ON:
+            left -= RangeSet(item.range for item in ranges if item.wave == wave.id)
+        if left:
+            words = f"rows at {left} belong to no settled range"
+            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=left, words=words)
+
+
+def _check_contents(stream: StreamKey, rows: RangeSet, truth: StreamTruth, evidence: Evidence) -> Iterator[Finding]:
+    if aborted := rows & truth.aborted:
+        words = f"records of aborted transactions are visible at {aborted}"
+        yield Finding(kind=FindingKind.ABORTED_VISIBLE, stream=stream, offsets=aborted, words=words)
+    for table in evidence.tables:
+        theirs = table.digests.get(stream, {})
+        wrong = [o for o, digest in theirs.items() if o in truth.digests and truth.digests[o] != digest]
+        if wrong:
+            offsets = RangeSet(OffsetRange(offset, offset + 1) for offset in wrong)
+            words = f"rows at {offsets} have another content than was acknowledged"
+            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=offsets, words=words)

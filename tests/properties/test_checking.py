@@ -1,0 +1,61 @@
+"""The checker is quiet as long as the protocol is right: whatever dies, lies or comes late, it finds nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, seed, settings
+from hypothesis import strategies as st
+
+from airflow_kafka_lake.core.checking import check
+from airflow_kafka_lake.ports import Ports
+from tests.evidence import Notes, evidence_of
+from tests.gates import Passing
+from tests.properties.happenings import HAPPENINGS, STEPS
+from tests.properties.histories import History, Step
+from tests.properties.scheduler import counted_ids
+
+FEW = 40
+SEED = int(os.environ.get("KAFKA_LAKE_SEED", "0")) or secrets.randbits(32)
+
+
+class Noting(History):
+    """A history whose workers write down what they ask and what becomes of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes = Notes(self.world)
+        worker: Any = self.world.worker
+
+        def noted(passing: Passing | None = None) -> Ports:
+            return self.notes.of(worker(passing))
+
+        self.world.worker = noted  # type: ignore[method-assign]
+
+
+@pytest.mark.timeout(600)
+def test_an_unbroken_history_has_no_finding() -> None:
+    """In the middle of everything and at rest, with the producers' word and with all that workers wrote down."""
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    count = max(FEW, int(os.environ.get("KAFKA_LAKE_HISTORIES", "0")) // 20)
+    tried = settings(max_examples=count, deadline=None, print_blob=True, suppress_health_check=checks)(_find_nothing)
+    seed(SEED)(tried)()
+
+
+@given(steps=st.lists(st.sampled_from(STEPS), min_size=10, max_size=40))
+def _find_nothing(steps: list[Step]) -> None:
+    note(f"KAFKA_LAKE_SEED={SEED}")
+    with counted_ids():
+        history = Noting()
+        try:
+            for step in steps:
+                HAPPENINGS[step.what](history, step)
+                if history.world.lake.reachable:
+                    assert check(evidence_of(history.world, history.notes)) == ()
+            history.heal()
+        finally:
+            history.close()
+        assert check(evidence_of(history.world, history.notes, at_rest=True)) == ()

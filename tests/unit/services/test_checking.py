@@ -1,0 +1,473 @@
+"""Every kind of finding, made by breaking one thing in a world where nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Row
+from airflow_kafka_lake.core.checking import check
+from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError
+from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.waves import AttemptKey, RangeState, Token
+from airflow_kafka_lake.services import checking, deciding
+from airflow_kafka_lake.services.claiming import LEASE
+from tests.evidence import Notes, evidence_of
+from tests.gates import Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+ABORTED = 7
+
+
+@dataclass
+class Scene:
+    """A world, what its workers wrote down, and the one stream of its topic."""
+
+    world: World
+    notes: Notes
+
+    @property
+    def stream(self) -> StreamKey:
+        return self.world.key()
+
+    def evidence(self, *, at_rest: bool = True) -> Evidence:
+        return evidence_of(self.world, self.notes, at_rest=at_rest, aborted=[(self.stream, ABORTED)])
+
+    def findings(self, *, at_rest: bool = True) -> tuple[Finding, ...]:
+        return check(self.evidence(at_rest=at_rest))
+
+    def kinds(self, *, at_rest: bool = True) -> set[FindingKind]:
+        return {item.kind for item in self.findings(at_rest=at_rest)}
+
+    def run(self) -> None:
+        assert self.world.run(worker=self.notes.of(self.world.worker())).exit_code == 0
+
+    def attempts(self) -> list[str]:
+        """Return the attempts of the settled waves, oldest first."""
+        return [self.world.ledger.attempts(wave.id)[-1].attempt for wave in self.world.ledger.waves("orders")]
+
+    def change_rows(self, change: Callable[[tuple[Row, ...]], Any]) -> None:
+        """Let somebody else edit the rows that readers see."""
+        store = self.world.table._store
+        head = store.commits[store.refs["main"]]
+        store.commits[head.id] = replace(head, rows=tuple(change(head.rows)))
+
+    def change_commit(self, snapshot: int, **changes: Any) -> None:
+        """Let somebody else edit a commit of main."""
+        commits = self.world.table._store.commits
+        commits[snapshot] = replace(commits[snapshot], **changes)
+
+    def forget_receipts(self, kind: str, attempt: str) -> None:
+        """Let receipts vanish."""
+        receipts = self.world.table._receipts
+        for key in [key for key, row in receipts.items() if (row.kind, row.attempt) == (kind, attempt)]:
+            del receipts[key]
+
+    def edit_stream(self, **changes: Any) -> None:
+        """Let somebody else edit the ledger's stream."""
+        draft = self.world.ledger.snapshot()
+        draft.streams = {key: replace(row, **changes) for key, row in draft.streams.items()}
+        self.world.ledger.restore(draft)
+
+    def edit_range(self, number: int, **changes: Any) -> None:
+        """Let somebody else edit one of the ledger's ranges."""
+        draft = self.world.ledger.snapshot()
+        item = sorted(draft.ranges.values(), key=lambda item: item.range)[number]
+        draft.ranges[item.id] = replace(item, **changes)
+        self.world.ledger.restore(draft)
+
+    def lines(self, call: str, phase: str) -> list[dict[str, Any]]:
+        """Return the written lines of a call, to be edited."""
+        return [line for line in self.notes.lines if (line["call"], line["phase"]) == (call, phase)]
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Offsets 0-4: rows and a marker; 5-6: skipped; 7-9: nothing but an aborted record and markers; 9-12: rows.
+
+    Three waves, each settled, one of them without rows; everything is at rest.
+    """
+    world = World()
+    scene = Scene(world, Notes(world))
+    world.produce(2)
+    world.produce(1, transaction="a")
+    world.end("a")
+    scene.run()
+    world.produce(3)
+    stretch = OffsetRange(4, 7)
+    deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    assert world.produce(1, transaction="b") == [ABORTED]
+    world.end("b", commit=False)
+    scene.run()
+    world.produce(3)
+    scene.run()
+    world.check()
+    return scene
+
+
+def test_a_sound_world_has_no_finding(scene: Scene) -> None:
+    """Rows, a wave without rows, a skip, an aborted record, three watermark moves, and all of it written down."""
+    assert scene.findings() == ()
+    assert [(move["start"], move["end"]) for move in moves(scene)] == [(0, 4), (4, 9), (9, 12)]
+    assert scene.world.offsets() == [0, 1, 2, 9, 10, 11]
+
+
+def moves(scene: Scene) -> list[dict[str, Any]]:
+    """Return the watermark moves that were written down."""
+    return [move for line in scene.lines("ledger.advance", "ok") for move in line["values"].get("value", ())]
+
+
+def test_a_missing_row_is_lost(scene: Scene) -> None:
+    """With the producers' word the very offset is named; without it the range is, and how many."""
+    scene.change_rows(lambda rows: [row for row in rows if row.offset != 10])
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.stream, finding.offsets) == (FindingKind.LOST, scene.stream, RangeSet.of((10, 11)))
+    (alone,) = check(replace(scene.evidence(), truth={}))
+    assert (alone.kind, alone.offsets) == (FindingKind.LOST, RangeSet.of((10, 11)))
+    assert alone.words == "range 9-12: 2 rows are in the table, 3 were published"
+
+
+def test_a_record_that_the_accounting_never_had_is_lost(scene: Scene) -> None:
+    """Ledger, receipts and lake agree with each other, and producers know of one record more."""
+    scene.world.visible[scene.stream][8] = b"never seen"
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.LOST, RangeSet.of((8, 9)))
+
+
+def test_a_row_twice_is_a_duplicate(scene: Scene) -> None:
+    """Whether one attempt brought both or another one did."""
+    scene.change_rows(lambda rows: [*rows, rows[0]])
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.stream) == (FindingKind.DUPLICATE, scene.stream)
+    assert "1 rows are there more than once" in finding.words
+    other = scene.attempts()[-1]
+    scene.change_rows(lambda rows: [*rows[:-1], replace(rows[0], attempt=other)])
+    found = [item for item in scene.findings() if item.kind is FindingKind.DUPLICATE]
+    assert [item.offsets for item in found] == [RangeSet.of((0, 1))]
+
+
+def test_a_wave_that_is_published_twice_is_a_duplicate(scene: Scene) -> None:
+    """Also one without rows."""
+    store = scene.world.table._store
+    empty = next(c for c in store.history() if c.token and c.token.attempt == scene.attempts()[1])
+    store.add("main", (), token=empty.token)
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.stream) == (FindingKind.DUPLICATE, None)
+    assert "was published twice" in finding.words
+
+
+def test_ledger_and_receipts_that_differ_are_inconsistent(scene: Scene) -> None:
+    """The numbers of a settlement are on record twice."""
+    item = scene.world.ledger.ranges(pipeline="orders")[-1]
+    assert item.accounting is not None
+    scene.edit_range(-1, accounting=replace(item.accounting, visible=2, compacted=1), rows=2)
+    assert scene.kinds() == {FindingKind.INCONSISTENT}
+    scene.edit_range(-1, accounting=replace(item.accounting, visible=2, compacted=0), rows=2)
+    assert "range 9-12: 2 of 3 offsets are accounted for" in [item.words for item in scene.findings()]
+
+
+def test_rows_of_a_skipped_stretch_are_inconsistent(scene: Scene) -> None:
+    """What was passed unread is not visible."""
+    scene.change_rows(lambda rows: [*rows, replace(rows[0], offset=5)])
+    (finding,) = [item for item in scene.findings() if item.kind is FindingKind.INCONSISTENT]
+    assert (finding.offsets, finding.words) == (RangeSet.of((5, 6)), "range 4-7 is skipped and has 1 rows")
+
+
+def test_a_token_of_other_ranges_is_inconsistent(scene: Scene) -> None:
+    """A commit names what it published by a digest."""
+    store = scene.world.table._store
+    head = store.commits[store.refs["main"]]
+    assert head.token is not None
+    scene.change_commit(head.id, token=replace(head.token, ranges="0" * 16))
+    (finding,) = scene.findings()
+    assert finding.kind is FindingKind.INCONSISTENT
+    assert "names other ranges" in finding.words
+
+
+def test_a_commit_that_the_ledger_does_not_know_is_inconsistent(scene: Scene) -> None:
+    """An older ledger behind its lake."""
+    draft = scene.world.ledger.snapshot()
+    wave = list(draft.waves)[1]
+    del draft.tries[wave, 1]
+    scene.world.ledger.restore(draft)
+    assert "is unknown to the ledger" in " ".join(item.words for item in scene.findings())
+    assert scene.kinds() == {FindingKind.INCONSISTENT}
+
+
+def test_a_rolled_back_table_loses_rows_and_history(scene: Scene) -> None:
+    """The wave without rows has nothing to lose: main's history tells."""
+    first = next(c for c in scene.world.table.commits() if c.token and c.token.attempt == scene.attempts()[0])
+    scene.world.table.roll_back(first.snapshot)
+    assert scene.kinds() == {FindingKind.LOST, FindingKind.INCONSISTENT}
+    (rolled_back,) = [item for item in scene.findings() if "main's history has lost" in item.words]
+    assert rolled_back.wave == scene.world.ledger.waves("orders")[1].id
+
+
+def test_expired_snapshots_are_no_finding(scene: Scene) -> None:
+    """Tokens go with them; rows and receipts stay."""
+    scene.world.table.expire()
+    assert scene.findings() == ()
+
+
+def test_a_row_of_an_aborted_transaction_is_visible(scene: Scene) -> None:
+    """The producers' word decides, whatever the accounting says."""
+    truth = scene.evidence().truth[scene.stream]
+    truth = replace(truth, aborted=RangeSet.of((0, 1)), acknowledged=truth.acknowledged - RangeSet.of((0, 1)))
+    (finding,) = check(replace(scene.evidence(), truth={scene.stream: truth}))
+    assert (finding.kind, finding.offsets) == (FindingKind.ABORTED_VISIBLE, RangeSet.of((0, 1)))
+
+
+def test_another_content_than_acknowledged_is_inconsistent(scene: Scene) -> None:
+    """Where digests were taken, they are compared."""
+    evidence = scene.evidence()
+    truth = replace(evidence.truth[scene.stream], digests={0: "a", 1: "b"})
+    table = replace(evidence.tables[0], digests={scene.stream: {0: "a", 1: "x", 2: "y"}})
+    (finding,) = check(replace(evidence, truth={scene.stream: truth}, tables=(table,)))
+    assert (finding.kind, finding.offsets) == (FindingKind.INCONSISTENT, RangeSet.of((1, 2)))
+
+
+def test_rows_without_a_receipt_were_visible_too_early(scene: Scene) -> None:
+    """Receipts are stored before the publish: without them nothing proves the rows."""
+    scene.forget_receipts("rows", scene.attempts()[-1])
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.VISIBLE_BEFORE_ACCOUNTED, RangeSet.of((9, 12)))
+
+
+def test_a_publish_before_its_receipts_is_told_by_the_history(scene: Scene) -> None:
+    """The end looks right; only the order was wrong."""
+    last = [line for line in scene.lines("table.add_receipts", "invoke") if rows_kind(line) == "rows"][-1]
+    for line in scene.notes.lines:
+        if (line["process"], line["op"]) == (last["process"], last["op"]):
+            line["tick"] += 10**6
+    (finding,) = scene.findings()
+    assert finding.kind is FindingKind.VISIBLE_BEFORE_ACCOUNTED
+    assert "before its receipts were complete" in finding.words
+
+
+def rows_kind(line: dict[str, Any]) -> str:
+    """Return the kind of the receipts of a line."""
+    return line["values"]["rows"][0]["kind"]
+
+
+def test_an_unexplained_offset_in_a_receipt_is_told_by_the_history(scene: Scene) -> None:
+    """A receipt that does not account for everything proves nothing."""
+    for line in scene.lines("table.add_receipts", "invoke"):
+        if rows_kind(line) == "rows":
+            line["values"]["rows"][0]["accounting"] |= {"unexplained": 1}
+    assert scene.kinds() == {FindingKind.VISIBLE_BEFORE_ACCOUNTED}
+
+
+def test_a_watermark_above_what_is_settled_is_ahead(scene: Scene) -> None:
+    """Nobody of ours moved it there."""
+    scene.edit_stream(watermark=15)
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.WATERMARK_AHEAD, RangeSet.of((12, 15)))
+
+
+def test_a_hole_under_the_watermark_is_found(scene: Scene) -> None:
+    """A range that is open again below the watermark, as no decision of ours leaves it."""
+    scene.edit_range(-2, state=RangeState.HELD, reason="edited")
+    assert FindingKind.WATERMARK_AHEAD in scene.kinds(at_rest=False)
+
+
+def test_a_watermark_that_moved_back_is_told_by_the_history(scene: Scene) -> None:
+    """A move that begins below the end of the one before, and a ledger that is lower than its last word."""
+    scene.edit_stream(watermark=9)
+    (finding,) = scene.findings(at_rest=False)
+    assert (finding.kind, finding.words) == (FindingKind.WATERMARK_BACK, "the watermark was at 12 and moved to 9")
+    scene.edit_stream(watermark=12)
+    moves(scene)[-1]["start"] = 2
+    (finding,) = scene.findings()
+    assert finding.kind is FindingKind.WATERMARK_BACK
+
+
+def test_rows_of_nobody_are_visible_without_token(scene: Scene) -> None:
+    """A row that no commit of ours can have brought, by any name."""
+    for attempt in ("f" * 16, ""):
+        scene.change_rows(lambda rows, by=attempt: [*rows[:6], replace(rows[0], offset=50, attempt=by)])
+        (finding,) = scene.findings()
+        assert (finding.kind, finding.offsets) == (FindingKind.VISIBLE_WITHOUT_TOKEN, RangeSet.of((50, 51)))
+
+
+def test_rows_whose_commit_says_nothing_are_visible_without_token(scene: Scene) -> None:
+    """The ledger's word alone does not stand for a commit that is there and has no token."""
+    store = scene.world.table._store
+    scene.change_commit(store.refs["main"], token=None)
+    scene.forget_receipts("published", scene.attempts()[-1])
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.VISIBLE_WITHOUT_TOKEN, RangeSet.of((9, 12)))
+
+
+def killed_after_publish(scene: Scene) -> str:
+    """Let a worker die between publish and settlement; return the wave."""
+    scene.world.produce(2)
+    wave = scene.world.planned_wave()
+    with pytest.raises(KilledError):
+        scene.world.ingest(wave, scene.notes.of(scene.world.worker(Killed("ledger.settle"))))
+    return wave
+
+
+def test_a_publish_that_waits_for_its_settlement_is_no_finding(scene: Scene) -> None:
+    """Visible, proved, and adopted by whoever comes next; only at rest somebody should have come."""
+    wave = killed_after_publish(scene)
+    assert scene.findings(at_rest=False) == ()
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.wave) == (FindingKind.STUCK, wave)
+
+
+def test_a_token_without_rows_is_found(scene: Scene) -> None:
+    """The commit says that something was published, the receipts how much, and nothing is there."""
+    wave = killed_after_publish(scene)
+    scene.change_rows(lambda rows: rows[:-2])
+    (finding,) = scene.findings(at_rest=False)
+    assert (finding.kind, finding.wave) == (FindingKind.TOKEN_WITHOUT_ROWS, wave)
+
+
+def test_a_write_under_an_old_fence_is_told_by_the_history(scene: Scene) -> None:
+    """A ledger that let it through would have done so without a trace."""
+    world = scene.world
+    world.produce(1)
+    wave = world.planned_wave()
+    first = scene.notes.of(world.worker())
+    claim = first.ledger.claim(wave, attempt="a" * 16, holder=first.processes.this(), lease=LEASE)
+    world.lease_ends()
+    world.ingest(wave, scene.notes.of(world.worker()))
+    world.advance()
+    with pytest.raises(StaleFenceError):
+        first.ledger.record_base(claim.key, 1)
+    assert scene.findings() == ()
+    (line,) = [line for line in scene.notes.lines if line["error"] == "StaleFenceError"]
+    line |= {"phase": "ok", "error": None}
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.wave) == (FindingKind.STALE_FENCE, wave)
+    assert "succeeded with fence 1, after fence 2 was given" in finding.words
+
+
+def test_a_fence_that_was_given_twice_is_told_by_the_history(scene: Scene) -> None:
+    """Two claims with one fence are two masters."""
+    lines = scene.lines("ledger.claim", "ok")
+    lines[1]["values"]["key"] = dict(lines[0]["values"]["key"])
+    begun = next(item for item in scene.lines("ledger.claim", "invoke") if item["op"] == lines[1]["op"])
+    begun["values"]["wave"] = lines[0]["values"]["key"]["wave"]
+    assert FindingKind.STALE_FENCE in scene.kinds()
+
+
+def test_an_older_fence_may_not_adopt_what_a_newer_one_published(scene: Scene) -> None:
+    """Adoption goes forward only."""
+    claim, settle = scene.lines("ledger.claim", "ok")[-1], scene.lines("ledger.settle", "invoke")[-1]
+    claim["values"]["key"] |= {"fence": 3, "attempt": "b" * 16}
+    claim["tick"] = 10**6
+    settle["values"]["attempt"] = "b" * 16
+    (finding,) = [item for item in scene.findings() if item.kind is FindingKind.STALE_FENCE]
+    assert "was adopted by" in finding.words
+
+
+def test_a_publish_after_its_wave_was_fenced_is_a_stale_fence(scene: Scene) -> None:
+    """Main itself testifies: the fence commit of a later claim comes first."""
+    commits = scene.world.table.commits()
+    wave = commits[-1].token.wave if commits[-1].token else ""
+    token = Token(pipeline="orders", wave=wave, attempt="c" * 16, fence=9, ranges="", kind="fence")
+    scene.change_commit(commits[0].snapshot, token=token)
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.wave) == (FindingKind.STALE_FENCE, wave)
+
+
+def test_a_settlement_that_the_ledger_forgot_is_inconsistent(scene: Scene) -> None:
+    """A ledger that failed over to an older copy of itself."""
+    before = scene.world.ledger.snapshot()
+    scene.world.produce(1)
+    scene.run()
+    scene.world.ledger.restore(before)
+    found = [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.words]
+    assert [item.kind for item in found] == [FindingKind.INCONSISTENT]
+
+
+def test_what_is_left_over_at_rest_is_stuck(scene: Scene) -> None:
+    """Unplanned records, a wave that nobody runs, a hold, a watermark that nobody moves: each by itself."""
+    world = scene.world
+    world.produce(2)
+    assert scene.findings(at_rest=False) == ()
+    assert words(scene) == ["2 acknowledged records at 12-14 are not even planned"]
+    wave = world.planned_wave()
+    assert words(scene) == [f"wave {wave} is still PLANNED at fence 0"]
+    deciding.cancel(world.worker(), wave, "not now")
+    assert words(scene) == ["range 12-14 is CANCELLED: not now"]
+    deciding.release(world.worker(), wave, None)
+    world.ingest(wave)
+    assert words(scene) == ["the watermark 12 could be at 14: run kafka-lake advance"]
+    world.advance()
+    assert scene.findings() == ()
+
+
+def words(scene: Scene) -> list[str]:
+    """Return what is stuck, in words."""
+    findings = scene.findings()
+    assert {item.kind for item in findings} <= {FindingKind.STUCK}
+    return [item.words for item in findings]
+
+
+def test_an_acknowledged_stream_that_nobody_knows_is_stuck(scene: Scene) -> None:
+    """A partition that was added and never planned."""
+    evidence = scene.evidence()
+    added = ("orders", scene.world.topic_ids["orders"], 7)
+    (finding,) = check(replace(evidence, truth={**evidence.truth, added: evidence.truth[scene.stream]}))
+    assert (finding.kind, finding.stream) == (FindingKind.STUCK, added)
+
+
+def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
+    """What is settled while the lake is read is neither lost nor a stray."""
+    world = scene.world
+    world.produce(2)
+
+    class Busy:
+        """The ledger, which somebody uses between the reading of ranges and the reading of the lake, and after."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name in {"waves", "attempts"}:
+                world.run()
+                world.produce(1)
+            return getattr(world.ledger, name)
+
+    busy: Any = Busy()
+    assert check(checking.gather(busy, world.lake, world.spec)) == ()
+
+
+def test_audit_says_every_finding_as_json(scene: Scene) -> None:
+    """What is wrong, where, and in words; streams keep their numbers."""
+    scene.change_rows(lambda rows: [*rows[1:], rows[-1]])
+    document = checking.audit(scene.world.worker(), scene.world.spec)
+    assert not document["ok"]
+    assert [(item["kind"], item["offsets"], item["span"]) for item in document["findings"]] == [
+        ("duplicate", [], 0),
+        ("lost", [[0, 1], [3, 4]], 2),
+    ]
+    (stream,) = document["streams"]
+    assert (stream["rows"], stream["duplicates"], stream["missing"]) == (6, 1, 1)
+    assert [item["words"] for item in document["findings"]] == stream["problems"]
+    assert document["problems"] == []
+
+
+def test_a_lake_out_of_reach_is_no_finding(scene: Scene) -> None:
+    """What could not be read is neither right nor wrong: worth repeating."""
+    scene.world.lake.reachable = False
+    with pytest.raises(UnavailableError):
+        checking.audit(scene.world.worker(), scene.world.spec)
+
+
+def test_every_kind_of_finding_has_a_test_here() -> None:
+    """A kind that no broken world produces is a check that cannot fail."""
+    text = Path(__file__).read_text()
+    assert [kind for kind in FindingKind if f"FindingKind.{kind.name}" not in text] == []
+
+
+def test_keys_name_their_guard() -> None:
+    """What a guarded write is asked for has the fence under the name that the checker reads."""
+    assert set(AttemptKey.__slots__) == {"wave", "fence", "attempt"}
