@@ -40,6 +40,10 @@ class Rig:
     partitions: int = 2
     topic: str = field(default_factory=lambda: f"orders-{secrets.token_hex(4)}")
     acknowledged: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    catalog: str | None = None
+    """The catalog's `uri` when it is not a SQLite file of this place."""
+    ledger_connection: Mapping[str, Any] | None = None
+    """The ledger's connection when it is not a SQLite file of this place."""
 
     def __post_init__(self) -> None:
         (self.home / "warehouse").mkdir(parents=True)
@@ -60,7 +64,7 @@ class Rig:
 
     @property
     def catalog_uri(self) -> str:
-        return f"sqlite:///{self.home}/catalog.db"
+        return self.catalog or f"sqlite:///{self.home}/catalog.db"
 
     @property
     def ledger(self) -> Path:
@@ -83,12 +87,13 @@ class Rig:
             "warehouse": f"file://{self.home}/warehouse",
         }
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.bootstrap}}
+        ledger = self.ledger_connection or {"conn_type": "sqlite", "host": str(self.ledger)}
         return {
             **{k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KAFKA_LAKE_FAIL"))},
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
             "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
-            "AIRFLOW_CONN_KAFKA_LAKE_LEDGER": json.dumps({"conn_type": "sqlite", "host": str(self.ledger)}),
+            "AIRFLOW_CONN_KAFKA_LAKE_LEDGER": json.dumps(ledger),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         }
 
@@ -181,8 +186,12 @@ class Rig:
         """Load the table as any reader would."""
         from pyiceberg.catalog import load_catalog
 
-        catalog = load_catalog("lake", type="sql", uri=self.catalog_uri, warehouse=f"file://{self.home}/warehouse")
-        return catalog.load_table(self.table)
+        uri = self.catalog_uri.replace("postgresql:", "postgresql+psycopg2:")
+        catalog = load_catalog("lake", type="sql", uri=uri, warehouse=f"file://{self.home}/warehouse")
+        try:
+            return catalog.load_table(self.table)
+        finally:
+            catalog.close()
 
     def rows(self) -> Counter[tuple[int, int, bytes]]:
         """Count the table's rows by `(partition, offset, value)`."""
