@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import time
 from collections.abc import Callable
@@ -23,7 +24,9 @@ from airflow_kafka_lake.core.errors import (
 )
 
 T = TypeVar("T")
-TRIES = 4
+TRIES = 12
+"""With the usual lock timeout of five seconds a write waits a minute at most: a SQLite file has no queue for those who
+wait, and the last of 50 processes on a slow disk was seen to wait 17 seconds."""
 PAUSE = 0.05
 OVERLAP = "kafka_lake: ranges of a stream never overlap"
 """What the SQLite trigger says; PostgreSQL says it by SQLSTATE 23P01."""
@@ -44,8 +47,9 @@ class Trouble(Enum):
 class Database:
     """A SQLite file or a PostgreSQL database, opened when it is first used.
 
-    `read` is one consistent snapshot; `write` is one transaction, repeated a few times when the database asks for it
-    (lock timeouts, deadlocks, serialization failures), then ConcurrentError.
+    `read` is one consistent snapshot; `write` is one transaction, repeated up to `TRIES` times when the database has
+    rolled it back itself (lock timeouts, deadlocks, serialization failures), then ConcurrentError. A transaction whose
+    answer was lost is never repeated: it may have been done.
     """
 
     def __init__(self, url: str | URL, *, lock_timeout: float) -> None:
@@ -105,7 +109,8 @@ class Database:
             except DBAPIError as error:
                 if trouble(error) is not Trouble.BUSY:
                     raise self._translated(error) from None
-            time.sleep(PAUSE * turn)
+            # Those who met once must not meet again.
+            time.sleep(random.uniform(0, PAUSE * (turn + 1)))
         raise ConcurrentError(f"The ledger {self.name()} is busy: other transactions hold its rows. Repeat.")
 
     def _translated(self, error: DBAPIError) -> KafkaLakeError:

@@ -1,0 +1,288 @@
+"""Real processes that want the same waves and streams of one ledger at the same moment.
+
+    python -m tests.faults.contention claims --url URL --processes 50 --rounds 2 --seed 7
+    python -m tests.faults.contention race   --url URL --processes 6 --seconds 20 --seed 7
+
+The ledger must be there and hold pipeline `orders` (`prepare`). Each process is forked from this one, which has
+imported what is heavy and has opened nothing, and then waits for all others before it begins. One JSON document on
+stdout says what every process was told; whoever started this holds it against the ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
+from tests.contracts.ledger_world import SPEC, key_of, plan_of, receipts_of
+
+LEASE = timedelta(minutes=5)
+EXPECTED = (StaleFenceError, StateError)
+"""What one is told who comes second, besides a ConcurrentError that names who was first."""
+EXHAUSTED = "other transactions hold its rows"
+"""What the ledger says when its own repetitions did not help: that must not reach anybody."""
+CONTEXT = multiprocessing.get_context("fork")
+
+
+@dataclass
+class Told:
+    """What one process was told: claims that it won, numbers, and what nobody should be told."""
+
+    won: list[tuple[str, int, str]] = field(default_factory=list)
+    kept: list[tuple[str, int, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def ask(self, act: str, call: Callable[[], Any]) -> Any:
+        """Make one call; None when it was refused as it may be."""
+        begun = time.monotonic()
+        try:
+            answer = call()
+        except EXPECTED as error:
+            return self._refused(act, error)
+        except ConcurrentError as error:
+            if EXHAUSTED in error.message:
+                self.troubles.append(f"{act}: {error}")
+            return self._refused(act, error)
+        except Exception as error:  # noqa: BLE001 - whatever else is said is what this looks for
+            self.troubles.append(f"{act}: {type(error).__name__}: {error} {traceback.format_exc(limit=-2)}")
+            return None
+        finally:
+            self.slowest = max(self.slowest, time.monotonic() - begun)
+        self.counts[act] = self.counts.get(act, 0) + 1
+        return True if answer is None else answer
+
+    def _refused(self, act: str, error: KafkaLakeError) -> None:
+        name = f"{act} refused by {type(error).__name__}"
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+
+Work = Callable[[SqlLedger, random.Random, Told, argparse.Namespace], None]
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+
+
+def claims(ledger: SqlLedger, chance: random.Random, told: Told, asked: argparse.Namespace) -> None:
+    """Claim every wave in every round, do a little with it, and give it back; some claims are taken by force."""
+    waves = [wave.id for wave in ledger.waves(SPEC.name)]
+    for _ in range(asked.rounds):
+        chance.shuffle(waves)
+        for wave in waves:
+            over = ledger.wave(wave).fence if chance.random() < 0.2 else None
+            if claim := _claim(ledger, told, wave, over):
+                told.won.append((wave, claim.key.fence, claim.key.attempt))
+                _work_a_little(ledger, chance, told, claim)
+    asked.gate.wait()
+    chance.shuffle(waves)
+    for wave in waves:
+        if claim := _claim(ledger, told, wave, None):
+            told.kept.append((wave, claim.key.fence, claim.key.attempt))
+
+
+def _claim(ledger: SqlLedger, told: Told, wave: str, over: int | None) -> Claim | None:
+    holder, attempt = HostProcesses().this(), secrets.token_hex(8)
+    return told.ask("claim", lambda: ledger.claim(wave, attempt=attempt, holder=holder, lease=LEASE, over=over))
+
+
+def _work_a_little(ledger: SqlLedger, chance: random.Random, told: Told, claim: Claim) -> None:
+    key = claim.key
+    told.ask("record_base", lambda: ledger.record_base(key, 7))
+    if chance.random() < 0.5:
+        told.ask("mark_staged", lambda: ledger.mark_staged(key, audited=8, staged_bytes=1))
+    told.ask("end_attempt", lambda: ledger.end_attempt(key, AttemptOutcome.FAILED, None))
+
+
+# -- a race of decisions ----------------------------------------------------------------------------------------------
+
+
+def race(ledger: SqlLedger, chance: random.Random, told: Told, asked: argparse.Namespace) -> None:
+    """Decide at random about the same streams until the time is over; one process only watches."""
+    end = time.monotonic() + asked.seconds
+    if asked.number == 0:
+        while time.monotonic() < end:
+            watch(ledger, told)
+        return
+    acts = [_plan, _plan, _settle, _settle, _settle, _skip, _cancel, _release, _advance, _advance]
+    while time.monotonic() < end:
+        chance.choice(acts)(ledger, chance, told, asked)
+
+
+def watch(ledger: SqlLedger, told: Told) -> None:
+    """Look at one moment, past all code of the ledger: no watermark above an unresolved range, nor one that fell."""
+    states = ", ".join(f"'{state}'" for state in sorted(UNRESOLVED))
+    above = (
+        "SELECT s.id, s.watermark, r.start_offset, r.state FROM kafka_lake_stream s JOIN kafka_lake_range r "
+        f"ON r.stream = s.id WHERE r.state IN ({states}) AND r.end_offset > s.origin AND r.start_offset < s.watermark"
+    )
+    with ledger.engine.connect() as connection:
+        told.troubles += [f"watermark above a hold: {tuple(row)}" for row in connection.exec_driver_sql(above)]
+        found = connection.exec_driver_sql("SELECT id, watermark FROM kafka_lake_stream").all()
+    for stream, watermark in found:
+        name = f"watermark {stream}"
+        if watermark < told.counts.get(name, 0):
+            told.troubles.append(f"watermark of stream {stream} fell from {told.counts[name]} to {watermark}")
+        told.counts[name] = watermark
+    told.counts["looks"] = told.counts.get("looks", 0) + 1
+
+
+def _some(chance: random.Random, found: tuple[Any, ...]) -> Any:
+    return chance.choice(found) if found else None
+
+
+def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+    """Plan the next stretch of some streams, as the newest records have it."""
+    known = {stream.partition: stream for stream in ledger.streams(SPEC.name)}
+    chosen = chance.sample(sorted(known), k=2)
+    stretches = []
+    for partition in sorted(chosen):
+        start = max([item.end for item in known[partition].planned], default=0)
+        stretches.append((partition, start, start + chance.randint(1, 20)))
+    waves = [stretches] if chance.random() < 0.5 else [[item] for item in stretches]
+    plan: Plan = plan_of(ledger, *waves, plan=f"p{secrets.token_hex(6)}")
+    told.ask("plan", lambda: ledger.record_plan(plan, "planner"))
+
+
+def _settle(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+    wave = _some(chance, ledger.waves(SPEC.name, {WaveState.PLANNED}))
+    claim = _claim(ledger, told, wave.id, None) if wave else None
+    if claim is None:
+        return
+    key = claim.key
+    told.ask("record_base", lambda: ledger.record_base(key, 7))
+    told.ask("mark_staged", lambda: ledger.mark_staged(key, audited=8, staged_bytes=1))
+    told.ask("mark_publishing", lambda: ledger.mark_publishing(key))
+    receipts = receipts_of(claim.ranges)
+    told.ask("settle", lambda: ledger.settle(key, attempt=key.attempt, snapshot=99, receipts=receipts))
+
+
+def _open(ledger: SqlLedger, chance: random.Random, *states: RangeState) -> RangeRecord | None:
+    return _some(chance, ledger.ranges(pipeline=SPEC.name, states=states))
+
+
+def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+    """Skip in the middle of what is open, under the guard that a claimed wave needs."""
+    item = _open(ledger, chance, RangeState.PLANNED, RangeState.CANCELLED)
+    if item is None:
+        return
+    wave = ledger.wave(item.wave)
+    held = []
+    if wave.fence and wave.state in {WaveState.PLANNED, WaveState.CLAIMED}:
+        claim = _claim(ledger, told, item.wave, wave.fence)
+        held = [claim.key] if claim else []
+    end = item.range.end + chance.randint(-1, 3)
+    stretch = type(item.range)(item.range.start, max(end, item.range.start + 1))
+    told.ask(
+        "skip",
+        lambda: ledger.skip(
+            SPEC.name,
+            key_of(item.partition),
+            stretch,
+            skip_id=secrets.token_hex(8),
+            reason="poison",
+            actor="person",
+            acknowledge_order=False,
+            guards=held,
+        ),
+    )
+
+
+def _cancel(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+    item = _open(ledger, chance, RangeState.PLANNED)
+    if item is None:
+        return
+    wave = ledger.wave(item.wave)
+    claim = _claim(ledger, told, wave.id, wave.fence) if wave.fence else None
+    fence, attempt = (claim.key.fence, claim.key.attempt) if claim else (wave.fence, None)
+    verdict = Verdict(range_id=item.id, state=chance.choice([RangeState.CANCELLED, RangeState.HELD]), reason="because")
+    told.ask("cancel", lambda: ledger.take(wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person"))
+
+
+def _release(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+    if item := _open(ledger, chance, RangeState.CANCELLED, RangeState.HELD):
+        wave = secrets.token_hex(6)
+        told.ask("release", lambda: ledger.release([item.id], wave=wave, actor="person", reason=None))
+
+
+def _advance(ledger: SqlLedger, _chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+    told.ask("advance", lambda: ledger.advance(SPEC.name))
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+def prepare(ledger: SqlLedger, waves: int, partitions: int = 4) -> None:
+    """Put pipeline `orders` into an empty ledger: some waves of one range each, over some partitions."""
+    ledger.save_pipeline(SPEC)
+    stretches = [[(n % partitions, n // partitions * 10, n // partitions * 10 + 10)] for n in range(waves)]
+    ledger.record_plan(plan_of(ledger, *stretches), "preparer")
+
+
+def _begin(work: Work, number: int, asked: argparse.Namespace, answer: Any) -> None:
+    told = Told()
+    asked.number = number
+    try:
+        ledger = SqlLedger(asked.url, actor=f"process-{number}")
+        ledger.ledger_id()
+        asked.gate.wait()
+        work(ledger, random.Random(f"{asked.seed}-{number}"), told, asked)
+        ledger.close()
+    except BaseException as error:  # noqa: BLE001 - the parent tells
+        told.troubles.append(f"process {number}: {type(error).__name__}: {error} {traceback.format_exc(limit=-3)}")
+        asked.gate.abort()
+    answer.put(vars(told))
+    answer.close()
+    answer.join_thread()
+    os._exit(0)
+
+
+def contend(work: Work, asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """Let all processes work at once; returns what each was told."""
+    answers = CONTEXT.Queue()
+    asked.gate = CONTEXT.Barrier(asked.processes)
+    running = [CONTEXT.Process(target=_begin, args=(work, n, asked, answers)) for n in range(asked.processes)]
+    for process in running:
+        process.start()
+    told = [answers.get(timeout=asked.patience) for _ in running]
+    for process in running:
+        process.join()
+    return told
+
+
+def main() -> int:
+    """Read the command line, contend, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", choices=["claims", "race"])
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--processes", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--patience", type=float, default=600.0)
+    parser.add_argument("--seed", default=secrets.token_hex(4))
+    asked = parser.parse_args()
+    begun = time.monotonic()
+    told = contend({"claims": claims, "race": race}[asked.work], asked)
+    document = {"seed": asked.seed, "seconds": round(time.monotonic() - begun, 2), "told": told}
+    json.dump(document, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
