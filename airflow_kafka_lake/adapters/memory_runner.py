@@ -49,7 +49,7 @@ class MemoryRunner:
         """Say where jobs run."""
         return "in this process (memory)"
 
-    def end_orphan(self, job: str) -> bool:  # noqa: ARG002 - there is none
+    def end_orphan(self, job: str | None, name: str) -> bool:  # noqa: ARG002 - there is none
         """There is never one: a job here ends with its caller."""
         return False
 

@@ -26,6 +26,11 @@ def attempts_of(refs: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found[1] for ref in refs if (found := _BRANCH.fullmatch(ref))))
 
 
+def job_name(pipeline: str, wave: str, attempt: str) -> str:
+    """Return the name of an attempt's job: always the same, so that it can be found on a cluster."""
+    return f"kafka-lake {pipeline} {wave} {attempt}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
     """One contiguous stretch of one partition that Spark reads."""
@@ -55,8 +60,8 @@ class StageJob:
 
     @property
     def name(self) -> str:
-        """The deterministic application name: the same for the same attempt, findable on a cluster."""
-        return f"kafka-lake {self.pipeline} {self.wave} {self.attempt}"
+        """The application name, see `job_name`."""
+        return job_name(self.pipeline, self.wave, self.attempt)
 
     @property
     def branch(self) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, end_orphan, make_archive
+from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
@@ -84,9 +84,9 @@ class SparkJobs:
         require_matching_pyspark()
         return {} if "spark.jars.packages" in self._conf else {"jars": verified(JarSet.SPARK)}
 
-    def end_orphan(self, job: str) -> bool:
-        """End the driver of a worker that died on this host (`ports.JobRunner.end_orphan`)."""
-        return end_orphan(job)
+    def end_orphan(self, job: str | None, name: str) -> bool:
+        """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""
+        return self._runner_with({}).end_orphan(job, name)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""

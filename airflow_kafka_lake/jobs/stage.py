@@ -28,6 +28,7 @@ from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.wire import PREFIX
+from airflow_kafka_lake.jobs.progress import told_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,7 +119,7 @@ def append(records: DataFrame, target: str, attempt: str) -> None:
 def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
     request = taken(argv)
-    with session() as spark:
+    with session() as spark, told_progress(spark, Path(argv[0]).parent):
         stage(spark, StageJob.from_json(request["job"]), request["kafka"], request.get("failpoints"))
 
 

@@ -20,13 +20,16 @@ class JobRunner(Protocol):
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
-        the job makes progress, and an exception it raises ends the job. Raises JobFailedError with the job's last
-        words (never a secret)."""
+        the job makes progress, and an exception it raises ends the job. A job without any progress for long is ended.
+        Raises JobFailedError with the job's last words (never a secret)."""
 
-    def end_orphan(self, job: str) -> bool:
-        """End the job of a worker that died, by the reference that `started` was given; True when one was ended.
+    def end_orphan(self, job: str | None, name: str) -> bool:
+        """End the job of an attempt that is over, should it still run; True when one was ended.
 
-        Never touches anything but that job: not another host's, not a process that was given the same id later.
+        `job` is the reference that `started` was given; None leaves processes alone, because their worker may live, or
+        was never heard. `name` is the job's (`core.staging.job_name`), for clusters that can be asked. Never touches
+        anything but that job: not another host's processes, not one that was given the same id later. What cannot be
+        asked is not ended, and is no error: it can only stage.
         """
 
 

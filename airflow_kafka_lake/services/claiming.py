@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 from datetime import timedelta
 
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.records import Claim
-from airflow_kafka_lake.core.waves import AttemptKey
+from airflow_kafka_lake.core.staging import job_name
+from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
 from airflow_kafka_lake.ports import Ports
 
 LEASE = timedelta(minutes=2)
@@ -22,20 +24,26 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     record = ports.ledger.wave(wave)
     dead = record.holder is not None and ports.processes.dead(record.holder)
     over = record.fence if by_force or dead else None
-    if dead:
-        _end_orphan(ports, wave, record.fence)
     attempt = secrets.token_hex(8)
-    return ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+    held = ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+    for earlier in held.attempts:
+        if earlier.outcome is AttemptOutcome.ABANDONED:
+            _end_orphan(ports, held.pipeline, earlier)
+    return held
 
 
-def _end_orphan(ports: Ports, wave: str, fence: int) -> None:
-    """End the job that a dead worker left behind: it could only stage, but it would take the machine's time.
+def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
+    """End the job that outlived its worker or its lease: it could only stage, but it would take others' time.
 
-    The job is named by the dead worker's fence: the newest attempt may be a living worker's by now.
+    A process of this host is touched only when its worker is known to be dead: a living one ends its job by itself.
     """
-    job = next((attempt.job for attempt in ports.ledger.attempts(wave) if attempt.fence == fence), None)
-    if job is not None and ports.runner.end_orphan(job):
-        ports.say(f"ended the forgotten job {job} of wave {wave}")
+    name = job_name(pipeline, attempt.wave, attempt.attempt)
+    try:
+        dead = ports.processes.dead(Holder.parse(attempt.holder))
+        if ports.runner.end_orphan(attempt.job if dead else None, name):
+            ports.say(f"ended the forgotten job of wave {attempt.wave}: {name}")
+    except KafkaLakeError as error:
+        ports.say(f"a forgotten job of wave {attempt.wave} may still run, and can only stage: {error}")
 
 
 class Heartbeat:

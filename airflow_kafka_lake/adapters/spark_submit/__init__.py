@@ -8,9 +8,10 @@ from pathlib import Path
 
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
-from airflow_kafka_lake.adapters.spark_submit.failures import Secrets, job_failed
-from airflow_kafka_lake.adapters.spark_submit.folder import private_folder
-from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog
+from airflow_kafka_lake.adapters.spark_submit.failures import Secrets, job_failed, job_stalled
+from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, sweep_folders
+from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Progress
+from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     QUICK_START,
     checked_conf,
@@ -25,10 +26,14 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 
 __all__ = ["SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
 _LIGHT_TASKS = 4
+QUIET_SECONDS = 900.0
+"""How long a driver may show no progress before it counts as hanging; waiting for a busy cluster shows none."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -57,6 +62,7 @@ class SparkSubmitRunner:
         temporary: Path | None = None,
         cache: Path | None = None,
         heartbeat_seconds: float = 3.0,
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._master = checked_master(master)
         self._catalog = checked_conf(catalog)
@@ -69,6 +75,7 @@ class SparkSubmitRunner:
         self._temporary = temporary
         self._cache = cache
         self._heartbeat_seconds = heartbeat_seconds
+        self._quiet_seconds = quiet_seconds
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
     def where(self) -> str:
@@ -80,20 +87,40 @@ class SparkSubmitRunner:
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end (`ports.JobRunner.stage`).
 
-        `started` gets `host/pid/starttime`; `heartbeat` is called every few seconds while the driver lives. Whatever
-        either raises, and an interrupt, ends the driver's whole process group and passes on.
+        `started` gets `host/pid/starttime`; `heartbeat` is called every few seconds while the driver lives and has made
+        progress within `quiet_seconds`. Whatever either raises, a longer silence, and an interrupt, ends the driver's
+        whole process group and passes on.
         """
         with private_folder(self._temporary) as folder:
             log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
             driver = Driver(self._prepared(folder, job), log=log.path, env=self._environment(), cwd=folder)
+            progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
+
+            def vouch() -> None:
+                if not progress.is_recent():
+                    raise job_stalled(job, self._quiet_seconds)
+                heartbeat()
+
             try:
                 started(driver.ref)
-                code = driver.wait(heartbeat, self._heartbeat_seconds, log.follow)
+                code = driver.wait(vouch, self._heartbeat_seconds, log.follow)
             finally:
                 driver.end()
             log.finish()
             if code:
                 raise job_failed(job, code, log.lines, self._secrets)
+
+    def end_orphan(self, job: str | None, name: str) -> bool:
+        """End what is left of an attempt's job (`ports.JobRunner.end_orphan`), and remove what killed workers left.
+
+        On this host the driver's process group, by its reference; under a standalone master also the application, by
+        its name, wherever its driver is. YARN and Kubernetes are not asked.
+        """
+        ended = job is not None and end_orphan(job)
+        if self._master.startswith(SCHEME):
+            ended = end_application(self._master, self._conf.get(UI_PORT), name) or ended
+        sweep_folders(self._temporary)
+        return ended
 
     def _prepared(self, folder: Path, job: StageJob) -> list[str]:
         settings = properties(

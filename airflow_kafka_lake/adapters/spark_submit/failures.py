@@ -123,6 +123,17 @@ def job_failed(job: StageJob, code: int, lines: Iterable[str], secrets: Secrets)
     )
 
 
+def job_stalled(job: StageJob, seconds: float) -> JobFailedError:
+    """Return the error of a driver that lives and gets nowhere."""
+    return JobFailedError(
+        f"The Spark job of wave {job.wave} (attempt {job.attempt}) has made no progress for {seconds / 60:.0f} minutes "
+        "and was ended. Look for a stuck task or a full cluster; the wave is unharmed and can be run again.",
+        wave=job.wave,
+        attempt=job.attempt,
+        reason="stalled",
+    )
+
+
 def tail(lines: Iterable[str]) -> str:
     """Return the last lines that say something to a person: no stack frames, which fill most of Java's."""
     spoken = [line for line in lines if line.strip() and not _FRAME.match(line)]

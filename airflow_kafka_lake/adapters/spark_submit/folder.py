@@ -1,19 +1,51 @@
-"""A folder that only we can read and that does not outlive its use."""
+"""A folder that only we can read and that does not outlive its use, or at least not its user for long."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.core.waves import Holder
+
+PREFIX = "kafka-lake-stage-"
+OWNER_FILE = "owner"
+"""Names the process that made a folder, as `host/pid/starttime`."""
 
 
 @contextmanager
 def private_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder of mode 0700 below `parent` (None: the machine's temporary files); it is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="kafka-lake-stage-", dir=parent))
+    sweep_folders(parent)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
+        (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep_folders(parent: Path | None) -> tuple[Path, ...]:
+    """Remove the folders that killed processes of ours left below `parent`, which may hold secrets; return them.
+
+    A folder goes only when it is our user's and names an owner that is known to be dead: of this host, and no process
+    has its pid and its start time. One without a name was left before anything was written to it.
+    """
+    found = Path(parent or tempfile.gettempdir()).glob(f"{PREFIX}*")
+    left = tuple(folder for folder in found if _is_left_behind(folder))
+    for folder in left:
+        shutil.rmtree(folder, ignore_errors=True)
+    return left
+
+
+def _is_left_behind(folder: Path) -> bool:
+    with suppress(OSError, ValueError):
+        seen = folder.lstat()
+        if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid():
+            return HostProcesses().dead(Holder.parse((folder / OWNER_FILE).read_text(encoding="utf-8")))
+    return False

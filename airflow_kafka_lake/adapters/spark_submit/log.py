@@ -1,12 +1,33 @@
-"""A driver's log file, read while it grows."""
+"""What a driver writes while it works: its log, and its signs of progress."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 _KEPT_LINES = 2_000
+
+
+class Progress:
+    """Tells whether a driver's signs of progress (`jobs.progress`) have changed within some seconds."""
+
+    def __init__(self, file: Path, seconds: float) -> None:
+        self._file = file
+        self._seconds = seconds
+        self._seen: str | None = None
+        self._changed_at = time.monotonic()
+
+    def is_recent(self) -> bool:
+        """Look once more; the start counts as a sign."""
+        try:
+            found = self._file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            found = None
+        if found != self._seen:
+            self._seen, self._changed_at = found, time.monotonic()
+        return time.monotonic() - self._changed_at < self._seconds
 
 
 class FollowedLog:

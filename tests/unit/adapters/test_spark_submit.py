@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -24,6 +25,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 
 pytestmark = pytest.mark.unit
 
@@ -63,6 +65,9 @@ part.write_text(json.dumps(seen))
 part.rename({record!r})
 sys.stderr.write(said.get("says", ""))
 sys.stderr.flush()
+for number in range(said.get("signs", 0)):
+    (folder / "progress").write_text(str(number))
+    time.sleep(0.1)
 if said.get("hang"):
     time.sleep(600)
 sys.exit(said.get("code", 0))
@@ -335,6 +340,73 @@ def test_what_the_driver_left_running_ends_with_it(spark: FakeSpark) -> None:
     assert gone(spark.seen["child"])
 
 
+def test_a_driver_without_progress_is_ended(spark: FakeSpark) -> None:
+    """It lives and says nothing new: after a while nobody vouches for it, and it is ended with a name for it."""
+    spark.does(hang=True, signs=3)
+    with pytest.raises(JobFailedError, match="no progress") as stalled:
+        run(spark.runner(quiet_seconds=1.0))
+    assert stalled.value.facts["reason"] == "stalled"
+    assert gone(spark.seen["pid"])
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_a_stopped_driver_makes_no_progress(spark: FakeSpark) -> None:
+    """SIGSTOP: the lease is prolonged no more, and the driver does not outlive the patience with it."""
+    spark.does(signs=10_000)
+    beats: list[bool] = []
+
+    def heartbeat() -> None:
+        beats.append(spark.began())
+        if spark.began() and len(beats) > 5:
+            driver = next(child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE)
+            driver.suspend()
+
+    with pytest.raises(JobFailedError, match="no progress"):
+        run(spark.runner(quiet_seconds=1.0), heartbeat)
+    assert beats
+
+
+def test_a_driver_with_progress_is_vouched_for(spark: FakeSpark) -> None:
+    """However long it takes, as long as something changes."""
+    spark.does(signs=15)
+    beats: list[int] = []
+    run(spark.runner(quiet_seconds=1.0), lambda: beats.append(1))
+    assert len(beats) > 10
+
+
+def test_signs_of_progress_are_those_of_spark(tmp_path: Path) -> None:
+    """What is told changes with the tasks that are done, and stays as it is while none gets done."""
+    told: list[str] = []
+
+    class Tracker:
+        stages = ({}, {1: (0, 2)}, {1: (0, 2)}, {1: (1, 1)}, {})
+
+        def __init__(self) -> None:
+            self.turns = iter(self.stages)
+            self.now: dict[int, tuple[int, int]] = {}
+
+        def getActiveStageIds(self) -> list[int]:  # noqa: N802 - Spark's name
+            told.append((tmp_path / PROGRESS_FILE).read_text() if (tmp_path / PROGRESS_FILE).exists() else "")
+            self.now = next(self.turns, {})
+            return list(self.now)
+
+        def getStageInfo(self, stage: int) -> SimpleNamespace:  # noqa: N802 - Spark's name
+            done, active = self.now[stage]
+            return SimpleNamespace(numCompletedTasks=done, numActiveTasks=active)
+
+    class Ended:
+        left = len(Tracker.stages)
+
+        def wait(self, _: float) -> bool:
+            self.left -= 1
+            return self.left == 0
+
+    tracker = Tracker()
+    tell(SimpleNamespace(statusTracker=lambda: tracker), tmp_path / PROGRESS_FILE, Ended())
+    assert told == ["", "{}", "{1: (0, 2)}", "{1: (0, 2)}", "{1: (1, 1)}"]
+    assert (tmp_path / PROGRESS_FILE).read_text() == "{}"
+
+
 def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> None:
     """A wrong path is a sentence, not a traceback."""
     with pytest.raises(JobFailedError, match="does not start"):
@@ -391,6 +463,20 @@ def test_a_process_without_a_group_of_its_own_is_never_touched(
     child = process(leads=False)
     assert not end_orphan(str(HostProcesses().holder(child.pid)))
     assert child.poll() is None
+
+
+def test_end_of_an_orphan_sweeps_what_its_worker_left(
+    spark: FakeSpark, process: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """The driver is ended by its reference; folders of dead workers go, also when there was no driver to end."""
+    left = spark.temporary / "kafka-lake-stage-left"
+    left.mkdir()
+    (left / "owner").write_text(str(replace(HostProcesses().this(), started=1.0)))
+    child = process()
+    assert not spark.runner().end_orphan(None, JOB.name)
+    assert not left.exists()
+    assert child.poll() is None
+    assert spark.runner().end_orphan(str(HostProcesses().holder(child.pid)), JOB.name)
 
 
 @pytest.mark.parametrize("ref", ["", "application_1_2", "host/x/y", "connect/12"])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError
+from airflow_kafka_lake.adapters.memory_runner import Position
+from airflow_kafka_lake.core.errors import ConcurrentError, ConnectionSettingsError, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.staging import StageJob, job_name
 from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.services.claiming import claim
 from tests.gates import Before, Killed, KilledError
@@ -138,17 +143,103 @@ def test_every_claim_raises_the_fence(world: World, wave: str) -> None:
 
 
 def test_only_the_dead_workers_own_job_is_ended(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one looks for the orphan of a dead worker, another takes over and starts its own job: that one goes on."""
-    ended: list[str] = []
-    monkeypatch.setattr(world.runner, "end_orphan", lambda job: bool(ended.append(job)))
+    """Whoever looks for the orphan of a dead worker names that worker's job, though others have begun theirs since."""
+    ended: list[tuple[str | None, str]] = []
+    monkeypatch.setattr(world.runner, "end_orphan", lambda job, name: bool(ended.append((job, name))))
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("ledger.renew")))
     world.dead.add(2)
 
     def take_over() -> None:
+        world.lease_ends()
         with pytest.raises(KilledError):
             world.ingest(wave, world.worker(Killed("table.staged")))
 
-    with pytest.raises(ConcurrentError):
-        world.ingest(wave, world.worker(Before("ledger.attempts", take_over)))
-    assert set(ended) == {"memory-1"}
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before("runner.end_orphan", take_over)))
+    first = world.ledger.attempts(wave)[0]
+    assert set(ended) == {("memory-1", job_name("orders", wave, first.attempt)), *_of_living(world, wave, 1)}
+
+
+def _of_living(world: World, wave: str, fence: int) -> set[tuple[None, str]]:
+    """Return what is asked about the attempt after `fence`, whose worker is not known to be dead."""
+    return {(None, job_name("orders", wave, world.ledger.attempts(wave)[fence].attempt))}
+
+
+def test_job_of_a_worker_that_may_live_is_looked_for_by_name_only(
+    world: World, wave: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that ended is no death: the worker's processes are its own, its application is of no use any more."""
+    ended: list[tuple[str | None, str]] = []
+    monkeypatch.setattr(world.runner, "end_orphan", lambda job, name: bool(ended.append((job, name))))
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.renew")))
+    world.lease_ends()
+    world.ingest(wave)
+    assert ended == [*_of_living(world, wave, 0)]
+
+
+def test_jobs_that_ended_by_themselves_are_not_looked_for(
+    world: World, wave: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed attempt has no orphan: its worker saw the job's end."""
+    ended: list[str] = []
+    monkeypatch.setattr(world.runner, "end_orphan", lambda _, name: bool(ended.append(name)))
+    world.runner.failures.append("out of memory")
+    with pytest.raises(JobFailedError):
+        world.ingest(wave)
+    world.ingest(wave)
+    assert ended == []
+
+
+def test_orphan_that_cannot_be_looked_for_stops_nobody(
+    world: World, wave: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Spark connection that is gone: the forgotten job can only stage, the wave goes on."""
+
+    def gone(job: str | None, name: str) -> bool:
+        raise ConnectionSettingsError("no connection spark_default")
+
+    monkeypatch.setattr(world.runner, "end_orphan", gone)
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.renew")))
+    world.lease_ends()
+    assert world.settle().returned == (wave,)
+    assert any("can only stage" in text for text in world.said)
+    settled(world)
+
+
+def test_job_without_progress_loses_its_lease(world: World, wave: str) -> None:
+    """Nobody prolongs the lease of a driver that hangs; when it goes on, its wave is another's."""
+    codes: list[int] = []
+
+    def hang(rows: list[Position]) -> list[Position]:
+        world.runner.tamper = lambda same: same
+        for _ in range(2):
+            world.clock.advance(timedelta(minutes=1, seconds=10))
+            codes.append(world.run().exit_code)
+        return rows
+
+    world.runner.tamper = hang
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave)
+    assert codes == [3, 0]
+    settled(world)
+
+
+def test_job_with_progress_keeps_its_lease(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes, as long as it is vouched for."""
+    real, codes = world.runner.stage, []
+
+    def slow(job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+        monkeypatch.setattr(world.runner, "stage", real)
+        for _ in range(10):
+            world.clock.advance(timedelta(minutes=1))
+            heartbeat()
+            codes.append(world.run().exit_code)
+        real(job, started=started, heartbeat=heartbeat)
+
+    monkeypatch.setattr(world.runner, "stage", slow)
+    world.ingest(wave)
+    assert codes == [3] * 10
+    settled(world)

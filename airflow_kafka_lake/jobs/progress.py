@@ -1,0 +1,47 @@
+"""Signs of progress: while a driver gets on with its job, it says so in a file beside its request.
+
+A driver that hangs, or was stopped, says nothing new; its worker then stops vouching for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRESS_FILE = "progress"
+_SECONDS = 2.0
+
+
+@contextmanager
+def told_progress(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Write to `folder` what Spark has done of its work, whenever that changes, until the block ends."""
+    ended = threading.Event()
+    teller = threading.Thread(target=tell, args=(spark.sparkContext, folder / PROGRESS_FILE, ended), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+def tell(context: Any, file: Path, ended: Any) -> None:
+    """Look at a Spark context every few seconds and write down what has changed, until `ended` is set."""
+    tracker, told = context.statusTracker(), ""
+    while True:
+        stages = {stage: tracker.getStageInfo(stage) for stage in sorted(tracker.getActiveStageIds())}
+        done = {stage: (info.numCompletedTasks, info.numActiveTasks) for stage, info in stages.items() if info}
+        if str(done) != told:
+            told = str(done)
+            try:
+                file.write_text(told, encoding="utf-8")
+            except OSError:
+                return
+        if ended.wait(_SECONDS):
+            return
