@@ -39,6 +39,8 @@ class Place:
         self._began = time.monotonic()
         self._admins: list[Any] = []
         self.mounted = False
+        self.gone: set[str] = set()
+        """Ids of topics that were deleted."""
         self.foreign: set[int] = set()
         """Numbers of the rows that another writer has put into the table."""
 
@@ -209,6 +211,10 @@ class Place:
         made = self.admin().create_topics([NewTopic(name, topic.partitions, 1, config=dict(topic.settings))])
         made[name].result(timeout=60)
         self.topic_ids[name] = self.topic_id(name)
+
+    def note_end_of(self, name: str) -> None:
+        """Remember a topic's id: what it holds beyond the last plan is gone with it, and nobody can have seen it."""
+        self.gone.add(self.topic_ids[name])
 
     def topic_id(self, name: str) -> str:
         """Ask the broker for a topic's id; right after its creation the broker may not know it yet."""

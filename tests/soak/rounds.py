@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SMALLEST, LARGEST = 2, 4
+HEALING_SECONDS = 20
+"""What healing and looking take of a round, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ def decide(*, seed: int, minutes: float, faults: Mapping[str, bool]) -> tuple[Ro
     while left > 0:
         seconds, quiet = choose.uniform(25, 50), choose.uniform(6, 14)
         lengths.append((seconds, quiet))
-        left -= seconds + quiet
+        left -= seconds + quiet + HEALING_SECONDS
     middle = range(len(lengths) // 3, -(-2 * len(lengths) // 3))
     if len(lengths) < 3:
         middle = range(len(lengths))

@@ -51,10 +51,10 @@ class AnswerLost(NetworkFault):
     def strike(self) -> bool:
         """Wait for the next commit and lose its answer."""
         trap = self.network.lose_answer(*self.choose.choice(self.commits), nth=self.choose.choice((1, 1, 2, 3)))
-        while not self._last.is_set():
-            if trap.happened.wait(0.5):
-                return True
-        return False
+        while not trap.happened.is_set():
+            if self.over(after=0.5):
+                return False
+        return True
 
 
 class CatalogCut(Cut):

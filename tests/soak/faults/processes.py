@@ -44,7 +44,6 @@ class ExecutorKill(WorkerFault):
 
     name = "executor-kill"
     words = "SIGKILL to an executor of a standalone cluster; the driver gets a new one"
-    whole_round = True
 
     def begin(self) -> None:
         """Send the next runs to the cluster: a local master has no executor of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from tests.soak.place import Place
     from tests.soak.producers import Producers
     from tests.soak.workers import Worker
+
+
+PATIENCE_SECONDS = 75.0
+"""How long a fault that found nothing to hit yet may look for it, from its begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +42,22 @@ class Fault:
     words: ClassVar[str] = ""
     every: ClassVar[float] = 20.0
     in_airflow: ClassVar[bool] = False
-    whole_round: ClassVar[bool] = False
-    """Whether it lasts from begin to heal rather than striking now and then."""
 
     def __init__(self, scene: Scene, choose: random.Random) -> None:
         self.scene = scene
         self.choose = choose
         self.struck = 0
         self.problems: list[str] = []
-        self._last: threading.Event = threading.Event()
+        self._round_over = threading.Event()
+        self._patience = time.monotonic() + PATIENCE_SECONDS
 
     def run(self, over: threading.Event) -> None:
         """Strike until `over`, then heal; what goes wrong in the fault itself is a problem of the soak."""
-        self._last = over
+        self._round_over = over
         try:
             self.begin()
             wait = self.choose.uniform(0.5, self.every)
-            while not over.wait(wait):
+            while not self.over(after=wait):
                 if self.strike():
                     self.struck += 1
                     self.scene.place.journal("fault", fault=self.name)
@@ -72,9 +76,18 @@ class Fault:
         self.problems.append(f"fault {self.name}: {type(error).__name__}: {error}")
         self.scene.place.journal("fault failed", fault=self.name, error=traceback.format_exc())
 
+    def over(self, *, after: float) -> bool:
+        """Wait, then say whether to stop: the round is over, and it has struck or found nothing to hit for long."""
+        if not self._round_over.wait(after):
+            return False
+        if self.struck or time.monotonic() > self._patience:
+            return True
+        time.sleep(0.5)
+        return False
+
     def pause(self, seconds: float) -> None:
-        """Wait, but not beyond the end of the round."""
-        self._last.wait(seconds)
+        """Wait a little, not much beyond the end of the round."""
+        self._round_over.wait(seconds)
 
     def begin(self) -> None:
         """Break what stays broken for the whole round."""
