@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -39,7 +41,10 @@ PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """What else of a submit may hold secrets, beside the job's file."""
 
 RETAIN_DAYS = 7
+COMMIT_TRIES = 10
+COMMIT_PAUSE_SECONDS = 0.3
 
+_REFUSED_COMMIT = "org.apache.iceberg.exceptions.CommitFailedException"
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
@@ -79,7 +84,7 @@ class Steps:
     def branch(self) -> None:
         """Create the attempt's branch; one that exists already is an error."""
         table, branch = table_name(self.job), quoted_branch(self.job)
-        self.spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS")
+        repeated(lambda: self.spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS"))
 
     def append(self, records: DataFrame) -> None:
         """Write the rows to the branch in one commit."""
@@ -106,6 +111,23 @@ def stage(
     records = steps.read()
     steps.branch()
     steps.append(records)
+
+
+def repeated(statement: Callable[[], object], sleep: Callable[[float], object] = time.sleep) -> None:
+    """Run a statement again, a bounded number of times, while another commit to the table was first.
+
+    Iceberg repeats appends by itself, but not statements like CREATE BRANCH: beside a busy writer one lost race would
+    cost a whole job. A refused commit changed nothing, and a branch that somebody else made meanwhile is an error.
+    """
+    for turn in range(COMMIT_TRIES):
+        try:
+            statement()
+        except Exception as error:
+            if _REFUSED_COMMIT not in str(error) or turn + 1 == COMMIT_TRIES:
+                raise
+            sleep(random.uniform(0.5, 1.5) * COMMIT_PAUSE_SECONDS)
+        else:
+            return
 
 
 def append(records: DataFrame, target: str, attempt: str) -> None:

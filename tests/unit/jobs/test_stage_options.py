@@ -13,7 +13,16 @@ from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
-from airflow_kafka_lake.jobs.stage import columns, main, quoted_branch, reads, source_options, table_name
+from airflow_kafka_lake.jobs.stage import (
+    COMMIT_TRIES,
+    columns,
+    main,
+    quoted_branch,
+    reads,
+    repeated,
+    source_options,
+    table_name,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -143,3 +152,42 @@ def test_importing_the_job_imports_no_spark() -> None:
     """The worker reads names from the job's module without paying for PySpark."""
     code = "import sys, airflow_kafka_lake.jobs.stage; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class Statement:
+    """Fails some times with a message of Java's, then succeeds."""
+
+    def __init__(self, said: str, times: int) -> None:
+        self.said, self.left, self.calls = said, times, 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.left:
+            self.left -= 1
+            raise RuntimeError(self.said)
+
+
+LOST_RACE = "An error occurred while calling o51.sql.\n: org.apache.iceberg.exceptions.CommitFailedException: Table"
+
+
+def test_a_statement_that_lost_a_race_is_run_again() -> None:
+    """Another writer's commit to the table costs a pause, not the job."""
+    statement, pauses = Statement(LOST_RACE, 3), list[float]()
+    repeated(statement, pauses.append)
+    assert (statement.calls, len(pauses)) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        (LOST_RACE, COMMIT_TRIES),
+        ("org.apache.iceberg.exceptions.CommitStateUnknownException: who knows", 1),
+        ("java.lang.IllegalArgumentException: Ref kafka_lake_00112233aabbccdd already exists", 1),
+    ],
+)
+def test_other_errors_and_endless_races_pass_on(said: str, calls: int) -> None:
+    """What may have been done, and what repeating cannot help, is never repeated."""
+    statement = Statement(said, 99)
+    with pytest.raises(RuntimeError):
+        repeated(statement, lambda _: None)
+    assert statement.calls == calls
