@@ -43,7 +43,12 @@ def main(words: Sequence[str]) -> int:
 
 def pages() -> dict[str, str]:
     """Return every page that depends on the code alone, by file name."""
-    return {"commands.md": commands_page(), "states.md": states_page(), "errors.md": errors_page()}
+    return {
+        "commands.md": commands_page(),
+        "states.md": states_page(),
+        "errors.md": errors_page(),
+        "mutants.md": mutants_page(),
+    }
 
 
 def _page(title: str, *parts: str) -> str:
@@ -236,6 +241,39 @@ def _contract(kind: type[KafkaLakeError]) -> str:
     return text if text[1:2].isupper() else text[0].lower() + text[1:]
 
 
+# -- mutants ----------------------------------------------------------------------------------------------------------
+
+MUTANTS_INTRO = """
+Each line is one guard of the protocol and its removal: `make test` takes the guard out of the package, and runs tests
+that must then fail. The switch is in the tests alone; no setting of the product can remove a guard.
+
+```
+make test ARGS="tests/mutants"              # every guard
+make test ARGS="tests/mutants -k any-head"  # one of them
+KAFKA_LAKE_MUTANT=any-head .venv/bin/python -m pytest -p tests.mutants.plugin tests/contracts
+```
+
+The last line runs whatever tests you like against the package without that guard.
+"""
+
+
+def mutants_page() -> str:
+    """Return mutants.md from the catalog in tests/mutants."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.mutants.catalog import MUTANTS
+
+    rows = (
+        [f"`{item.name}`", item.guard, item.law, ", ".join(f"`{_test_name(test)}`" for test in item.red)]
+        for item in MUTANTS
+    )
+    return _page("Mutants", MUTANTS_INTRO, _table(("without", "the guard", "law", "turns red"), rows))
+
+
+def _test_name(test: str) -> str:
+    path, _, name = test.partition("::")
+    return f"{Path(path).stem}::{name.partition('[')[0]}"
+
+
 # -- tests ------------------------------------------------------------------------------------------------------------
 
 TIERS = {
@@ -249,6 +287,7 @@ TIERS = {
     "airflow": "operators, sensors, triggers, Dags and connections inside Airflow",
     "integration": "the whole product as a user runs it: real Kafka, Spark, Iceberg, PostgreSQL and Airflow; every "
     "refusal through the command line",
+    "mutants": "every guard of the protocol is taken out once, and tests must fail without it",
     "faults": "something dies, lies or answers late: processes are killed at crossings of a port, and running the same "
     "command again must end with every record in the table once",
 }

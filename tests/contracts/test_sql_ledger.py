@@ -445,6 +445,25 @@ def test_read_sees_one_moment(sql_ledger: SqlLedger) -> None:
     assert before.covered == after.covered
 
 
+def test_advance_of_a_stream_decided_about_meanwhile_is_refused(sql_ledger: SqlLedger) -> None:
+    """The statement that moves a watermark compares the version it was computed from, whatever locks there are."""
+    (wave,) = planned(sql_ledger, [(0, 0, 10)])
+    settled(sql_ledger, wave)
+    done: list[object] = []
+
+    def decide(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith(f"UPDATE {tables.stream.name}") and not done:
+            done.append(True)
+            cursor.connection.cursor().execute(f"UPDATE {tables.stream.name} SET version = version + 1")
+
+    event.listen(sql_ledger.engine, "before_cursor_execute", decide)
+    with pytest.raises(ConcurrentError, match="decided about by somebody else"):
+        sql_ledger.advance(SPEC.name)
+    event.remove(sql_ledger.engine, "before_cursor_execute", decide)
+    assert done
+    assert [move.end for move in sql_ledger.advance(SPEC.name)] == [10]
+
+
 def test_sequences_grow_in_the_order_of_commits(sql_ledger: SqlLedger) -> None:
     """Who has seen event n, or told move n, has missed none before it."""
     names = [SPEC.name]

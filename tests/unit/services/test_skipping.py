@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, StaleFenceError
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, RangeBeyondEndError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.services import deciding
@@ -53,6 +53,14 @@ def test_skip_frees_the_watermark(world: World) -> None:
     assert skip(world, 0, 4) == 4
     assert [(move.start, move.end) for move in world.advance()] == [(0, 10)]
     world.check()
+
+
+def test_offsets_that_nobody_has_written_are_not_skipped(world: World, wave: str) -> None:
+    """They would be passed unread when they come; what was written after the plan may be passed."""
+    world.produce(2)
+    with pytest.raises(RangeBeyondEndError, match="offset 8 is beyond the end of the log, 7"):
+        skip(world, 5, 8)
+    assert skip(world, 5, 7) == 2
 
 
 def test_skip_of_what_is_settled_passes_nothing(world: World, wave: str) -> None:

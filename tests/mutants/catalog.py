@@ -1,0 +1,10 @@
+"""Every guard of the protocol, with its removal and the tests that fail without it."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.records import RECORDS
+from tests.mutants.services import SERVICES
+from tests.mutants.table import TABLE
+
+MUTANTS: tuple[Mutant, ...] = (*SERVICES, *RECORDS, *TABLE)
