@@ -6,12 +6,14 @@ import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from sqlalchemy import create_engine, make_url, text
@@ -209,6 +211,37 @@ def test_commit_to_main_in_between_rejects_a_publish(world: IcebergWorld) -> Non
     assert isinstance(outcome, Rejected)
     assert outcome.requirement is Requirement.MAIN_HEAD
     assert attempt not in {found for _, found in world.rows()}
+
+
+def test_manifest_is_written_before_the_head_is_loaded(
+    world: IcebergWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the load that supplies the head and the commit only one small file is written, and no try repeats it."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    audited = publication(world, attempt)
+    real, seen = world.lake.catalog.find, []
+
+    def manifests() -> int:
+        return len(list(tmp_path.rglob("*-m0.avro")))
+
+    def counted(identifier: str) -> Table | None:
+        seen.append(manifests())
+        return real(identifier)
+
+    monkeypatch.setattr(world.lake.catalog, "find", counted)
+    before, at_commit = manifests(), []
+
+    def meanwhile() -> None:
+        at_commit.append((seen[-1], manifests()))
+        world.write_foreign()
+
+    with world.before_next_commit(meanwhile):
+        assert isinstance(world.table.publish(audited), Rejected)
+    assert at_commit == [(before + 1, before + 1)]
+    others = manifests()
+    assert isinstance(world.table.publish(replace(audited, head=world.table.head())), Committed)
+    assert manifests() == others
 
 
 def test_schema_changed_after_staging_is_rejected(world: IcebergWorld) -> None:

@@ -367,6 +367,17 @@ def test_dropped_attempt_is_gone_and_main_stays(world: World) -> None:
     assert world.table.head() == head
 
 
+def test_publish_of_a_dropped_branch_is_rejected(world: World) -> None:
+    """A publisher that passed its checks before its branch was swept moves nothing: the commit names the branch."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    audited = staged(world, attempt)
+    world.table.drop(attempt)
+    head = world.table.head()
+    assert requirement(publish(world, attempt, audited=audited)) is Requirement.STAGING_BRANCH
+    assert world.table.head() == head
+
+
 # Look
 
 

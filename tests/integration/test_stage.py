@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
 
 if TYPE_CHECKING:
@@ -340,8 +341,10 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     work = job(table, topic.stretch(0, 10))
     refs: list[str] = []
     shown: list[str] = []
+    signs: set[str] = set()
 
     def heartbeat() -> None:
+        signs.update(file.read_text() for file in tmp_path.glob(f"*/{PROGRESS_FILE}"))
         driver = psutil.Process(Holder.parse(refs[0]).pid)
         for process in [driver, *driver.children(recursive=True)]:
             try:
@@ -355,6 +358,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     assert summary(staged(table, work))[STAGED_BY] == work.attempt
     assert any("stage.py" in text for text in shown)
     assert not [text for text in shown if "pw-sentinel" in text]
+    assert signs
     assert list(tmp_path.iterdir()) == []
 
 
