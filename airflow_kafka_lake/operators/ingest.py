@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
-from airflow_kafka_lake.core.errors import ConcurrentError, UsageError
+from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, UsageError
 from airflow_kafka_lake.core.records import WaveRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import WaveState
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class IngestWaveOperator(BaseOperator):
     """Claims, stages, audits, publishes and settles one wave; safe to repeat at any moment, does not advance.
 
-    While somebody else works on the wave the task waits without a worker slot. Killing the task ends the Spark driver;
-    what it staged stays invisible.
+    While somebody else works on the wave, or has taken it over, the task waits without a worker slot. Killing the task
+    ends the Spark driver; what it staged stays invisible.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)
@@ -55,7 +55,7 @@ class IngestWaveOperator(BaseOperator):
             if record.state is not WaveState.COMMITTED:
                 try:
                     record = self._ingest(context, wave, spec)
-                except ConcurrentError as busy:
+                except (ConcurrentError, StaleFenceError) as busy:
                     self.log.info("%s Waiting until wave %s is free.", busy.message, wave)
                     self._wait_for(record)
         return {"wave": record.id, "state": record.state.value, "ranges": record.ranges, "rows": record.rows}

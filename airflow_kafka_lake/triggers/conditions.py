@@ -11,11 +11,10 @@ from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.policies import milliseconds
-from airflow_kafka_lake.core.waves import UNRESOLVED, WaveState
+from airflow_kafka_lake.core.waves import FINISHED, UNRESOLVED
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 
 Source = Callable[[], OffsetSource]
-_OVER = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ class WaveFree:
     def __call__(self, ledger: LedgerReader, _source: Source, /) -> Answer:
         """Look once."""
         record = ledger.wave(self.wave)
-        if record.state in _OVER or not record.lease_live:
+        if record.state in FINISHED or not record.lease_live:
             return Answer(done=True, words=f"wave {self.wave} is {record.state} and free")
         return Answer(done=False, words=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
 

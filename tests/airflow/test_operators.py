@@ -271,6 +271,25 @@ def test_ingest_waits_without_a_slot_while_somebody_else_works(world: World, con
     assert operator.try_again(context, {"status": "done", "words": "free"})["state"] == "COMMITTED"
 
 
+def test_ingest_waits_for_whoever_took_its_wave_over(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that lost its wave while it slept has nothing to repeat yet: the other one may do it all."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    real = world.runner.stage
+
+    def slow(*arguments: Any, **named: Any) -> None:
+        world.clock.advance(timedelta(minutes=3))
+        world.ledger.claim(wave, attempt="f" * 16, holder=OTHER, lease=timedelta(minutes=2))
+        real(*arguments, **named)
+
+    monkeypatch.setattr(world.runner, "stage", slow)
+    with pytest.raises(TaskDeferred) as deferred:
+        ingest(context, wave)
+    assert deferred.value.trigger.serialize()[1]["wave"] == wave
+
+
 def test_kill_unwinds_the_running_job(world: World, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's kill reaches the runner as an exception, which ends the driver; the attempt is on record as failed."""
     world.produce(2)
