@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
 from tests.mutants.records import RECORDS
 from tests.mutants.services import SERVICES
 from tests.mutants.table import TABLE
 
-MUTANTS: tuple[Mutant, ...] = (*SERVICES, *RECORDS, *TABLE)
+MUTANTS: tuple[Mutant, ...] = (*SERVICES, *RECORDS, *TABLE, *MACHINE)

@@ -1,0 +1,55 @@
+"""Guards of what happens on machines: jobs, processes, folders."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_SUBMIT = "airflow_kafka_lake.adapters.spark_submit"
+
+MACHINE = (
+    Mutant(
+        name="end-a-reused-pid",
+        law="zombies",
+        guard="A process is a forgotten driver only if it has the recorded start time: its id may be another's by now.",
+        module="airflow_kafka_lake.adapters.processes",
+        old="return found is not None and abs(found.started - holder.started) <= SAME_START_SECONDS",
+        new="return found is not None",
+        red=("tests/unit/adapters/test_spark_submit.py::test_a_pid_that_is_used_again_is_never_touched",),
+    ),
+    Mutant(
+        name="end-any-application",
+        law="zombies",
+        guard="On a cluster only the application with the very name of the attempt's job is ended.",
+        module=f"{_SUBMIT}.standalone",
+        old='if item["name"] == name}',
+        new='if item["name"].startswith("kafka-lake ")}',
+        red=("tests/unit/adapters/test_standalone.py::test_only_the_application_of_that_name_is_ended",),
+    ),
+    Mutant(
+        name="vouch-for-a-stopped-driver",
+        law="zombies",
+        guard="A driver is vouched for only while it makes progress.",
+        module=f"{_SUBMIT}.log",
+        old="return time.monotonic() - self._changed_at < self._seconds",
+        new="return True",
+        red=("tests/unit/adapters/test_progress.py::test_no_sign_for_long_is_no_progress",),
+    ),
+    Mutant(
+        name="sweep-living-folders",
+        law="zombies",
+        guard="A private folder is removed only when its owner is known to be dead.",
+        module=f"{_SUBMIT}.folder",
+        old='return HostProcesses().dead(Holder.parse((folder / OWNER_FILE).read_text(encoding="utf-8")))',
+        new="return True",
+        red=("tests/unit/adapters/test_folder.py::test_folder_of_a_living_process_is_never_swept",),
+    ),
+    Mutant(
+        name="late-without-a-trace",
+        law="L10",
+        guard="A write that an old fence makes is refused and recorded.",
+        module="airflow_kafka_lake.adapters.memory_ledger.attempts",
+        old='self._event(draft, row.pipeline, key.attempt, "refused", key.wave, said)',
+        new="said = said",
+        red=("tests/unit/services/test_fencing.py::test_slow_worker_is_stopped_after_others_are_done",),
+    ),
+)
