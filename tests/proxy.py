@@ -9,6 +9,7 @@
         lost = network.lose_answer(b"UPDATE iceberg_tables", b"COMMIT")     # done, but the client is not told
         lost = network.lose_request(b"UPDATE iceberg_tables", b"COMMIT")    # never done
         late = network.keep_request(b"UPDATE iceberg_tables", b"COMMIT")    # done when `late.deliver()` says so
+        held = network.hold_request(b"UPDATE iceberg_tables")               # the same, and the client waits for it
         lost.happened.wait(60)
         network.heal()                                   # an ordinary network again; traps that did not spring are gone
 
@@ -41,13 +42,15 @@ class Way(Enum):
     REQUEST = auto()
     ANSWER = auto()
     LATE = auto()
+    HELD = auto()
 
 
 @dataclass(eq=False)
 class Trap:
     """Springs once, the `nth` time that its patterns have passed.
 
-    `happened` is set when the client has lost its connection, `answered` when the server has done what was asked.
+    `happened` is set when the client has lost its connection or its request is held, `answered` when the server has
+    done what was asked and nobody hears of it.
     """
 
     way: Way
@@ -140,9 +143,11 @@ class Link:
         if trap.way is Way.REQUEST:
             trap.happened.set()
             return False
-        self._answer_of = trap
+        if trap.way is not Way.HELD:
+            self._answer_of = trap
         if trap.way is Way.LATE:
             _end(self._client)
+        if trap.way is not Way.ANSWER:
             trap.happened.set()
             trap.wait_for_delivery()
         return True
@@ -236,6 +241,10 @@ class Proxy:
     def keep_request(self, *patterns: bytes) -> Trap:
         """Break the client's connection when the patterns pass; the server gets the last one at `Trap.deliver`."""
         return self._set(Trap(Way.LATE, patterns, 1))
+
+    def hold_request(self, *patterns: bytes) -> Trap:
+        """Let the last pattern and its client wait until `Trap.deliver`; others are served meanwhile."""
+        return self._set(Trap(Way.HELD, patterns, 1))
 
     def heal(self) -> None:
         """Be an ordinary network again. Connections whose bytes vanished are broken: they would wait for ever."""

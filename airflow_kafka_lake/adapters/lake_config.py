@@ -120,6 +120,8 @@ class LakeSettings:
         if self.kind is CatalogKind.SQL:
             properties["schema_version"] = "v1"
             properties["uri"] = _python_uri(self.uri)
+            # What was idle while a job ran may have been ended by a firewall.
+            properties["pool_pre_ping"] = "true"
         return properties
 
     def spark(self) -> dict[str, str]:

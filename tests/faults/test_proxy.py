@@ -64,9 +64,13 @@ class Client:
         """Send a line and return the answer; nothing when the connection is broken."""
         try:
             self.socket.sendall(line + b"\n")
-            return self._lines.readline().strip()
+            return self.answer()
         except ConnectionError:
             return b""
+
+    def answer(self) -> bytes:
+        """Wait for the next answer."""
+        return self._lines.readline().strip()
 
     def close(self) -> None:
         """End the connection."""
@@ -137,6 +141,17 @@ def test_a_kept_request_is_done_when_it_is_delivered(network: Proxy, client: Cli
     kept.deliver()
     assert kept.answered.wait(SECONDS)
     assert server.done[-1] == b"commit late"
+
+
+def test_a_held_request_is_answered_when_it_is_delivered(network: Proxy, client: Client, server: Server) -> None:
+    """Others come and go meanwhile."""
+    held = network.hold_request(b"commit")
+    client.socket.sendall(b"commit slowly\n")
+    assert held.happened.wait(SECONDS)
+    assert asked(network, b"commit other") == b"done commit other"
+    assert server.done == [b"hello", b"commit other"]
+    held.deliver()
+    assert client.answer() == b"done commit slowly"
 
 
 def test_a_pattern_is_found_across_pieces(network: Proxy, client: Client) -> None:

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     ForbiddenError,
@@ -23,7 +24,9 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.table import Table
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
 
@@ -66,6 +69,8 @@ class OpenCatalog:
                 properties = self._settings.pyiceberg()
                 self._require_folder(properties["uri"])
                 self._catalog = load_catalog(self._settings.catalog_name, **properties)
+                if isinstance(self._catalog, SqlCatalog):
+                    event.listen(self._catalog.engine, "checkin", _roll_back)
             return self._catalog
 
     def _require_folder(self, uri: str) -> None:
@@ -150,6 +155,20 @@ class OpenCatalog:
             if self._catalog is not None:
                 self._catalog.close()
                 self._catalog = None
+
+
+def _roll_back(connection: Any, record: ConnectionPoolEntry) -> None:
+    """Leave no transaction open on a connection that is given back.
+
+    SQLite keeps a transaction open whose COMMIT found the file locked, and PyIceberg's session gives the connection
+    back as it is: whoever got it next would see a commit that never was, and take it for the answer that was lost.
+    """
+    if connection is None:
+        return
+    try:
+        connection.rollback()
+    except Exception:  # noqa: BLE001 - drivers have no common error, and a connection in doubt is not kept
+        record.invalidate()
 
 
 def checked_identifier(identifier: str) -> str:
