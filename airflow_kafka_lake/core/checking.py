@@ -27,6 +27,7 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
     """Return everything that is wrong, by stream, then wave, then table; nothing when all is well."""
     witnesses = Witnesses.of(evidence)
     found = [
+        *_damaged(evidence),
         *_check_streams(evidence, witnesses),
         *check_witnesses(evidence, witnesses),
         *check_progress(evidence),
@@ -44,10 +45,17 @@ def rows_seen(evidence: Evidence) -> dict[StreamKey, list[Holding]]:
     return found
 
 
+def _damaged(evidence: Evidence) -> Iterator[Finding]:
+    for table in evidence.tables:
+        if table.damaged:
+            yield Finding(kind=FindingKind.LOST, table=table.identifier, words=table.damaged)
+
+
 def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding]:
     seen = rows_seen(evidence)
     ranges = _by_stream(evidence.ledger.ranges)
-    settled = _by_stream(evidence.ledger.settled)
+    unreadable = evidence.unreadable
+    settled = _by_stream(item for item in evidence.ledger.settled if item.wave not in unreadable)
     for stream in sorted(seen.keys() | ranges.keys()):
         holdings = seen.get(stream, [])
         rows = RangeSet(item for holding in holdings for item in holding.offsets)

@@ -228,9 +228,12 @@ def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
 
 
 def audit_document(evidence: Evidence, findings: Sequence[Finding]) -> Json:
-    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about."""
+    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
+
+    Numbers of rows are null for a stream with waves in a table that could not be read.
+    """
     known = {stream.key for stream in evidence.ledger.streams}
-    seen = rows_seen(evidence)
+    seen, unreadable = rows_seen(evidence), evidence.unreadable
     settled: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
     for item in evidence.ledger.ranges:
         if item.state in RESOLVED:
@@ -241,6 +244,7 @@ def audit_document(evidence: Evidence, findings: Sequence[Finding]) -> Json:
         "streams": [
             {
                 **_audited(stream, settled[stream.key], seen.get(stream.key, [])),
+                **(_UNREAD if any(item.wave in unreadable for item in settled[stream.key]) else {}),
                 "problems": [item.words for item in findings if item.stream == stream.key],
             }
             for stream in evidence.ledger.streams
@@ -248,6 +252,9 @@ def audit_document(evidence: Evidence, findings: Sequence[Finding]) -> Json:
         "problems": [item.words for item in findings if item.stream not in known],
         "findings": [item.to_json() for item in findings],
     }
+
+
+_UNREAD: Json = {"rows": None, "duplicates": None, "missing": None}
 
 
 def _audited(stream: StreamRecord, settled: Sequence[RangeRecord], holdings: Sequence[Holding]) -> Json:

@@ -13,6 +13,7 @@
     │   │   ├── StateError          the subject is in a state that does not allow the request
     │   │   └── SchemaMismatchError the lake table's columns do not fit
     │   ├── IdentityError           a topic or table is not the one that was recorded
+    │   ├── DamagedTableError       files of a lake table are missing or cannot be read
     │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
     │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
     │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
@@ -118,6 +119,10 @@ class SchemaMismatchError(RefusedError):
 
 class IdentityError(TerminalError):
     """A topic or table carries a known name and is not the one that was recorded."""
+
+
+class DamagedTableError(TerminalError):
+    """A lake table names files that are missing or cannot be read."""
 
 
 class OwnershipError(TerminalError):

@@ -119,7 +119,8 @@ class LedgerEvidence:
 class TableEvidence:
     """What one table of the pipeline has: main's history oldest first, what main holds, and all receipts.
 
-    `digests` are those of the rows' contents by stream and offset, where somebody has read them.
+    `digests` are those of the rows' contents by stream and offset, where somebody has read them. `damaged` says why
+    main could not be read: what it holds is not known then.
     """
 
     identifier: str
@@ -127,6 +128,7 @@ class TableEvidence:
     holdings: tuple[Holding, ...] = ()
     receipts: tuple[ReceiptRow, ...] = ()
     digests: Mapping[StreamKey, Mapping[int, int | str]] = field(default_factory=dict)
+    damaged: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,3 +140,9 @@ class Evidence:
     truth: Mapping[StreamKey, StreamTruth] = field(default_factory=dict)
     history: tuple[Operation, ...] = ()
     at_rest: bool = False
+
+    @property
+    def unreadable(self) -> frozenset[str]:
+        """The waves whose rows are in a damaged table, present or not."""
+        damaged = {table.identifier for table in self.tables if table.damaged}
+        return frozenset(wave.id for wave in self.ledger.waves if wave.table in damaged)

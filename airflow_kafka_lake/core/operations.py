@@ -12,11 +12,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from airflow_kafka_lake.core.errors import AttemptRejectedError, ConcurrentError, TerminalError
+from airflow_kafka_lake.core.errors import AttemptRejectedError, ConcurrentError, StaleFenceError, TerminalError
 from airflow_kafka_lake.core.waves import Rejected, Unknown
 from airflow_kafka_lake.core.wire import timestamp
 
-NOTHING_DONE = (TerminalError, ConcurrentError, AttemptRejectedError)
+NOTHING_DONE = (TerminalError, ConcurrentError, StaleFenceError, AttemptRejectedError)
 """Errors that say that a call changed nothing; any other leaves open whether it did."""
 
 

@@ -123,7 +123,7 @@ def _check_commits(
             words = f"wave {token.wave} was published twice: {name}, and snapshot {first[token.wave]}"
             yield _about(table, token, FindingKind.DUPLICATE, words)
         first.setdefault(token.wave, commit.snapshot)
-        if not _has_rows_or_needs_none(token, holding, witnesses):
+        if not table.damaged and not _has_rows_or_needs_none(token, holding, witnesses):
             words = f"{name} is a publish, and no row of it is in the table"
             yield _about(table, token, FindingKind.TOKEN_WITHOUT_ROWS, words)
         if unlike := _unlike_ledger(token, witnesses, ranges.get(token.wave, ())):

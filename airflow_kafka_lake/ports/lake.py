@@ -64,7 +64,8 @@ class LakeTable(Protocol):
 
     def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
         """Read main's position columns and `ingest_attempt` of some topics (None: all): which attempt's rows are
-        there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out."""
+        there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out.
+        Raises DamagedTableError when a file of main is missing or cannot be read."""
 
     def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
         """Return which of some attempts have a row on main; stops reading once all are found."""

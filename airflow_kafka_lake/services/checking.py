@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.checking import check
 from airflow_kafka_lake.core.documents import audit_document
-from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import DamagedTableError, KafkaLakeError, TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.evidence import (
     Evidence,
     Finding,
@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.evidence import (
 )
 from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
@@ -74,14 +75,22 @@ def tables_of(ledger: LedgerReader, spec: PipelineSpec) -> list[str]:
 
 
 def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str]) -> TableEvidence:
+    damaged: str | None = None
+    holdings: tuple[Holding, ...] = ()
     try:
-        # Receipts and commits after the rows: what is visible was accounted for and committed before.
         holdings = table.holdings(topic_ids)
-        commits = table.commits()
     except UnknownSubjectError:
         return TableEvidence(identifier=table.identifier)
-    receipts = tuple(row for row in table.all_receipts() if row.pipeline == pipeline)
-    return TableEvidence(identifier=table.identifier, commits=commits, holdings=holdings, receipts=receipts)
+    except DamagedTableError as error:
+        damaged = error.message
+    # Commits and receipts after the rows: what is visible was accounted for and committed before.
+    return TableEvidence(
+        identifier=table.identifier,
+        commits=table.commits(),
+        holdings=holdings,
+        receipts=tuple(row for row in table.all_receipts() if row.pipeline == pipeline),
+        damaged=damaged,
+    )
 
 
 def _strangers(ports: Ports, spec: PipelineSpec) -> list[Finding]:

@@ -109,6 +109,15 @@ def _read_file(io: FileIO, file: DataFile, attempt: str) -> Runs:
     return runs
 
 
+def readable(io: FileIO, path: str) -> bool:
+    """Say whether a data file is there and ends as a Parquet file should."""
+    try:
+        with io.new_input(path).open() as stream, pq.ParquetFile(stream):
+            return True
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return False
+
+
 def _row_groups(io: FileIO, path: str) -> Iterator[pa.Table]:
     texts = ["kafka_topic", "kafka_topic_id", "ingest_attempt"]
     with io.new_input(path).open() as stream, pq.ParquetFile(stream, read_dictionary=texts) as parquet:

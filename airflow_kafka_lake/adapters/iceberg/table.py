@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.table import DataScan, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
 from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_ref, require_uuid
@@ -19,9 +21,9 @@ from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, POSITION, contents_of, holdings_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
-from airflow_kafka_lake.adapters.iceberg.staged import read_staged, staged_files, staged_snapshot
+from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
-from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
@@ -171,7 +173,24 @@ class IcebergTable:
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
         with self._catalog.reaching(f"read {self.identifier}"):
             scan = table.scan(row_filter=chosen, selected_fields=HELD)
-            return holdings_of(scan.to_arrow_batch_reader(), self.identifier)
+            try:
+                return holdings_of(scan.to_arrow_batch_reader(), self.identifier)
+            except (FileNotFoundError, pa.ArrowInvalid):
+                self._require_whole(table, scan)
+                raise
+
+    def _require_whole(self, table: Table, scan: DataScan) -> None:
+        """Refuse a table that is damaged, unless main has moved on: then the files went with an older snapshot."""
+        if self._catalog.load(self.identifier).metadata.current_snapshot_id != table.metadata.current_snapshot_id:
+            return
+        files = (task.file for task in scan.plan_files())
+        if broken := [file for file in files if not readable(table.io, file.file_path)]:
+            rows = sum(file.record_count for file in broken)
+            raise DamagedTableError(
+                f"{len(broken)} data files of {self.identifier} with {rows} rows are missing or cannot be read, the "
+                f"first is {broken[0].file_path}. Restore them, or read their offsets again",
+                table=self.identifier,
+            )
 
     def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
         """Return which of some attempts have a row on main."""

@@ -1,0 +1,227 @@
+"""`kafka-lake audit` on a real table and ledger that somebody has edited: whatever was done to them is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_kafka_lake.adapters.histories import VARIABLE, recorded
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner, Position
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.cli import main
+from tests.contracts.lake_worlds import NAME, IcebergWorld
+from tests.rig import Ended
+from tests.world import World
+
+PIPELINE = "orders"
+ROWS = 200
+
+
+class Place:
+    """A pipeline that has landed two waves: SQLite ledger, Iceberg table; only Kafka and Spark are not real.
+
+    Ledger and catalog are put back after each mischief.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.lake = IcebergWorld(home)
+        self.ledger = home / "ledger.db"
+        self.history = home / "history"
+        self._kept = [self.ledger, home / "catalog.db"]
+
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+        """Do what a Spark job does."""
+        assert identifier == NAME
+        self.lake.stage(attempt, [row[:4] for row in rows])
+
+    def land(self) -> None:
+        """Bring two waves of two partitions into the lake, with their history."""
+        world = World(partitions=2)
+        ledger = SqlLedger(f"sqlite:///{self.ledger}")
+        runner = MemoryRunner(world.kafka, self)
+        worker = replace(world.worker(), ledger=ledger, lake=self.lake.lake, runner=runner)
+        for _ in range(2):
+            for partition in range(2):
+                world.produce(ROWS // 4, partition)
+            assert world.run(worker=recorded(worker, {VARIABLE: str(self.history)})).exit_code == 0
+        ledger.close()
+        self.lake.lake.close()
+        for path in self._kept:
+            shutil.copy(path, path.with_suffix(".kept"))
+
+    def put_back(self) -> None:
+        """Restore ledger and catalog: files that a commit wrote stay, and nothing points to them."""
+        self.lake.lake.close()
+        for path in self._kept:
+            for log in path.parent.glob(f"{path.name}-*"):
+                log.unlink()
+            shutil.copy(path.with_suffix(".kept"), path)
+
+    def settle_in(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        """Take the place's connections, and nothing of whoever runs the tests."""
+        lake = {
+            "format": "iceberg",
+            "catalog": "sql",
+            "uri": f"sqlite:///{self.home}/catalog.db",
+            "warehouse": f"file://{self.home}/warehouse",
+        }
+        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+        for name in [name for name in os.environ if name.startswith(("AIRFLOW", "KAFKA_LAKE"))]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AIRFLOW_HOME", str(self.home / "airflow"))
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+        monkeypatch.setenv("AIRFLOW_CONN_LAKE_DEFAULT", json.dumps({"conn_type": "lake", "extra": lake}))
+        ledger = {"conn_type": "sqlite", "host": str(self.ledger)}
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_LAKE_LEDGER", json.dumps(ledger))
+        self._capsys = capsys
+
+    def command(self, *words: str) -> Ended:
+        """Run a command here, in this process: a dozen of them cost seconds."""
+        self._capsys.readouterr()
+        code = main(words)
+        out, err = self._capsys.readouterr()
+        return Ended(code, out, err)
+
+    def audit(self, *words: str) -> Ended:
+        """`kafka-lake audit orders --json`."""
+        return self.command("audit", PIPELINE, "--json", *words)
+
+    def kinds(self) -> set[str]:
+        """Return the kinds of findings; an audit that found something says so by its exit code."""
+        ended = self.audit()
+        assert "findings" in ended.document, ended.out
+        found = {item["kind"] for item in ended.document["findings"]}
+        assert (ended.code, ended.document["ok"]) == (1 if found else 0, not found), ended.err
+        return found
+
+    def sql(self, statement: str) -> None:
+        """Edit the ledger."""
+        with closing(sqlite3.connect(self.ledger)) as connection, connection:
+            assert connection.execute(statement).rowcount > 0
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Two hundred records in two waves."""
+    place = Place(tmp_path_factory.mktemp("audited"))
+    place.land()
+    return place
+
+
+@pytest.fixture
+def place(landed: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Place]:
+    """The place as it was before the last mischief."""
+    landed.settle_in(monkeypatch, capsys)
+    yield landed
+    landed.put_back()
+
+
+def test_a_sound_place_has_no_finding(place: Place) -> None:
+    """Ledger, lake, receipts and the history of the run agree."""
+    ended = place.audit("--history", str(place.history))
+    assert (ended.code, ended.document["findings"]) == (0, []), ended.out
+    assert sum(stream["rows"] for stream in ended.document["streams"]) == ROWS
+    people = place.command("audit", PIPELINE)
+    assert people.code == 0
+    assert "nothing is missing, twice or unexplained" in people.out
+
+
+def test_a_folder_without_histories_is_refused(place: Place) -> None:
+    """A typing error must not look like a sound history."""
+    ended = place.audit("--history", str(place.home / "nothing"))
+    assert (ended.code, ended.document["error"]["type"]) == (2, "UsageError")
+
+
+def delete_some(place: Place) -> None:
+    place.lake.load().delete("kafka_partition = 0 and kafka_offset >= 10 and kafka_offset < 13")
+
+
+def delete_all(place: Place) -> None:
+    place.lake.load().delete("kafka_offset >= 0")
+
+
+def append_again(place: Place) -> None:
+    table = place.lake.load()
+    table.append(table.scan("kafka_partition = 1 and kafka_offset < 5").to_arrow())
+
+
+def append_foreign(place: Place) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = place.lake.load()
+    rows = table.scan("kafka_partition = 1 and kafka_offset < 5").to_arrow()
+    moved = pc.add(rows.column("kafka_offset"), 1000)
+    rows = rows.set_column(rows.schema.get_field_index("kafka_offset"), rows.schema.field("kafka_offset"), moved)
+    nobody = pa.array(["f" * 16] * len(rows), rows.schema.field("ingest_attempt").type)
+    table.append(rows.set_column(rows.schema.get_field_index("ingest_attempt"), "ingest_attempt", nobody))
+
+
+def roll_back(place: Place) -> None:
+    first = next(c for c in place.lake.table.commits() if c.token and c.token.kind == "publish")
+    place.lake.roll_back(first.snapshot)
+
+
+def move_watermark(place: Place) -> None:
+    place.sql("UPDATE kafka_lake_stream SET watermark = watermark + 7 WHERE partition = 0")
+
+
+def make_a_hole(place: Place) -> None:
+    place.sql("DELETE FROM kafka_lake_range WHERE start_offset = 0")
+
+
+def forget_receipts(place: Place) -> None:
+    place.lake.catalog.load_table(f"{NAME}__receipts").delete("kind = 'rows'")
+
+
+MISCHIEF: dict[str, tuple[Callable[[Place], None], set[str]]] = {
+    "some rows deleted": (delete_some, {"lost"}),
+    "all rows deleted": (delete_all, {"lost", "token-without-rows"}),
+    "rows appended again": (append_again, {"duplicate"}),
+    "rows of nobody": (append_foreign, {"visible-without-token"}),
+    "table rolled back": (roll_back, {"lost", "inconsistent"}),
+    "watermark edited": (move_watermark, {"watermark-ahead"}),
+    "receipts deleted": (forget_receipts, {"visible-before-accounted"}),
+}
+
+
+@pytest.mark.parametrize("what", MISCHIEF)
+def test_audit_names_what_was_done(place: Place, what: str) -> None:
+    """Exactly what was done, and nothing else."""
+    mischief, expected = MISCHIEF[what]
+    mischief(place)
+    assert place.kinds() == expected
+
+
+def test_a_range_that_vanished_from_the_ledger_is_a_hole(place: Place) -> None:
+    """The watermark stands on nothing, and its rows belong to nobody."""
+    make_a_hole(place)
+    assert "watermark-ahead" in place.kinds()
+
+
+def test_a_data_file_deleted_by_hand_is_lost(place: Place) -> None:
+    """It is named, and what could not be counted is not a number; people see it too."""
+    file = Path(next(iter(place.lake.load().scan().plan_files())).file.file_path.removeprefix("file:"))
+    kept = file.read_bytes()
+    file.unlink()
+    try:
+        ended = place.audit()
+        people = place.command("audit", PIPELINE)
+    finally:
+        file.write_bytes(kept)
+    (finding,) = ended.document["findings"]
+    assert (ended.code, finding["kind"], finding["table"]) == (1, "lost", NAME)
+    assert file.name in finding["words"]
+    assert {stream["rows"] for stream in ended.document["streams"]} == {None}
+    assert people.code == 1
+    assert "the audit failed" in people.out
+    assert "missing or cannot be read" in people.out
