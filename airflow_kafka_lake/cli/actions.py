@@ -19,7 +19,16 @@ from airflow_kafka_lake.core.documents import advance_document, plan_document
 from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
-from airflow_kafka_lake.services import checking, deciding, planning, reporting, running, settlement, staging
+from airflow_kafka_lake.services import (
+    checking,
+    deciding,
+    planning,
+    rebuilding,
+    reporting,
+    running,
+    settlement,
+    staging,
+)
 
 REFUSED = 1
 BUSY = 3
@@ -179,6 +188,24 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
         document = checking.audit(ports, spec, history)
     output.result(document, views.audit)
     return 0 if document["ok"] else REFUSED
+
+
+def rebuild(arguments: argparse.Namespace, output: Output) -> int:
+    """`rebuild PIPELINE`."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        done = rebuilding.rebuild(ports, spec, accept_rollback=arguments.accept_rollback)
+    document = {
+        "pipeline": spec.name,
+        "rebuild": done.id,
+        "waves": done.waves,
+        "ranges": done.ranges,
+        "skips": done.skips,
+        "reopened": [item.to_json() for item in done.reopened],
+        "advanced": advance_document(spec.name, done.moves)["streams"],
+    }
+    output.result(document, views.rebuild)
+    return 0
 
 
 def db(arguments: argparse.Namespace, output: Output) -> int:

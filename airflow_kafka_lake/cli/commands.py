@@ -119,6 +119,19 @@ COMMANDS: tuple[Command, ...] = (
         run=actions.audit,
     ),
     Command(
+        name="rebuild",
+        help="make a lost or older ledger agree with the lake",
+        arguments=(
+            PIPELINE,
+            Argument(
+                "--accept-rollback",
+                action="store_true",
+                help="the lake was rolled back or re-created: plan again exactly what vanished from it",
+            ),
+        ),
+        run=actions.rebuild,
+    ),
+    Command(
         name="db",
         help="the ledger's schema",
         arguments=(Argument("act", choices=("upgrade", "check"), help="bring it up to date, or only look"),),

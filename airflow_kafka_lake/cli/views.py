@@ -139,6 +139,21 @@ def advance(output: Output, document: Json) -> None:
     _table(output, f"{document['rows']} rows passed", ("stream", "#from", "#to"), moves)
 
 
+def rebuild(output: Output, document: Json) -> None:
+    """Show what came back from the lake, and what is read again."""
+    output.line(
+        f"{document['waves']} waves with {document['ranges']} ranges came back from the lake, which has "
+        f"{document['skips']} skips"
+    )
+    reopened = [
+        (f"{item['topic']}/{item['partition']}", item["from"], item["to"], item["expected"], item["attempt"])
+        for item in document["reopened"]
+    ]
+    columns = ("stream", "#from", "#to", "#rows", "attempt")
+    _table(output, "vanished from the lake: the next run reads it again", columns, reopened)
+    output.line(f"go on with: kafka-lake run {document['pipeline']}")
+
+
 def audit(output: Output, document: Json) -> None:
     """Show the proof: rows, duplicates, missing and the accounting of each stream."""
     names = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")

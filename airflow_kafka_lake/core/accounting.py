@@ -95,6 +95,11 @@ class Receipt:
     last_offset: int | None
     accounting: Accounting
 
+    @property
+    def stream(self) -> tuple[str, str, int]:
+        """`(topic, topic_id, partition)`."""
+        return (self.topic, self.topic_id, self.partition)
+
 
 def gaps(asked: OffsetRange, staged: RangeSet) -> RangeSet:
     """Return what of a range has no staged row."""

@@ -127,6 +127,17 @@ def overtaken(what: str) -> ConcurrentError:
     return ConcurrentError(f"{what} Nothing was recorded; plan again to see what is left.")
 
 
+RESTORED_HOLDER = "rebuild/0/0"
+"""The holder of an attempt that is known only from the lake; nobody knows what it cost."""
+
+
+def overtaken_rebuild(pipeline: str) -> ConcurrentError:
+    """Say that others have changed the pipeline's records since a rebuild has read them."""
+    return ConcurrentError(
+        f"Pipeline {pipeline} was worked on while it was rebuilt. Nothing was changed; run kafka-lake rebuild again."
+    )
+
+
 def overlapping(stream: object, new: object, recorded: object) -> StateError:
     """Say that two ranges of a stream would share offsets (law L2)."""
     return StateError(f"Range {new} of stream {stream} overlaps range {recorded}. Nothing was recorded; plan again.")

@@ -8,6 +8,7 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, StreamKey
 from airflow_kafka_lake.core.records import Advance, Verdict
+from airflow_kafka_lake.core.restoration import Restoration
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, WaveState
 
 LONGEST = 500
@@ -56,3 +57,12 @@ def advanced(moves: Sequence[Advance]) -> str:
     """Tell how far the watermarks went."""
     offsets = sum(move.end - move.start for move in moves)
     return f"{len(moves)} watermarks, {offsets} offsets, {sum(move.rows for move in moves)} rows"
+
+
+def rebuilt(what: Restoration) -> str:
+    """Tell what a rebuild brought back, and what it reopened."""
+    ranges = sum(len(wave.receipts) for wave in what.waves)
+    text = f"{len(what.waves)} waves, {ranges} ranges, {len(what.skips)} skips found in the lake"
+    if not what.reopened:
+        return text
+    return f"{text}; {len(what.reopened)} ranges reopened, their rows are gone: {', '.join(what.reopened)[:LONGEST]}"

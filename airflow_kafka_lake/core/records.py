@@ -125,7 +125,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptRow:
-    """One row of `<table>__receipts`; `kind` is rows, published, skip or reopen."""
+    """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen or origin.
+
+    An `origin` says from which offset on a stream is followed: `range` begins there, and is one offset long.
+    """
 
     pipeline: str
     wave: str
@@ -142,6 +145,53 @@ class ReceiptRow:
     last_offset: int | None
     accounting: Accounting
     recorded_at: datetime
+
+    @property
+    def stream(self) -> StreamKey:
+        """The stream that the receipt speaks of."""
+        return (self.topic, self.topic_id, self.partition)
+
+
+def origin_receipt(pipeline: str, plan: str, stream: StreamKey, origin: int, at: datetime) -> ReceiptRow:
+    """Return what the lake is told of a new stream; `plan` is the decision that gave it its origin."""
+    return ReceiptRow(
+        pipeline=pipeline,
+        wave=plan,
+        attempt=plan,
+        fence=0,
+        kind="origin",
+        topic=stream[0],
+        topic_id=stream[1],
+        partition=stream[2],
+        range=OffsetRange(origin, origin + 1),
+        generation=0,
+        rows=0,
+        first_offset=None,
+        last_offset=None,
+        accounting=Accounting(),
+        recorded_at=at,
+    )
+
+
+def settled_receipt(item: RangeRecord, attempt: str, at: datetime) -> ReceiptRow:
+    """Return the receipt of a settled range, as the ledger has it."""
+    return ReceiptRow(
+        pipeline=item.pipeline,
+        wave=item.wave,
+        attempt=attempt,
+        fence=0,
+        kind="published",
+        topic=item.topic,
+        topic_id=item.topic_id,
+        partition=item.partition,
+        range=item.range,
+        generation=0,
+        rows=item.rows or 0,
+        first_offset=item.first_offset,
+        last_offset=item.last_offset,
+        accounting=item.accounting or Accounting(),
+        recorded_at=at,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

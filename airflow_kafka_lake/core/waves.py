@@ -61,17 +61,18 @@ class Act(StrEnum):
     DISSOLVE = "dissolve"
 
 
-_OPEN = frozenset({WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING})
+OPEN = frozenset({WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING})
+"""Wave states in which somebody works on it, or has died over it."""
 
 WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
-    Act.CLAIM: (frozenset({WaveState.PLANNED}) | _OPEN, WaveState.CLAIMED),
+    Act.CLAIM: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CLAIMED),
     Act.STAGE: (frozenset({WaveState.CLAIMED}), WaveState.STAGED),
     Act.PUBLISH: (frozenset({WaveState.STAGED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
-    Act.SETTLE: (_OPEN, WaveState.COMMITTED),
-    Act.GIVE_UP: (_OPEN, WaveState.PLANNED),
-    Act.CANCEL: (frozenset({WaveState.PLANNED}) | _OPEN, WaveState.CANCELLED),
+    Act.SETTLE: (OPEN, WaveState.COMMITTED),
+    Act.GIVE_UP: (OPEN, WaveState.PLANNED),
+    Act.CANCEL: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CANCELLED),
     Act.RELEASE: (frozenset({WaveState.CANCELLED}), WaveState.PLANNED),
-    Act.DISSOLVE: (frozenset({WaveState.PLANNED, WaveState.CANCELLED}) | _OPEN, WaveState.DISSOLVED),
+    Act.DISSOLVE: (frozenset({WaveState.PLANNED, WaveState.CANCELLED}) | OPEN, WaveState.DISSOLVED),
 }
 """Act → (states it may start from, state it ends in)."""
 
@@ -90,7 +91,7 @@ UNRESOLVED = frozenset({RangeState.PLANNED, RangeState.CANCELLED, RangeState.HEL
 RESOLVED = frozenset({RangeState.SETTLED, RangeState.SKIPPED})
 """Range states that count towards coverage."""
 
-UNFINISHED = frozenset({WaveState.PLANNED}) | _OPEN
+UNFINISHED = frozenset({WaveState.PLANNED}) | OPEN
 """Wave states on which `run` has work to do."""
 
 FINISHED = frozenset(WaveState) - UNFINISHED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import StreamContent
@@ -47,8 +47,11 @@ class LakeTable(Protocol):
     def publish(self, publication: Publication) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
-        """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
+    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
+        """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed.
+
+        The topics of `owned` belong to the token's pipeline and this ledger from then on, whoever owned them before.
+        """
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch, sorted; none when the table does not exist."""

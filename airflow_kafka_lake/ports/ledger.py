@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
+from airflow_kafka_lake.core.restoration import Edits, Restoration
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     AttemptKey,
@@ -110,7 +111,8 @@ class Ledger(LedgerReader, Protocol):
     def record_plan(self, plan: Plan, actor: str) -> None:
         """Record snapshots, streams, waves, ranges in one transaction, guarded by each stream's version.
 
-        Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a recorded
+        Puts one `origin` receipt per new stream into the outbox. Raises ConcurrentError when another planner was first
+        (nothing is recorded). A plan that overlaps a recorded
         range is refused by constraint.
         """
 
@@ -178,6 +180,16 @@ class Ledger(LedgerReader, Protocol):
         Unresolved ranges that cross an edge are split; the rest keeps state and wave. Every touched wave that was
         ever claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError.
         Puts a `skip` receipt into the outbox.
+        """
+
+    def reinstate(self, what: Restoration, actor: str) -> Edits:
+        """Make the record agree with the lake, in one transaction: the end of a rebuild.
+
+        Refused with ConcurrentError unless the pipeline's streams have the versions of `what`, and every open wave is
+        held by one of its guards. What is settled or skipped in the lake is recorded, under the waves and attempts
+        that it names; what was recorded in its way gives way as `core.restoration.edits` decides; the guards' attempts
+        end. Watermarks only fall here, to the end of what is left settled; `advance` moves them on. Fences rise to the
+        highest the lake has seen. From then on the ledger `knows` the rebuild's token.
         """
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:

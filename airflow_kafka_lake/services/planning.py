@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
 from airflow_kafka_lake.services.identity import check_settled, look_at_table, take_possession
+from airflow_kafka_lake.services.settlement import flush
 
 MAX_TABLE_NAME = 128
 RECEIPTS = "__receipts"
@@ -51,6 +52,8 @@ def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, plan_id: str, dry_
     for table, topic_ids in tables.items():
         take_possession(ports, spec.name, table, spec.partition_by, topic_ids)
     ports.ledger.record_plan(decided, ports.actor)
+    if any(stream.version is None for stream in decided.streams):
+        flush(ports, spec.name)  # their origins, before the first of their rows is there
     return Planned(plan=decided, recorded=True)
 
 

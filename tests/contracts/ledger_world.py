@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave, StreamKey
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, Verdict
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import AttemptKey, Holder, RangeState
@@ -166,6 +166,11 @@ def taken(
         verdicts=[Verdict(range_id=name, state=state, reason="because") for name in names],
         actor="tester",
     )
+
+
+def outbox_of(ledger: Ledger) -> tuple[OutboxItem, ...]:
+    """Return what waits for the lake, less the origins of new streams."""
+    return tuple(item for item in ledger.outbox(SPEC.name) if item.row.kind != "origin")
 
 
 def skipped(

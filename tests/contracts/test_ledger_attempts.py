@@ -29,6 +29,7 @@ from tests.contracts.ledger_world import (
     SPEC,
     attempt_id,
     claimed,
+    outbox_of,
     planned,
     publishing,
     receipts_of,
@@ -371,7 +372,7 @@ def test_settle_records_the_numbers(ledger: Ledger) -> None:
     assert empty.accounting == Accounting(control=3)
     (attempt,) = ledger.attempts(wave)
     assert attempt.outcome is AttemptOutcome.COMMITTED
-    items = ledger.outbox(SPEC.name)
+    items = outbox_of(ledger)
     assert [(item.table, item.row.kind, item.row.range) for item in items] == [
         ("raw.orders", "published", OffsetRange(0, 10)),
         ("raw.orders", "published", OffsetRange(5, 8)),
@@ -452,7 +453,7 @@ def test_earlier_commit_is_adopted(ledger: Ledger) -> None:
         AttemptOutcome.ABANDONED,
     ]
     assert all(attempt.ended_at for attempt in ledger.attempts(wave))
-    (item,) = ledger.outbox(SPEC.name)
+    (item,) = outbox_of(ledger)
     assert (item.row.attempt, item.row.fence) == (first.attempt, 2)
 
 

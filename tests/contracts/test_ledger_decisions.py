@@ -16,6 +16,7 @@ from tests.contracts.ledger_world import (
     SPEC,
     claimed,
     key_of,
+    outbox_of,
     plan_of,
     planned,
     publishing,
@@ -240,7 +241,7 @@ def test_planned_range_is_skipped(ledger: Ledger) -> None:
     assert (item.state, item.reason, item.wave, item.rows) == (RangeState.SKIPPED, "poison", wave, 0)
     assert item.accounting == Accounting(skipped=10)
     assert ledger.wave(wave).state is WaveState.DISSOLVED
-    (receipt,) = ledger.outbox(SPEC.name)
+    (receipt,) = outbox_of(ledger)
     row = receipt.row
     assert (receipt.table, row.kind, row.attempt, row.range) == ("raw.orders", "skip", "s", OffsetRange(0, 10))
     assert (row.rows, row.fence, row.accounting) == (0, 0, Accounting(skipped=10))
@@ -254,7 +255,7 @@ def test_skip_splits_what_crosses_its_edges(ledger: Ledger) -> None:
     assert pieces(ledger) == [(0, 5, "HELD"), (5, 10, "SKIPPED"), (10, 15, "SKIPPED"), (15, 40, "PLANNED")]
     assert [item.range for item in claimed(ledger, second).ranges] == [OffsetRange(15, 40)]
     assert sum(item.estimated_bytes for item in ledger.ranges(wave=second)) == 300
-    (row,) = [item.row for item in ledger.outbox(SPEC.name)]
+    (row,) = [item.row for item in outbox_of(ledger)]
     assert (row.range, row.accounting) == (OffsetRange(5, 15), Accounting(skipped=10))
 
 
@@ -297,10 +298,10 @@ def test_settled_offsets_are_not_skipped(ledger: Ledger) -> None:
     """What is in the lake stays; a receipt per stretch says what was passed."""
     (wave,) = planned(ledger, [(0, 10, 20)])
     settled(ledger, wave)
-    ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
+    ledger.sent([item.id for item in outbox_of(ledger)])
     assert skipped(ledger, 5, 30) == 15
     assert pieces(ledger) == [(5, 10, "SKIPPED"), (10, 20, "SETTLED"), (20, 30, "SKIPPED")]
-    assert [item.row.range for item in ledger.outbox(SPEC.name)] == [OffsetRange(5, 10), OffsetRange(20, 30)]
+    assert [item.row.range for item in outbox_of(ledger)] == [OffsetRange(5, 10), OffsetRange(20, 30)]
 
 
 def test_skipping_again_passes_nothing(ledger: Ledger) -> None:
@@ -310,7 +311,7 @@ def test_skipping_again_passes_nothing(ledger: Ledger) -> None:
     assert skipped(ledger, 0, 10) == 0
     with pytest.raises(StateError, match="skip id s"):
         skipped(ledger, 0, 10, skip_id="s")
-    assert len(ledger.outbox(SPEC.name)) == 1
+    assert len(outbox_of(ledger)) == 1
     assert [event.kind for event in ledger.events(SPEC.name)][-2:] == ["skip", "skip"]
 
 

@@ -12,7 +12,17 @@ from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.records import Pace
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ledger
-from tests.contracts.ledger_world import SPEC, claimed, plan_of, planned, receipts_of, settled, skipped, taken
+from tests.contracts.ledger_world import (
+    SPEC,
+    claimed,
+    outbox_of,
+    plan_of,
+    planned,
+    receipts_of,
+    settled,
+    skipped,
+    taken,
+)
 
 
 def moves(ledger: Ledger) -> list[tuple[int, int, int, int]]:
@@ -144,15 +154,15 @@ def test_outbox_empties_as_it_is_sent(ledger: Ledger) -> None:
     waves = planned(ledger, [(0, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])
     settled(ledger, waves[0])
     settled(ledger, waves[1])
-    first, second = ledger.outbox(SPEC.name)
+    first, second = outbox_of(ledger)
     ledger.sent([second.id, second.id, 10**6])
-    assert ledger.outbox(SPEC.name) == (first,)
+    assert outbox_of(ledger) == (first,)
     settled(ledger, waves[2])
-    _, third = ledger.outbox(SPEC.name)
+    _, third = outbox_of(ledger)
     assert third.id > second.id
     assert ledger.outbox("other") == ()
     ledger.sent([])
-    assert len(ledger.outbox(SPEC.name)) == 2
+    assert len(outbox_of(ledger)) == 2
 
 
 def test_pace_is_unknown_at_first(ledger: Ledger) -> None:
@@ -194,7 +204,7 @@ def test_restored_ledger_has_forgotten(clock: FakeClock) -> None:
     settled(ledger, wave)
     ledger.advance(SPEC.name)
     ledger.restore(older)
-    assert (watermark(ledger), ledger.attempts(wave), ledger.outbox(SPEC.name)) == (0, (), ())
+    assert (watermark(ledger), ledger.attempts(wave), outbox_of(ledger)) == (0, (), ())
     assert plan_of(ledger, [(0, 10, 20)]).streams[0].version == 1
     settled(ledger, wave)
     assert moves(ledger) == [(0, 0, 10, 10)]

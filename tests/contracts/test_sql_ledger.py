@@ -339,7 +339,7 @@ def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
             act()
         counts[name] = len(seen)
     assert len(kept["moves"]) == size
-    assert len(kept["outbox"]) == 2 * size
+    assert len(kept["outbox"]) == 3 * size
     return counts
 
 

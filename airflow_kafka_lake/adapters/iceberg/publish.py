@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -96,9 +96,13 @@ class Publisher:
             self._ready = {audited: ready}
         return ready
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
-        """Move main with an empty commit."""
-        return self._move(Move(head=head, token=token, ledger_id=ledger_id, prepared=self._nothing()))
+    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str]) -> PublishOutcome:
+        """Move main with an empty commit; what is owned changes hands."""
+        owner = owner_to_property(ledger_id, token.pipeline)
+        properties = {OWNER + topic_id: owner for topic_id in sorted(owned)}
+        return self._move(
+            Move(head=head, token=token, ledger_id=ledger_id, prepared=self._nothing(), properties=properties)
+        )
 
     def claim(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
         """Record the owner of each topic; main moves only when something is to be recorded."""

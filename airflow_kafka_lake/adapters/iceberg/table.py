@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
@@ -122,9 +122,9 @@ class IcebergTable:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
         return self._publisher.publish(publication)
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
+    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
-        return self._publisher.fence(head, ledger_id, token)
+        return self._publisher.fence(head, ledger_id, token, owned)
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch, by one load of the table."""

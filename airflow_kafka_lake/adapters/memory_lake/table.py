@@ -7,7 +7,7 @@ the port's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from airflow_kafka_lake.adapters.memory_lake.store import (
@@ -139,9 +139,10 @@ class MemoryTable:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head`."""
         return self._commit(publication)
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token) -> PublishOutcome:
-        """Move main with an empty commit."""
-        return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id))
+    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
+        """Move main with an empty commit; what is owned changes hands."""
+        owners = dict.fromkeys(owned, (ledger_id, token.pipeline))
+        return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id), owners=owners)
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch."""

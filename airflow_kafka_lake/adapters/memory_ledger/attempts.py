@@ -195,7 +195,6 @@ class MemoryAttempts(MemoryReader):
         draft.events.append((pipeline, event))
 
     def _outbox(self, draft: State, table: str, kind: str, item: RangeRecord, *, attempt: str, fence: int) -> None:
-        draft.last_item[0] += 1
         row = ReceiptRow(
             pipeline=item.pipeline,
             wave=item.wave,
@@ -213,8 +212,13 @@ class MemoryAttempts(MemoryReader):
             accounting=item.accounting or Accounting(),
             recorded_at=self._clock.now(),
         )
+        self._send(draft, table, row)
+
+    @staticmethod
+    def _send(draft: State, table: str, row: ReceiptRow) -> None:
+        draft.last_item[0] += 1
         number = draft.last_item[0]
-        draft.outbox[number] = (item.pipeline, OutboxItem(id=number, table=table, row=row))
+        draft.outbox[number] = (row.pipeline, OutboxItem(id=number, table=table, row=row))
 
     @staticmethod
     def _holds(row: Wave | None, key: AttemptKey) -> bool:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
-from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
-from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
+from airflow_kafka_lake.adapters.memory_ledger.planning import MemoryPlanning
+from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave, StreamKey, StreamRecord
+from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
-from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     RESOLVED,
     WAVE_TRANSITIONS,
@@ -24,89 +22,8 @@ from airflow_kafka_lake.core.waves import (
 )
 
 
-class MemoryLedger(MemoryAttempts):
-    """`ports.Ledger` over dicts."""
-
-    def save_pipeline(self, spec: PipelineSpec) -> None:
-        """See `ports.Ledger`, as for all below."""
-        with self._writing() as draft:
-            versions = draft.specs.get(spec.name, ())
-            if versions and versions[-1] == spec:
-                return
-            draft.specs[spec.name] = (*versions, spec)
-            self._event(draft, spec.name, self._actor, "pipeline", spec.name, f"version {len(versions) + 1}")
-
-    def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
-        with self._writing() as draft:
-            if (pipeline, table) not in draft.tables:
-                draft.tables[pipeline, table] = uuid
-                self._event(draft, pipeline, self._actor, "table", table, uuid)
-            return draft.tables[pipeline, table]
-
-    def record_plan(self, plan: Plan, actor: str) -> None:
-        guards.check_plan(plan)
-        name = plan.spec.name
-        with self._writing() as draft:
-            if plan.id in draft.plans:
-                raise guards.overtaken(f"Plan {plan.id} is on record already.")
-            if plan.spec not in draft.specs.get(name, ()):
-                draft.specs[name] = (*draft.specs.get(name, ()), plan.spec)
-            draft.plans[plan.id] = plan.spec
-            for stream in plan.streams:
-                self._plan_stream(draft, plan, stream)
-            guards.check_origins(
-                plan, {key: row.origin for (owner, key), row in draft.streams.items() if owner == name}
-            )
-            for ordinal, wave in enumerate(plan.waves):
-                draft.waves[wave.id] = Wave(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table)
-                self._plan_ranges(draft, plan, wave)
-            self._refuse_overlaps(draft, plan)
-            self._event(draft, name, actor, "plan", plan.id, history.planned(plan))
-
-    @staticmethod
-    def _plan_stream(draft: State, plan: Plan, stream: PlannedStream) -> None:
-        seen, key = stream.snapshot, (plan.spec.name, stream.snapshot.key)
-        known = draft.streams.get(key)
-        if (known.version if known else None) != stream.version:
-            raise guards.overtaken(
-                f"Stream {seen.key} of pipeline {plan.spec.name} was planned by somebody else first."
-            )
-        draft.streams[key] = StreamRecord(
-            topic=seen.topic,
-            topic_id=seen.topic_id,
-            partition=seen.partition,
-            origin=known.origin if known else stream.origin,
-            watermark=known.watermark if known else stream.origin,
-            version=known.version + 1 if known else 1,
-            planned=RangeSet(),
-            covered=RangeSet(),
-            end_seen=seen.readable_end(plan.spec.isolation),
-            leader_epoch=seen.leader_epoch,
-        )
-
-    @staticmethod
-    def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave) -> None:
-        for item in wave.ranges:
-            draft.ranges[item.id] = RangeRecord(
-                id=item.id,
-                pipeline=plan.spec.name,
-                plan=plan.id,
-                wave=wave.id,
-                topic=item.topic,
-                topic_id=item.topic_id,
-                partition=item.partition,
-                range=item.range,
-                state=RangeState.PLANNED,
-                reason=None,
-                estimated_bytes=item.estimated_bytes,
-            )
-
-    @staticmethod
-    def _refuse_overlaps(draft: State, plan: Plan) -> None:
-        live = ordered(item for item in draft.ranges.values() if item.pipeline == plan.spec.name)
-        for a, b in pairwise(live):
-            if a.stream == b.stream and a.range.overlaps(b.range):
-                raise guards.overlaps_recorded(plan)
+class MemoryLedger(MemoryPlanning):
+    """`ports.Ledger` over dicts; see the port for every method."""
 
     def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
         guards.check_verdicts(verdicts)

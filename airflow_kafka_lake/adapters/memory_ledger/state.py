@@ -249,6 +249,8 @@ class MemoryReader:
             span = sum(item.range.span for item in state.ranges_of(wave) if item.state is RangeState.SETTLED)
             for (name, _), item in state.tries.items():
                 record = item.record
+                if record.holder == guards.RESTORED_HOLDER:
+                    continue
                 if name == wave and record.outcome is AttemptOutcome.COMMITTED and record.ended_at is not None:
                     costs.append((item.staged_bytes, (record.ended_at - record.started_at).total_seconds(), span))
         return guards.pace(costs)

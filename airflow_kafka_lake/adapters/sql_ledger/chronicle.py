@@ -27,7 +27,7 @@ def pace(connection: Connection, name: str) -> Pace:
         select(attempt_.c.staged_bytes, attempt_.c.started_at, attempt_.c.ended_at, span.label("offsets"))
         .join(wave, wave.c.id == attempt_.c.wave)
         .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED)
-        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED)
+        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED, attempt_.c.holder != guards.RESTORED_HOLDER)
         .order_by(wave.c.settled_at.desc())
         .limit(guards.PACE_WAVES)
     )

@@ -11,7 +11,16 @@ from typing import TypeVar
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import chronicle, claiming, deciding, reading, recording, schema, skipping
+from airflow_kafka_lake.adapters.sql_ledger import (
+    chronicle,
+    claiming,
+    deciding,
+    reading,
+    recording,
+    reinstating,
+    schema,
+    skipping,
+)
 from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
@@ -30,6 +39,7 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
+from airflow_kafka_lake.core.restoration import Edits, Restoration
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     AttemptKey,
@@ -238,6 +248,9 @@ class SqlLedger:
             held=tuple(guards),
         )
         return self._write(lambda c: skipping.record_skip(c, asked))
+
+    def reinstate(self, what: Restoration, actor: str) -> Edits:
+        return self._write(lambda c: reinstating.reinstate(c, what, actor))
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         return self._write(lambda c: deciding.advance(c, pipeline, self._actor))

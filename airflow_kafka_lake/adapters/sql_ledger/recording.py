@@ -14,6 +14,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
     binding,
     event,
     meta,
+    outbox,
     pipeline,
     range_,
     snapshot,
@@ -99,7 +100,7 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
     if connection.execute(select(plan_.c.number).where(plan_.c.id == plan.id)).first():
         raise guards.overtaken(f"Plan {plan.id} is on record already.")
     guards.check_origins(plan, {key: row.origin for key, row in known.items()})
-    version = _version_for(connection, plan.spec)
+    version = plan_version(connection, plan.spec)
     ids = _write_streams(connection, plan, {key: row.id for key, row in known.items()})
     connection.execute(
         insert(plan_).values(
@@ -123,7 +124,25 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
         fence=0,
     )
     insert_rows(connection, range_, _ranges(plan, ids), plan=plan.id, state=RangeState.PLANNED, generation=0)
+    _tell_origins(connection, plan, ids)
     record_event(connection, name, actor, "plan", plan.id, history.planned(plan))
+
+
+def _tell_origins(connection: Connection, plan: Plan, ids: dict[StreamKey, int]) -> None:
+    """Put the origins of new streams into the outbox: a rebuild finds them nowhere else."""
+    new = [
+        {
+            "stream": ids[item.snapshot.key],
+            "table_name": plan.spec.table_for(item.snapshot.topic),
+            "start_offset": item.origin,
+            "end_offset": item.origin + 1,
+        }
+        for item in plan.streams
+        if item.version is None
+    ]
+    same = {"pipeline": plan.spec.name, "kind": "origin", "wave": plan.id, "attempt": plan.id}
+    numbers = dict.fromkeys(("fence", "generation", "row_count", *reading.SUMS), 0)
+    insert_rows(connection, outbox, new, recorded_at=now(), **same, **numbers)
 
 
 def _detail(plan: Plan) -> dict[str, Any]:
@@ -136,7 +155,8 @@ def _detail(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _version_for(connection: Connection, spec: PipelineSpec) -> int:
+def plan_version(connection: Connection, spec: PipelineSpec) -> int:
+    """Return the version of a configuration, recording it when it is new."""
     where = (pipeline.c.name == spec.name, pipeline.c.digest == spec.digest)
     found = connection.execute(
         select(pipeline.c.version).where(*where).order_by(pipeline.c.version.desc()).limit(1)

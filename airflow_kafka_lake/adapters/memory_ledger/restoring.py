@@ -1,0 +1,141 @@
+"""The part of the memory ledger that a rebuild writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
+from airflow_kafka_lake.adapters.memory_ledger.state import State, Try, Wave
+from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.plan import StreamRecord
+from airflow_kafka_lake.core.restoration import Edits, Restoration, RestoredWave, edits
+from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
+
+
+class MemoryRestoring(MemoryAttempts):
+    """Streams first, then waves and attempts, then ranges, as they refer to each other."""
+
+    def reinstate(self, what: Restoration, actor: str) -> Edits:
+        with self._writing() as draft:
+            self._refuse_other_records(draft, what)
+            name = what.spec.name
+            if what.spec not in draft.specs.get(name, ()):
+                draft.specs[name] = (*draft.specs.get(name, ()), what.spec)
+            draft.plans[what.id] = what.spec
+            draft.tables.update({(name, table): uuid for table, uuid in what.tables.items()})
+            self._restore_streams(draft, what)
+            changed = edits(
+                what,
+                [item for item in draft.ranges.values() if item.pipeline == name],
+                {wave.id: wave.state for wave in draft.waves.values() if wave.pipeline == name},
+                {key: row.origin for (owner, key), row in draft.streams.items() if owner == name},
+            )
+            self._restore_waves(draft, what, changed)
+            for gone in changed.removed:
+                del draft.ranges[gone]
+            draft.ranges.update({item.record.id: item.record for item in changed.placed})
+            draft.skips.update({skip.id: draft.skips.get(skip.id, False) for skip in what.skips})
+            self._restore_watermarks(draft, what, changed)
+            for table, row in what.receipts:
+                self._send(draft, table, row)
+            self._event(draft, name, actor, "rebuild", what.id, history.rebuilt(what))
+            return changed
+
+    def _refuse_other_records(self, draft: State, what: Restoration) -> None:
+        name = what.spec.name
+        versions = {key: row.version for (owner, key), row in draft.streams.items() if owner == name}
+        open_ = [wave for wave in draft.waves.values() if wave.pipeline == name and wave.state in OPEN]
+        held = {item.wave: item for item in what.guards}
+        strangers = [wave.id for wave in open_ if wave.id not in held or not self._holds(wave, held[wave.id])]
+        if versions != dict(what.versions) or strangers or what.id in draft.plans:
+            raise guards.overtaken_rebuild(name)
+
+    def _restore_streams(self, draft: State, what: Restoration) -> None:
+        for item in what.streams:
+            draft.streams[what.spec.name, item.key] = StreamRecord(
+                topic=item.key[0],
+                topic_id=item.key[1],
+                partition=item.key[2],
+                origin=item.origin,
+                watermark=item.origin,
+                version=0,
+                planned=RangeSet(),
+                covered=RangeSet(),
+                end_seen=item.end_seen,
+            )
+
+    def _restore_waves(self, draft: State, what: Restoration, changed: Edits) -> None:
+        own = RestoredWave(
+            wave=what.id,
+            table="",
+            attempt=what.token.attempt,
+            fence=what.token.fence,
+            snapshot=None,
+            at=what.observed_at,
+            receipts=(),
+        )
+        for ordinal, item in enumerate(sorted((*what.waves, own), key=lambda wave: (wave.at, wave.wave))):
+            self._restore_wave(draft, what, item, ordinal)
+        for name in {*changed.waves, *(key.wave for key in what.guards)}:
+            row = draft.waves[name]
+            state = changed.waves.get(name, row.state)
+            draft.waves[name] = replace(row, state=state, attempt=None, holder=None, lease_until=None)
+            self._end_tries(draft, name, guards.ENDED_BY_CLAIM)
+            if state is WaveState.DISSOLVED:
+                self._end_tries(draft, name, frozenset({AttemptOutcome.COMMITTED}))
+        for name, fence in what.fences.items():
+            row_ = draft.waves.get(name)
+            if row_ is not None and row_.pipeline == what.spec.name:
+                draft.waves[name] = replace(row_, fence=max(fence, row_.fence))
+
+    def _restore_wave(self, draft: State, what: Restoration, item: RestoredWave, ordinal: int) -> None:
+        new = Wave(id=item.wave, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=item.table)
+        row = draft.waves.get(item.wave, new)
+        known = next((found for found in draft.tries.items() if found[1].record.attempt == item.attempt), None)
+        taken = {fence for name, fence in draft.tries if name == item.wave}
+        fence = item.fence if item.fence not in taken else max(row.fence, *taken) + 1
+        if known:
+            place, record = known[0], known[1].record
+        else:
+            place, record = (item.wave, fence), _attempt(item, fence)
+        self._end_tries(draft, item.wave, guards.ENDED_BY_SETTLE)
+        ended = record.ended_at or item.at
+        draft.tries[place] = Try(
+            record=replace(record, outcome=AttemptOutcome.COMMITTED, error=None, ended_at=ended),
+            staged_bytes=known[1].staged_bytes if known else None,
+        )
+        draft.waves[item.wave] = replace(
+            row,
+            state=WaveState.COMMITTED,
+            fence=max(row.fence, place[1]),
+            attempt=None,
+            holder=None,
+            lease_until=None,
+            snapshot=item.snapshot,
+        )
+        if item.wave not in draft.settled:
+            draft.settled.append(item.wave)
+
+    def _restore_watermarks(self, draft: State, what: Restoration, changed: Edits) -> None:
+        for key, reached in changed.watermarks.items():
+            row = draft.streams[what.spec.name, key]
+            draft.streams[what.spec.name, key] = replace(
+                row, watermark=min(row.watermark, reached), version=row.version + 1
+            )
+
+
+def _attempt(item: RestoredWave, fence: int) -> AttemptRecord:
+    return AttemptRecord(
+        wave=item.wave,
+        fence=fence,
+        attempt=item.attempt,
+        holder=guards.RESTORED_HOLDER,
+        job=None,
+        base=None,
+        audited=None,
+        outcome=AttemptOutcome.COMMITTED,
+        error=None,
+        started_at=item.at,
+        ended_at=item.at,
+    )

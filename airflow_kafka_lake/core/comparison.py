@@ -1,0 +1,282 @@
+"""What the lake and the ledger together prove, where they contradict each other, and what has to be put back.
+
+A range counts as settled when its attempt was published (a token in main's history, rows by `ingest_attempt`, or a
+`published` receipt) and the table holds exactly the rows that its receipt names. Compaction and expiry change neither.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
+
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
+from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, settled_receipt
+from airflow_kafka_lake.core.restoration import RestoredWave
+from airflow_kafka_lake.core.waves import AttemptKey, RangeState
+
+Range = tuple[str, StreamKey, OffsetRange]
+"""Attempt, stream and range of a receipt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReading:
+    """What one table says, read after main was moved; receipts and holdings are this pipeline's only."""
+
+    table: str
+    uuid: str
+    commits: tuple[Commit, ...]
+    holdings: tuple[Holding, ...]
+    receipts: tuple[ReceiptRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What the ledger still has; `published` maps a settled wave to `(table, attempt)`, for waves that brought rows."""
+
+    streams: tuple[StreamRecord, ...]
+    ranges: tuple[RangeRecord, ...]
+    published: Mapping[str, tuple[str, str]]
+    guards: tuple[AttemptKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One range, or one attempt's rows, about which the table contradicts its receipts."""
+
+    table: str
+    attempt: str
+    stream: StreamKey
+    range: OffsetRange
+    expected: int
+    found: int
+    what: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the wire form."""
+        return {
+            "table": self.table,
+            "topic": self.stream[0],
+            "topic_id": self.stream[1],
+            "partition": self.stream[2],
+            "from": self.range.start,
+            "to": self.range.end,
+            "attempt": self.attempt,
+            "expected": self.expected,
+            "found": self.found,
+            "what": self.what,
+        }
+
+    def __str__(self) -> str:
+        where = f"{self.table}: {self.stream[0]}/{self.stream[2]} {self.range}"
+        return f"{where}: {self.what} (attempt {self.attempt}: {self.found} rows of {self.expected})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored."""
+
+    waves: tuple[RestoredWave, ...]
+    vanished: tuple[Difference, ...]
+    contradictions: tuple[Difference, ...]
+    reopened: tuple[str, ...]
+    receipts: tuple[tuple[str, ReceiptRow], ...]
+
+
+def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) -> Comparison:
+    """Compare every table with its receipts and with what the ledger has settled."""
+    found = [_Table(item, known, now).compare() for item in readings]
+    reopened = {item for one in found for item in one.reopened}
+    twice = _overlaps([wave for one in found for wave in one.waves], known, reopened)
+    return Comparison(
+        waves=tuple(wave for one in found for wave in one.waves),
+        vanished=tuple(item for one in found for item in one.vanished),
+        contradictions=tuple(item for one in found for item in one.contradictions) + twice,
+        reopened=tuple(item for one in found for item in one.reopened),
+        receipts=tuple(item for one in found for item in one.receipts),
+    )
+
+
+@dataclass(slots=True)
+class _Table:
+    """The comparison of one table."""
+
+    said: TableReading
+    known: Remembered
+    now: datetime
+    accepted: frozenset[Range] = frozenset()
+    vanished: list[Difference] = field(default_factory=list)
+    contradictions: list[Difference] = field(default_factory=list)
+    reopened: list[str] = field(default_factory=list)
+    receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
+
+    def compare(self) -> Comparison:
+        """Check every published attempt's ranges, and every attempt's rows."""
+        self.accepted = frozenset(_range(row) for row in self.said.receipts if row.kind == "reopen")
+        held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
+        claimed = self._claimed(held)
+        remembered = self._remembered()
+        index = self._settled_by_place()
+        proved: dict[str, list[ReceiptRow]] = defaultdict(list)
+        witnessed = {_range(row) for row in self.said.receipts if row.kind == "published"}
+        for key, row in {**remembered, **claimed}.items():
+            ids = [item.id for item in index[key[1:]] if self._brought(item, key[0])]
+            if key in self.accepted:
+                self.reopened += ids
+                continue
+            lost = self._check(row, held.get((row.attempt, key[1])))
+            if lost:
+                self.reopened += ids
+                self.receipts.append((self.said.table, replace(row, kind="reopen", recorded_at=self.now)))
+            elif not ids and key in claimed:
+                proved[row.attempt].append(row)
+            if not lost and key not in witnessed:
+                self.receipts.append((self.said.table, replace(row, kind="published", recorded_at=self.now)))
+        self._check_strays(held, {**remembered, **claimed})
+        return Comparison(
+            waves=tuple(self._wave(rows) for rows in proved.values()),
+            vanished=tuple(self.vanished),
+            contradictions=tuple(self.contradictions),
+            reopened=tuple(self.reopened),
+            receipts=tuple(self.receipts),
+        )
+
+    def _claimed(self, held: Mapping[tuple[str, StreamKey], Holding]) -> dict[Range, ReceiptRow]:
+        """Return what the lake says is settled: the receipts of published attempts, less what was reopened."""
+        tokens = {item.token.attempt for item in self.said.commits if item.token and item.token.kind in PUBLISHES}
+        witnessed = {row.attempt for row in self.said.receipts if row.kind == "published"}
+        published = tokens | witnessed | {attempt for attempt, _ in held}
+        found: dict[Range, ReceiptRow] = {}
+        for row in self.said.receipts:
+            if row.kind in {"rows", "published"} and row.attempt in published and _range(row) not in self.accepted:
+                found.setdefault(_range(row), row)
+        return found
+
+    def _remembered(self) -> dict[Range, ReceiptRow]:
+        """Return what the ledger has settled with rows in this table, as if it were receipts."""
+        found = {}
+        for item in self.known.ranges:
+            table, attempt = self.known.published.get(item.wave, ("", ""))
+            if item.state is RangeState.SETTLED and table == self.said.table:
+                found[attempt, item.stream, item.range] = settled_receipt(item, attempt, self.now)
+        return found
+
+    def _settled_by_place(self) -> Mapping[tuple[StreamKey, OffsetRange], list[RangeRecord]]:
+        found: dict[tuple[StreamKey, OffsetRange], list[RangeRecord]] = defaultdict(list)
+        for item in self.known.ranges:
+            if item.state is RangeState.SETTLED:
+                found[item.stream, item.range].append(item)
+        return found
+
+    def _brought(self, item: RangeRecord, attempt: str) -> bool:
+        """Say whether a settled range is an attempt's; one of a wave without rows is anybody's, for it shows none."""
+        return self.known.published.get(item.wave, ("", attempt))[1] == attempt
+
+    def _check(self, row: ReceiptRow, held: Holding | None) -> bool:
+        """Compare one range's rows with its receipt; returns whether all of them are gone."""
+        there = (RangeSet((row.range,)) & held.offsets).span if held else 0
+        if there == row.rows:
+            return False
+        gone = there == 0
+        what = "its rows are gone" if gone else "some of its rows are gone"
+        if there > row.rows:
+            what = "more rows than its receipt says"
+        problem = Difference(
+            table=self.said.table,
+            attempt=row.attempt,
+            stream=row.stream,
+            range=row.range,
+            expected=row.rows,
+            found=there,
+            what=what,
+        )
+        (self.vanished if gone else self.contradictions).append(problem)
+        return gone
+
+    def _check_strays(self, held: Mapping[tuple[str, StreamKey], Holding], settled: Mapping[Range, ReceiptRow]) -> None:
+        """Name rows that no receipt speaks of, and rows that are there twice."""
+        spoken: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
+        for attempt, stream, part in settled:
+            spoken[attempt, stream].append(part)
+        for key, item in held.items():
+            stray = item.offsets - RangeSet(spoken[key])
+            if stray:
+                self._contradict(item, stray, 0, stray.span, "rows without a receipt")
+            if item.duplicates:
+                expected = item.offsets.span
+                self._contradict(item, item.offsets, expected, expected + item.duplicates, "rows that are there twice")
+
+    def _contradict(self, item: Holding, where: RangeSet, expected: int, found: int, what: str) -> None:
+        self.contradictions.append(
+            Difference(
+                table=self.said.table,
+                attempt=item.attempt or "",
+                stream=item.stream,
+                range=where.ranges[0],
+                expected=expected,
+                found=found,
+                what=what,
+            )
+        )
+
+    def _wave(self, rows: Sequence[ReceiptRow]) -> RestoredWave:
+        first = rows[0]
+        snapshots = {item.token.attempt: item.snapshot for item in self.said.commits if item.token}
+        return RestoredWave(
+            wave=first.wave,
+            table=self.said.table,
+            attempt=first.attempt,
+            fence=first.fence,
+            snapshot=snapshots.get(first.attempt),
+            at=max(row.recorded_at for row in rows),
+            receipts=tuple(_receipt(row) for row in sorted(rows, key=lambda row: (row.stream, row.range))),
+        )
+
+
+PUBLISHES = frozenset({"publish", "replace"})
+
+
+def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: AbstractSet[str]) -> tuple[Difference, ...]:
+    """Name ranges that two attempts claim to have settled: no offset is settled twice."""
+    claims = [(r.stream, r.range, r.rows, wave.table, wave.attempt) for wave in waves for r in wave.receipts]
+    for item in known.ranges:
+        if item.state is RangeState.SETTLED and item.id not in reopened:
+            table, attempt = known.published.get(item.wave, ("ledger", item.wave))
+            claims.append((item.stream, item.range, item.rows or 0, table, attempt))
+    claims.sort(key=lambda claim: (claim[0], claim[1]))
+    return tuple(
+        Difference(
+            table=b[3],
+            attempt=b[4],
+            stream=b[0],
+            range=b[1],
+            expected=0,
+            found=b[2],
+            what=f"settled by {a[4]} too",
+        )
+        for a, b in pairwise(claims)
+        if a[0] == b[0] and a[1].overlaps(b[1])
+    )
+
+
+def _range(row: ReceiptRow) -> Range:
+    return (row.attempt, row.stream, row.range)
+
+
+def _receipt(row: ReceiptRow) -> Receipt:
+    return Receipt(
+        range_id="",
+        topic=row.topic,
+        topic_id=row.topic_id,
+        partition=row.partition,
+        range=row.range,
+        rows=row.rows,
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+        accounting=row.accounting,
+    )

@@ -1,0 +1,105 @@
+"""From what was found to one decision that makes a ledger agree with the lake."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime
+
+from airflow_kafka_lake.core.comparison import Comparison, Remembered, TableReading
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.records import ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.restoration import Restoration, RestoredSkip, RestoredStream
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import Token
+
+
+def restoration(
+    spec: PipelineSpec,
+    token: Token,
+    now: datetime,
+    readings: Sequence[TableReading],
+    known: Remembered,
+    comparison: Comparison,
+) -> Restoration:
+    """Turn what was found into one decision; ids of what it brings are made from the rebuild's."""
+    numbers = iter(range(sum(len(wave.receipts) for wave in comparison.waves)))
+    waves = [
+        replace(wave, receipts=tuple(replace(r, range_id=f"{token.wave}r{next(numbers)}") for r in wave.receipts))
+        for wave in comparison.waves
+    ]
+    receipts = [row for item in readings for row in item.receipts]
+    skips = _skips(receipts)
+    streams = _streams(receipts, {stream.key for stream in known.streams})
+    origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
+    tables = {item.table for item in readings}
+    untold = [item for item in _origins(spec, token, now, origins, receipts) if item[0] in tables]
+    return Restoration(
+        spec=spec,
+        token=token,
+        observed_at=now,
+        versions={stream.key: stream.version for stream in known.streams},
+        guards=known.guards,
+        tables={item.table: item.uuid for item in readings},
+        streams=streams,
+        waves=tuple(waves),
+        skips=skips,
+        reopened=comparison.reopened,
+        fences=_fences(readings),
+        receipts=(*comparison.receipts, *untold),
+    )
+
+
+def _skips(receipts: Iterable[ReceiptRow]) -> tuple[RestoredSkip, ...]:
+    found: dict[tuple[str, StreamKey], list[ReceiptRow]] = defaultdict(list)
+    for row in receipts:
+        if row.kind == "skip":
+            found[row.attempt, row.stream].append(row)
+    skips = [
+        RestoredSkip(id=key[0], stream=key[1], at=rows[0].recorded_at, passed=RangeSet(row.range for row in rows))
+        for key, rows in found.items()
+    ]
+    return tuple(sorted(skips, key=lambda skip: (skip.at, skip.id)))
+
+
+def _streams(receipts: Sequence[ReceiptRow], known: AbstractSet[StreamKey]) -> tuple[RestoredStream, ...]:
+    """Return the streams that the ledger lacks, with the origin that the lake was told at the first plan.
+
+    Where that receipt never arrived, the smallest offset that any other receipt speaks of stands in for it.
+    """
+    parts: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    origins: dict[StreamKey, int] = {}
+    for row in sorted(receipts, key=lambda row: row.recorded_at):
+        if row.kind == "origin":
+            origins.setdefault(row.stream, row.range.start)
+        else:
+            parts[row.stream].append(row.range)
+    found = []
+    for key in sorted({*parts, *origins} - known):
+        origin = origins[key] if key in origins else min(part.start for part in parts[key])
+        end = max((part.end for part in parts[key]), default=origin)
+        found.append(RestoredStream(key=key, origin=origin, end_seen=max(origin, end)))
+    return tuple(found)
+
+
+def _origins(
+    what: PipelineSpec, token: Token, now: datetime, origins: Mapping[StreamKey, int], receipts: Iterable[ReceiptRow]
+) -> Iterable[tuple[str, ReceiptRow]]:
+    """Return the receipts of the origins that the lake was never told."""
+    told = {row.stream for row in receipts if row.kind == "origin"}
+    for key, origin in sorted(origins.items()):
+        if key not in told:
+            yield what.table_for(key[0]), origin_receipt(what.name, token.wave, key, origin, now)
+
+
+def _fences(readings: Iterable[TableReading]) -> dict[str, int]:
+    fences: dict[str, int] = {}
+    for item in readings:
+        seen = [(row.wave, row.fence) for row in item.receipts]
+        seen += [(commit.token.wave, commit.token.fence) for commit in item.commits if commit.token]
+        for wave, fence in seen:
+            fences[wave] = max(fence, fences.get(wave, 0))
+    return fences

@@ -1,0 +1,226 @@
+"""Make a lost, older or failed-over ledger agree with the lake again (laws L11, L17).
+
+Main is moved first, by a commit that no earlier publisher can have looked at and whose token the ledger comes to know
+only with the last write: whatever dies in between, plan and publish refuse until a rebuild has ended.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.comparison import Comparison, Difference, Remembered, TableReading, compare
+from airflow_kafka_lake.core.errors import (
+    IdentityError,
+    OwnershipError,
+    UnknownOutcomeError,
+    UnknownSubjectError,
+)
+from airflow_kafka_lake.core.rebuilding import restoration
+from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
+from airflow_kafka_lake.core.restoration import Restoration
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import OPEN, Committed, RangeState, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.publishing import end_attempt
+from airflow_kafka_lake.services.settlement import advance
+
+FENCE_TRIES = 30
+NAMED = 5
+"""How many differences a refusal names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """What a rebuild brought back; `reopened` names what vanished from the lake and is read again."""
+
+    id: str
+    waves: int
+    ranges: int
+    skips: int
+    reopened: tuple[Difference, ...]
+    moves: tuple[Advance, ...]
+
+
+def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False) -> Rebuilt:
+    """Make the ledger agree with the lake: coverage, watermarks, skips, origins, owner; safe to repeat at any time.
+
+    Raises ConcurrentError while somebody else works on the pipeline, IdentityError when the lake was rolled back or
+    re-created (unless accepted: what vanished is planned again) or contradicts its receipts, OwnershipError when
+    another pipeline owns a topic, UnknownOutcomeError when main could not be moved.
+    """
+    claims: list[Claim] = []
+    try:
+        for wave in ports.ledger.waves(spec.name, OPEN):
+            claims.append(claim_wave(ports, wave.id))  # noqa: PERF401 - each claim counts, also when the next is refused
+        what, comparison = _reinstate(ports, spec, claims, accept_rollback)
+    except BaseException as error:
+        for claim in claims:
+            end_attempt(ports, claim, error)
+        raise
+    return Rebuilt(
+        id=what.id,
+        waves=len(what.waves),
+        ranges=sum(len(wave.receipts) for wave in what.waves),
+        skips=len(what.skips),
+        reopened=comparison.vanished,
+        moves=advance(ports, spec.name),
+    )
+
+
+def _reinstate(
+    ports: Ports, spec: PipelineSpec, claims: Sequence[Claim], accept_rollback: bool
+) -> tuple[Restoration, Comparison]:
+    now, token = ports.clock.now(), _new_token(spec.name)
+    record = ports.ledger.pipeline(spec.name)
+    known = _remembered(ports, spec.name, claims)
+    readings = []
+    for table in _tables(ports, spec, record, known):
+        if _is_there(ports, spec, record, table, accept_rollback):
+            readings += _read(ports, spec, known, table, token)
+    comparison = compare(readings, known, now)
+    _refuse(spec.name, comparison, accept_rollback)
+    what = restoration(spec, token, now, readings, known, comparison)
+    ports.ledger.reinstate(what, ports.actor)
+    return what, comparison
+
+
+def _new_token(pipeline: str) -> Token:
+    attempt = secrets.token_hex(8)
+    return Token(pipeline=pipeline, wave=f"rebuild-{attempt}", attempt=attempt, fence=1, ranges="", kind="fence")
+
+
+def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembered:
+    return Remembered(
+        streams=ports.ledger.streams(pipeline),
+        ranges=ports.ledger.ranges(pipeline=pipeline, states=(RangeState.SETTLED,)),
+        published={item.wave: (item.table, item.attempt) for item in ports.ledger.published(pipeline)},
+        guards=tuple(claim.key for claim in claims),
+    )
+
+
+def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, known: Remembered) -> list[str]:
+    """Return every table that the pipeline may have landed in; Kafka is asked only for names behind a pattern."""
+    found = {*(record.tables if record else ()), *(spec.table_for(stream.topic) for stream in known.streams)}
+    if "{topic}" not in spec.table:
+        return sorted({*found, spec.table})
+    topics = spec.topics if spec.topic_pattern is None else ports.source.topics(spec.topics, spec.topic_pattern)
+    return sorted({*found, *(spec.table_for(topic) for topic in topics)})
+
+
+def _is_there(
+    ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, table: str, accept_rollback: bool
+) -> bool:
+    """Say whether a table has something to tell; refuse one that is gone or was re-created, unless that is accepted."""
+    recorded = record.tables.get(table) if record else None
+    exit_ = f"Restore it, or have what vanished read again with: kafka-lake rebuild {spec.name} --accept-rollback"
+    try:
+        uuid = ports.lake.table(table).head().uuid
+    except UnknownSubjectError:
+        if recorded is None:
+            return False
+        if not accept_rollback:
+            raise IdentityError(
+                f"table {table} is gone: pipeline {spec.name} wrote to it. {exit_}", table=table
+            ) from None
+        ports.lake.table(table).ensure(spec.partition_by)
+        return True
+    if recorded not in (None, uuid) and not accept_rollback:
+        raise IdentityError(
+            f"table {table} was re-created: its UUID is {uuid}, pipeline {spec.name} wrote to {recorded}. {exit_}",
+            table=table,
+        )
+    return True
+
+
+def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token: Token) -> list[TableReading]:
+    """Move main of a table that has anything of ours, then read what it says."""
+    lake = ports.lake.table(table)
+    receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
+    mine = {row.topic_id for row in receipts} | {item.topic_id for item in known.streams}
+    mine |= _owned_unseen(ports, spec, lake.head(), mine)
+    if not mine:
+        return []
+    ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
+    head = _move_main(ports, table, token, mine)
+    ports.say(f"reading history, rows and receipts of {table}")
+    receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
+    return [
+        TableReading(
+            table=table,
+            uuid=head.uuid,
+            commits=lake.commits(),
+            holdings=lake.holdings(sorted(mine)),
+            receipts=tuple(receipts),
+        )
+    ]
+
+
+def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
+    """Say whether a topic is this pipeline's: another ledger may have a pipeline of the same name for other topics."""
+    if topic in spec.topics or any(stream.topic == topic for stream in known.streams):
+        return True
+    return spec.topic_pattern is not None and re.fullmatch(spec.topic_pattern, topic) is not None
+
+
+def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:
+    """Return topics that a pipeline of this name owns and no receipt speaks of: owned, and nothing was planned yet."""
+    unseen = {topic_id for topic_id, owner in head.owners.items() if owner[1] == spec.name} - seen
+    if not unseen:
+        return set()
+    topics = ports.source.topics((), spec.topic_pattern or ".*")
+    mine = [topic for topic in topics if spec.topic_pattern is not None or topic in spec.topics]
+    return unseen & {item.topic_id for item in ports.source.describe(mine)}
+
+
+def _move_main(ports: Ports, table: str, token: Token, topic_ids: set[str]) -> TableHead:
+    """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking."""
+    lake, owner = ports.lake.table(table), (ports.ledger.ledger_id(), token.pipeline)
+    for _ in range(FENCE_TRIES):
+        head = lake.head()
+        if head.last.get(owner) == token:
+            return head
+        owned = topic_ids & head.owners.keys()
+        for topic_id in sorted(owned):
+            if head.owners[topic_id][1] != token.pipeline:
+                raise OwnershipError(
+                    f"topic id {topic_id} in table {table} belongs to pipeline {head.owners[topic_id][1]}: pipeline "
+                    f"{token.pipeline} has nothing to rebuild there. Name another table",
+                    table=table,
+                    owner=head.owners[topic_id][1],
+                )
+        outcome = lake.fence(head, owner[0], token, topic_ids)
+        if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
+            raise IdentityError(
+                f"main of {table} cannot be moved: {outcome.requirement}, {outcome.detail}", table=table
+            )
+        if not isinstance(outcome, Committed):
+            ports.say(f"moving main of {table} again: {outcome}")
+    raise UnknownOutcomeError(
+        f"main of {table} could not be moved, so an earlier publisher may still succeed: repeat the rebuild",
+        table=table,
+    )
+
+
+def _refuse(pipeline: str, comparison: Comparison, accept_rollback: bool) -> None:
+    if comparison.contradictions:
+        raise IdentityError(
+            f"the lake contradicts the receipts of pipeline {pipeline}: {_named(comparison.contradictions)}. "
+            "Nothing was restored. Restore the table, or delete the rows named here (by kafka_topic_id, kafka_partition, offsets "
+            "and ingest_attempt), then rebuild again",
+            differences=[item.to_json() for item in comparison.contradictions],
+        )
+    if comparison.vanished and not accept_rollback:
+        raise IdentityError(
+            f"the lake was rolled back: {_named(comparison.vanished)}. Nothing was restored. Restore the table's "
+            f"newest snapshot, or have exactly these ranges read again with: kafka-lake rebuild {pipeline} --accept-rollback",
+            differences=[item.to_json() for item in comparison.vanished],
+        )
+
+
+def _named(differences: Sequence[Difference]) -> str:
+    more = f" and {len(differences) - NAMED} more" if len(differences) > NAMED else ""
+    return "; ".join(str(item) for item in differences[:NAMED]) + more

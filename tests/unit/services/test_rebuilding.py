@@ -1,0 +1,484 @@
+"""A ledger that is lost, older, or failed over agrees with the lake again: coverage, watermarks, skips, owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    IdentityError,
+    KafkaLakeError,
+    LedgerBehindError,
+    OwnershipError,
+    StaleFenceError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.waves import RangeState, Rejected, WaveState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
+from tests.gates import Before, Calls, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+NEW_LEDGER = "2" * 32
+Summary = dict[StreamKey, tuple[int, int, RangeSet]]
+
+
+def restored(world: World, worker: Ports | None = None, *, accept_rollback: bool = False) -> Rebuilt:
+    """Rebuild the world's pipeline."""
+    return rebuild(worker or world.worker(), world.spec, accept_rollback=accept_rollback)
+
+
+def summary(world: World) -> Summary:
+    """Return origin, watermark and coverage of every stream."""
+    return {item.key: (item.origin, item.watermark, item.covered) for item in world.ledger.streams("orders")}
+
+
+def accounting(world: World) -> list[object]:
+    """Return what is settled and skipped, with its numbers."""
+    found = world.ledger.ranges(pipeline="orders", states=(RangeState.SETTLED, RangeState.SKIPPED))
+    return [(item.stream, item.range, item.state, item.rows, item.first_offset, item.accounting) for item in found]
+
+
+def lose(world: World) -> None:
+    """Start with a fresh ledger."""
+    world.ledger = MemoryLedger(world.clock, ledger_id=NEW_LEDGER)
+
+
+@pytest.fixture
+def lived(world: World) -> World:
+    """A world after two runs, with a hole, a wave without rows, and a skip."""
+    world.produce(3)
+    world.produce(1, transaction="bad")
+    world.end("bad", commit=False)
+    assert world.run().exit_code == 0
+    world.produce(2, transaction="worse")
+    world.end("worse", commit=False)
+    assert world.run().exit_code == 0
+    world.produce(4)
+    deciding.skip(
+        world.worker(), "orders", world.stream(), OffsetRange(8, 10), reason="poison", acknowledge_order=False
+    )
+    assert world.run().exit_code == 0
+    return world
+
+
+def goes_on(world: World, *, reads: int) -> None:
+    """See that a later run reads only what is new, and that everything is there once."""
+    jobs = len(world.runner.jobs)
+    world.produce(reads)
+    assert world.run().exit_code == 0
+    read = [stretch.range.span for job in world.runner.jobs[jobs:] for stretch in job.stretches]
+    assert sum(read) == reads, f"a run after the rebuild read {read}"
+    world.check()
+
+
+def test_lost_ledger_is_rebuilt_from_the_lake(lived: World) -> None:
+    """The same coverage, watermarks, accounting and skips; the new ledger owns the table; the run goes on."""
+    before, numbers = summary(lived), accounting(lived)
+    lose(lived)
+    with pytest.raises(LedgerBehindError, match="rebuild orders"):
+        lived.run()
+    done = restored(lived)
+    assert (done.waves, done.skips, done.reopened) == (3, 1, ())
+    assert (summary(lived), accounting(lived)) == (before, numbers)
+    assert set(lived.table.head().owners.values()) == {(NEW_LEDGER, "orders")}
+    goes_on(lived, reads=3)
+
+
+def test_compaction_and_expiry_lose_nothing(lived: World) -> None:
+    """Without any token of the old life left, rows and receipts say the same."""
+    before, numbers = summary(lived), accounting(lived)
+    lived.table.write_foreign()
+    lived.table.expire()
+    lose(lived)
+    restored(lived)
+    assert (summary(lived), accounting(lived)) == (before, numbers)
+    goes_on(lived, reads=1)
+
+
+def test_rebuild_twice_changes_nothing_more(lived: World) -> None:
+    """Safe to repeat: on a ledger that is right nothing is restored, no watermark moves."""
+    before, numbers = summary(lived), accounting(lived)
+    lose(lived)
+    restored(lived)
+    again = restored(lived)
+    assert (again.waves, again.ranges, again.reopened, again.moves) == (0, 0, (), ())
+    assert (summary(lived), accounting(lived)) == (before, numbers)
+    goes_on(lived, reads=1)
+
+
+def test_sound_ledger_survives_a_rebuild(lived: World) -> None:
+    """Nobody needs to be sure that it is needed; what is planned stays planned."""
+    before = summary(lived)
+    lived.produce(2)
+    wave = lived.planned_wave()
+    restored(lived)
+    assert summary(lived) == before
+    assert lived.ledger.wave(wave).state is WaveState.PLANNED
+    goes_on_with = len(lived.runner.jobs)
+    assert lived.run().exit_code == 0
+    assert len(lived.runner.jobs) == goes_on_with + 1
+    lived.check()
+
+
+def test_origin_is_restored_and_islands_below_it_stay_islands(world: World) -> None:
+    """The watermark begins where it began, not at the smallest offset that is there."""
+    world.produce(10)
+    world.run(Bounds(start=6, end=8))
+    world.produce(1)
+    before = summary(world)
+    lose(world)
+    restored(world)
+    assert summary(world) == before
+
+
+def test_stream_without_any_record_keeps_its_origin(world: World) -> None:
+    """A start policy is asked once: what came since the first plan is not passed over."""
+    world.plan()
+    before = summary(world)
+    lose(world)
+    restored(world)
+    assert summary(world) == before
+    goes_on(world, reads=2)
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_older_backup_is_brought_up_to_date(world: World, moment: int) -> None:
+    """Whatever the backup knows of the waves that came later: nothing, their plan, a cancel, an older cut."""
+    backups = []
+
+    def back_up() -> None:
+        backups.append(world.ledger.snapshot())
+
+    back_up()
+    world.produce(4)
+    back_up()
+    first = world.planned_wave()
+    back_up()
+    deciding.cancel(world.worker(), first, "later")
+    back_up()
+    key = world.stream()
+    deciding.skip(world.worker(), "orders", key, OffsetRange(0, 1), reason="poison", acknowledge_order=False)
+    back_up()
+    deciding.release(world.worker(), first, None)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("ledger.mark_publishing")))
+    back_up()
+    world.lease_ends()
+    assert world.run().exit_code == 0
+    back_up()
+    world.produce(2)
+    assert world.run().exit_code == 0
+    back_up()
+    before, numbers = summary(world), accounting(world)
+    world.ledger.restore(backups[moment])
+    world.watermarks.clear()
+    world.lease_ends()
+    if moment < 7:
+        with pytest.raises(LedgerBehindError):
+            world.plan()
+    restored(world)
+    assert (summary(world), accounting(world)) == (before, numbers)
+    goes_on(world, reads=2)
+
+
+def test_fences_of_the_old_life_are_not_reused(world: World) -> None:
+    """A wave that the backup knows as never claimed was claimed since: its next fence is above."""
+    world.produce(2)
+    wave = world.planned_wave()
+    backup = world.ledger.snapshot()
+    for _ in range(3):
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("ledger.mark_publishing")))
+        world.lease_ends()
+    world.ledger.restore(backup)
+    restored(world)
+    assert world.ledger.wave(wave).fence == 3
+    assert world.run().exit_code == 0
+    assert [item.fence for item in world.ledger.attempts(wave)] == [4]
+    world.check()
+
+
+def test_fence_that_the_older_ledger_gave_out_again_stays_its_own(world: World) -> None:
+    """A claim made between restore and rebuild has the fence of the attempt in the lake: both are kept apart."""
+    world.produce(2)
+    wave = world.planned_wave()
+    backup = world.ledger.snapshot()
+    world.ingest(wave)
+    world.ledger.restore(backup)
+    with pytest.raises(LedgerBehindError):
+        world.ingest(wave)
+    restored(world)
+    assert world.ledger.wave(wave).state is WaveState.COMMITTED
+    assert len({item.fence for item in world.ledger.attempts(wave)}) == 2
+    goes_on(world, reads=1)
+
+
+# Rolled back, re-created, contradicting
+
+
+def test_rolled_back_lake_is_refused_and_read_again_when_accepted(world: World) -> None:
+    """Exactly what vanished is reopened: the watermark falls back there, the next run reads it, and no more."""
+    world.produce(3)
+    world.run()
+    kept = world.table.head().snapshot
+    world.produce(2)
+    world.run()
+    assert kept is not None
+    world.table.roll_back(kept)
+    before = summary(world)
+    with pytest.raises(
+        IdentityError, match=r"raw.orders: orders/0 3-5: its rows are gone .*0 rows of 2.*accept-rollback"
+    ):
+        restored(world)
+    assert summary(world) == before
+    done = restored(world, accept_rollback=True)
+    assert [item.range for item in done.reopened] == [OffsetRange(3, 5)]
+    assert world.stream().watermark == 3
+    assert any(event.kind == "rebuild" and "reopened" in event.detail for event in world.ledger.events("orders"))
+    world.watermarks.clear()
+    assert world.run().exit_code == 0
+    assert [stretch.range for stretch in world.runner.jobs[-1].stretches] == [OffsetRange(3, 5)]
+    world.check()
+    assert restored(world).reopened == ()
+
+
+def test_what_was_accepted_is_not_asked_again(world: World) -> None:
+    """The acceptance is in the lake: a ledger lost afterwards, or restored from before, knows it from there."""
+    world.produce(3)
+    world.plan()
+    before = world.table.head().snapshot
+    assert before is not None
+    world.run()
+    backup = world.ledger.snapshot()
+    world.table.roll_back(before)
+    restored(world, accept_rollback=True)
+    world.watermarks.clear()
+    assert world.run().exit_code == 0
+    expected = summary(world)
+    world.ledger.restore(backup)
+    restored(world)
+    assert summary(world) == expected
+    world.check()
+    lose(world)
+    restored(world)
+    assert summary(world) == expected
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_recreated_table_is_refused_and_filled_again_when_accepted(lived: World, lost: bool) -> None:
+    """All rows are gone; what never had rows needs no reading again."""
+    if lost:
+        lose(lived)
+    lived.table.recreate()
+    with pytest.raises(IdentityError, match="accept-rollback"):
+        restored(lived)
+    done = restored(lived, accept_rollback=True)
+    assert sum(item.expected for item in done.reopened) == 5
+    lived.watermarks.clear()
+    assert lived.run().exit_code == 0
+    lived.check()
+    assert lived.offsets() == sorted(set(lived.visible[lived.key()]) - {8, 9})
+
+
+def test_dropped_table_is_refused_and_created_when_accepted(lived: World) -> None:
+    """A table that is gone took its rows with it."""
+    lived.table._store = None
+    with pytest.raises(IdentityError, match="is gone"):
+        restored(lived)
+    assert lived.table._store is None
+    restored(lived, accept_rollback=True)
+    lived.watermarks.clear()
+    assert lived.run().exit_code == 0
+    lived.check()
+
+
+@pytest.mark.parametrize("accept_rollback", [False, True])
+def test_rows_that_are_gone_in_part_are_refused(lived: World, accept_rollback: bool) -> None:
+    """Reading a range again beside rows that are left would land them twice: a person decides."""
+    store = lived.table._store
+    assert store is not None
+    head = store.commits[store.refs["main"]]
+    store.commits[head.id] = replace(head, rows=head.rows[1:])
+    with pytest.raises(IdentityError, match="some of its rows are gone"):
+        restored(lived, accept_rollback=accept_rollback)
+
+
+def test_rows_that_are_there_twice_are_refused(lived: World) -> None:
+    """Nothing is settled over duplicates."""
+    lived.table.write_foreign([lived.table.rows()[0]])
+    with pytest.raises(IdentityError, match="there twice"):
+        restored(lived)
+
+
+def test_rows_without_a_receipt_are_refused(lived: World) -> None:
+    """Rows that name an attempt that nobody has a receipt of are not accounted for."""
+    lived.table.write_foreign([replace(lived.table.rows()[0], attempt="9" * 16, offset=99)])
+    with pytest.raises(IdentityError, match="rows without a receipt"):
+        restored(lived)
+
+
+def test_rows_of_others_do_not_disturb(lived: World) -> None:
+    """Other pipelines and writers share the table."""
+    before = summary(lived)
+    lived.table.write_foreign([Row(topic="x", topic_id="x", partition=0, offset=0, key=None, value=None, attempt="")])
+    lose(lived)
+    restored(lived)
+    assert summary(lived) == before
+
+
+def test_pipeline_of_the_same_topics_but_another_name_is_refused(lived: World) -> None:
+    """The owner of a topic changes from a lost ledger to the next one, not from one pipeline to another."""
+    lived.with_spec(name="copies")
+    with pytest.raises((OwnershipError, LedgerBehindError)):
+        lived.plan()
+    restored(lived)
+    assert set(lived.table.head().owners.values()) == {(lived.ledger.ledger_id(), "orders")}
+
+
+# Others at work, and being killed
+
+
+def test_rebuild_waits_for_a_living_worker(world: World) -> None:
+    """A live lease is not taken over; after it has ended, or its holder has died, the wave is taken."""
+    world.produce(2)
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.mark_staged")))
+    with pytest.raises(ConcurrentError):
+        restored(world)
+    world.lease_ends()
+    restored(world)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def calls_of(world: World) -> int:
+    """Return how many calls a rebuild of a lost ledger makes."""
+    calls = Calls()
+    restored(world, world.worker(calls))
+    return len(calls.made)
+
+
+@pytest.mark.parametrize("loss", ["lost", "older"])
+def test_rebuild_is_killed_before_each_call(loss: str) -> None:
+    """Whenever it dies, plans are refused or right, and the next rebuild ends it."""
+
+    def prepared() -> World:
+        world = World()
+        world.produce(3)
+        world.run()
+        backup = world.ledger.snapshot()
+        world.produce(2)
+        wave = world.planned_wave()
+        claimed = world.ledger.snapshot()
+        world.ingest(wave)
+        world.advance()
+        if loss == "lost":
+            lose(world)
+        else:
+            world.ledger.restore(claimed if wave else backup)
+        world.watermarks.clear()
+        return world
+
+    total = calls_of(prepared())
+    assert total > 8
+    for nth in range(1, total + 1):
+        world = prepared()
+        with pytest.raises(KilledError):
+            restored(world, world.worker(Killed(nth=nth)))
+        world.lease_ends()
+        try:
+            world.plan()
+        except LedgerBehindError:
+            restored(world)
+        assert world.run().exit_code == 0
+        world.check()
+        assert world.offsets() == [0, 1, 2, 3, 4]
+        assert len(world.runner.jobs) == 2, f"killed before call {nth}, records were read again"
+
+
+@pytest.mark.parametrize("loss", ["lost", "older"])
+def test_publisher_of_the_old_life_is_stopped(loss: str) -> None:
+    """A worker that slept between its last check and its commit wakes after the rebuild: nothing of it is published."""
+    world = World()
+    world.produce(3)
+    wave = world.planned_wave()
+    backup = world.ledger.snapshot()
+    old = world.ledger
+
+    def rebuilt_meanwhile() -> None:
+        world.lease_ends()
+        if loss == "lost":
+            lose(world)
+        else:
+            world.ledger.restore(backup)
+        restored(world)
+        assert world.run().exit_code == 0
+
+    outcomes: list[object] = []
+    sleeper = world.worker(Before("table.publish", rebuilt_meanwhile))
+    publish = world.table.publish
+    world.table.publish = lambda asked: outcomes.append(publish(asked)) or outcomes[-1]  # type: ignore[method-assign,func-returns-value,assignment,return-value]
+    with pytest.raises(KafkaLakeError) as stopped:
+        world.ingest(wave, sleeper)
+    assert isinstance(stopped.value, (LedgerBehindError, StaleFenceError)), stopped.value
+    assert any(isinstance(item, Rejected) for item in outcomes)
+    assert (old is world.ledger) == (loss == "older")
+    world.check()
+    assert world.offsets() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED, Answer.LATE])
+def test_lost_answer_of_the_rebuilds_commit_is_settled_by_looking(lived: World, answer: Answer) -> None:
+    """Landed or not, once or never: the rebuild goes on when main has moved."""
+    before = summary(lived)
+    lose(lived)
+    lived.table.next_answer = answer
+    restored(lived)
+    assert summary(lived) == before
+    late = lived.table.land_late()
+    assert late is None or isinstance(late, Rejected)
+    goes_on(lived, reads=1)
+
+
+CHANGES: dict[str, Callable[[World], object]] = {
+    "plan": lambda world: world.plan(),
+    "skip": lambda world: deciding.skip(
+        world.worker(), "orders", world.stream(), OffsetRange(3, 4), reason="poison", acknowledge_order=False
+    ),
+    "rebuild": restored,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_decisions_made_meanwhile_are_not_overwritten(world: World, change: str) -> None:
+    """A rebuild that has read older records than there are gives up, and succeeds when repeated."""
+    world.produce(3)
+    world.run()
+    world.produce(2)
+    world.plan()
+    done: list[object] = []
+
+    def decide() -> None:
+        try:
+            done.append(CHANGES[change](world))
+        except LedgerBehindError as error:
+            done.append(error)
+
+    try:
+        restored(world, world.worker(Before("ledger.reinstate", decide)))
+    except ConcurrentError:
+        restored(world)
+    assert done
+    assert world.run().exit_code == 0
+    world.check()
