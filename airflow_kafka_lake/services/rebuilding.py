@@ -209,14 +209,15 @@ def _refuse(pipeline: str, comparison: Comparison, accept_rollback: bool) -> Non
     if comparison.contradictions:
         raise IdentityError(
             f"the lake contradicts the receipts of pipeline {pipeline}: {_named(comparison.contradictions)}. "
-            "Nothing was restored. Restore the table, or delete the rows named here (by kafka_topic_id, kafka_partition, offsets "
-            "and ingest_attempt), then rebuild again",
+            "Nothing was restored. Restore the table, or delete the rows named here (by kafka_topic_id, "
+            "kafka_partition, offsets and ingest_attempt), then rebuild again",
             differences=[item.to_json() for item in comparison.contradictions],
         )
     if comparison.vanished and not accept_rollback:
         raise IdentityError(
             f"the lake was rolled back: {_named(comparison.vanished)}. Nothing was restored. Restore the table's "
-            f"newest snapshot, or have exactly these ranges read again with: kafka-lake rebuild {pipeline} --accept-rollback",
+            "newest snapshot, or have exactly these ranges read again with: "
+            f"kafka-lake rebuild {pipeline} --accept-rollback",
             differences=[item.to_json() for item in comparison.vanished],
         )
 

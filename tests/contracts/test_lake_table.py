@@ -140,6 +140,20 @@ def test_second_owner_is_rejected_by_name(world: World, ledger: str, pipeline: s
     assert f"belongs to pipeline orders of ledger {LEDGER}" in outcome.detail
 
 
+def test_owner_changes_with_the_commit_that_moves_main(world: World) -> None:
+    """A rebuild hands topics over from a lost ledger: one commit, and the old ledger's publisher is refused."""
+    attempt, said = attempt_id(), replace(token(attempt_id(), "fence"), wave="rebuild-1")
+    world.stage(attempt, offsets(0))
+    before = world.table.head()
+    outcome = world.table.fence(before, "2" * 32, said, ["B" * 22, TOPIC_ID])
+    after = world.table.head()
+    assert isinstance(outcome, Committed)
+    assert after.snapshot == outcome.snapshot != before.snapshot
+    assert after.owners == dict.fromkeys([TOPIC_ID, "B" * 22], ("2" * 32, "orders"))
+    assert after.last["2" * 32, "orders"] == said
+    assert requirement(publish(world, attempt)) is Requirement.OWNER
+
+
 def test_publish_for_another_owner_is_rejected(world: World) -> None:
     """Publishing checks the owner on the load that supplies the head."""
     attempt = attempt_id()
