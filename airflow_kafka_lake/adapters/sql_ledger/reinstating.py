@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, literal, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.claiming import FREE, abandon
@@ -13,7 +13,7 @@ from airflow_kafka_lake.adapters.sql_ledger.recording import plan_version, recor
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave, edits
@@ -143,7 +143,7 @@ def _write_wave(connection: Connection, what: Restoration, item: RestoredWave, o
             state=WaveState.COMMITTED,
             fence=case((wave.c.fence < place, place), else_=wave.c.fence),
             snapshot_id=item.snapshot,
-            settled_at=func.coalesce(wave.c.settled_at, item.at),
+            settled_at=func.coalesce(wave.c.settled_at, literal(item.at, Timestamp)),
             **FREE,
         )
     )
@@ -153,7 +153,7 @@ def _place(connection: Connection, item: RestoredWave) -> int:
     """Record an attempt as the one in the lake; returns its fence, which is another one where that is taken."""
     known = connection.execute(select(attempt_.c.fence).where(attempt_.c.attempt == item.attempt)).scalar()
     if known is not None:
-        ended = {"ended_at": func.coalesce(attempt_.c.ended_at, item.at), "error": None}
+        ended = {"ended_at": func.coalesce(attempt_.c.ended_at, literal(item.at, Timestamp)), "error": None}
         mine = attempt_.c.attempt == item.attempt
         connection.execute(update(attempt_).where(mine).values(outcome=AttemptOutcome.COMMITTED, **ended))
         return int(known)

@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.waves import RangeState, Rejected, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding
@@ -133,12 +134,49 @@ def test_sound_ledger_survives_a_rebuild(lived: World) -> None:
 def test_origin_is_restored_and_islands_below_it_stay_islands(world: World) -> None:
     """The watermark begins where it began, not at the smallest offset that is there."""
     world.produce(10)
-    world.run(Bounds(start=6, end=8))
-    world.produce(1)
+    world.with_spec(start=Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 6),)))
+    world.run()
+    world.run(Bounds(start=2, end=4))
     before = summary(world)
+    assert before == {world.key(): (6, 10, RangeSet.of((2, 4), (6, 10)))}
     lose(world)
     restored(world)
     assert summary(world) == before
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_publish_that_was_never_settled_counts(world: World, expired: bool) -> None:
+    """The ledger died between the commit and the settlement: the token says so, or the rows when it has expired."""
+    world.produce(3)
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.settle")))
+    if expired:
+        world.table.write_foreign()
+        world.table.expire()
+    lose(world)
+    restored(world)
+    assert world.stream().watermark == 3
+    goes_on(world, reads=1)
+    lose(world)
+    world.table.expire()
+    restored(world)
+    assert world.stream().watermark == 4
+
+
+def test_publish_without_rows_that_was_never_settled_counts(world: World) -> None:
+    """Its token is the only witness, and the rebuild leaves another that does not expire."""
+    world.produce(2, transaction="bad")
+    world.end("bad", commit=False)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("ledger.settle")))
+    for _ in range(2):
+        lose(world)
+        restored(world)
+        assert world.stream().watermark == 3
+        world.table.write_foreign()
+        world.table.expire()
+    goes_on(world, reads=1)
 
 
 def test_stream_without_any_record_keeps_its_origin(world: World) -> None:
@@ -288,6 +326,16 @@ def test_recreated_table_is_refused_and_filled_again_when_accepted(lived: World,
     assert lived.run().exit_code == 0
     lived.check()
     assert lived.offsets() == sorted(set(lived.visible[lived.key()]) - {8, 9})
+
+
+def test_recreated_table_without_any_loss_is_refused_too(world: World) -> None:
+    """Another table is another table; once accepted, its UUID is the recorded one."""
+    world.plan()
+    world.table.recreate()
+    with pytest.raises(IdentityError, match="re-created"):
+        restored(world)
+    assert restored(world, accept_rollback=True).reopened == ()
+    goes_on(world, reads=2)
 
 
 def test_dropped_table_is_refused_and_created_when_accepted(lived: World) -> None:
