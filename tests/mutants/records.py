@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _ATTEMPTS = "airflow_kafka_lake.adapters.memory_ledger.attempts"
 _MEMORY = "airflow_kafka_lake.adapters.memory_ledger.ledger"
+_PLANNING = "airflow_kafka_lake.adapters.memory_ledger.planning"
 _CLAIMING = "airflow_kafka_lake.adapters.sql_ledger.claiming"
 _DECIDING = "airflow_kafka_lake.adapters.sql_ledger.deciding"
 _SKIPPING = "airflow_kafka_lake.adapters.sql_ledger.skipping"
@@ -82,7 +83,7 @@ MEMORY = (
         name="memory-overlap",
         law="L2",
         guard="In memory: ranges of a stream never overlap.",
-        module=_MEMORY,
+        module=_PLANNING,
         old="            self._refuse_overlaps(draft, plan)\n",
         new="",
         red=("tests/contracts/test_ledger_plans.py::test_overlap_with_a_recorded_range_is_refused[memory-stretch0]",),
@@ -91,7 +92,7 @@ MEMORY = (
         name="memory-plan-from-old-versions",
         law="L10",
         guard="In memory: a plan made from an old version of a stream is refused.",
-        module=_MEMORY,
+        module=_PLANNING,
         old="        if (known.version if known else None) != stream.version:\n",
         new="        if False:\n",
         red=("tests/contracts/test_ledger_plans.py::test_planned_from_old_versions_is_refused[memory]",),
