@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from tests.soak.acknowledged import Acknowledged
 from tests.soak.checking import Verdict, check, unfinished, watermarks
 from tests.soak.faults import FAULTS, Fault, Scene
@@ -87,7 +88,7 @@ class Campaign:
                 Worker(self.place, "two", ("expiring", "reborn", LANE, "stream")),
             )
             stack.callback(self._end_workers)
-            stack.callback(self._end_flight)
+            stack.callback(self._crash_flight)
             self.began = time.monotonic()
             self._go()
             return self._prove()
@@ -155,14 +156,23 @@ class Campaign:
 
     def _take_off_or_land(self, item: Round) -> None:
         if item.flying and self.flight is None:
-            self.workers[1].resting.set()
-            self.flight = Flight(self.place)
             self._wait(1, "starting Airflow")
-            self.flight.start()
+            self._take_off(item)
         elif not item.flying and self.flight is not None:
             self._wait(1, "Airflow ends its last run")
             self._end_flight()
             self.workers[1].resting.clear()
+
+    def _take_off(self, item: Round) -> None:
+        self.flight = Flight(self.place)
+        try:
+            self.flight.start()
+        except KafkaLakeError as error:
+            self.findings.problems.append(f"round {item.number}: Airflow did not come up: {error.message[:300]}")
+            self._crash_flight()
+            self.flight = None
+        else:
+            self.workers[1].resting.set()
 
     def _end_flight(self) -> None:
         flight, self.flight = self.flight, None
@@ -170,6 +180,11 @@ class Campaign:
             flight.land()
             self.dag_runs += flight.states
             self.findings.problems += flight.findings
+
+    def _crash_flight(self) -> None:
+        """End Airflow without waiting for its runs: whoever interrupts a soak wants to go home."""
+        if self.flight is not None:
+            self.flight.close()
 
     def _end_workers(self) -> None:
         for worker in self.workers:

@@ -21,7 +21,7 @@ from tests.soak.workers import DRIVER
 
 LANE = "flown"
 MANUAL, WAITS = "kafka_lake_manual", "soak_waits"
-RUN_SECONDS = 420
+RUN_SECONDS = 900
 WAITING_DAG = f"""
 from airflow.sdk import DAG, Param
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
@@ -62,7 +62,7 @@ class Flight:
 
         dags, pipelines = self._place.home / "dags", self._place.home / "flights"
         for folder in (dags, pipelines):
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
         shutil.copy(Path(airflow_kafka_lake.example_dags.__file__).with_name(f"{MANUAL}.py"), dags)
         (dags / "waits.py").write_text(WAITING_DAG)
         LANES[LANE].write(pipelines)

@@ -51,16 +51,20 @@ def spark_sql(place: Place, *statements: str) -> tuple[bool, str]:
 
 
 def _run(place: Place, conf: dict[str, str], statements: Sequence[str]) -> tuple[bool, str]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        input=json.dumps([conf, list(statements)]),
-        text=True,
-        capture_output=True,
-        timeout=SPARK_SECONDS,
-        check=False,
-        cwd=place.home,
-        env=place.environment(),
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            input=json.dumps([conf, list(statements)]),
+            text=True,
+            capture_output=True,
+            timeout=SPARK_SECONDS,
+            check=False,
+            cwd=place.home,
+            env=place.environment(),
+        )
+    except subprocess.TimeoutExpired:
+        place.journal("spark", statements=list(statements), said=f"ended after {SPARK_SECONDS} s")
+        return False, "too slow"
     said = done.stdout[-500:] if done.returncode == 0 else _reason(done.stderr)
     place.journal("spark", statements=list(statements), code=done.returncode, said=said)
     return done.returncode == 0, said

@@ -41,9 +41,10 @@ class Production(threading.Thread):
     def run(self) -> None:
         """Produce until told to stop."""
         burst = self._transaction if self._topic.style == "transactional" else self._plain
-        owed = 0.0
+        owed, since = 0.0, time.monotonic()
         while not self._over.wait(BEAT_SECONDS):
-            owed += self.rate * BEAT_SECONDS
+            now = time.monotonic()
+            owed, since = owed + self.rate * (now - since), now
             if (count := int(owed)) < 1:
                 continue
             owed -= count

@@ -29,7 +29,8 @@ class Round:
 def decide(*, seed: int, minutes: float, faults: Mapping[str, bool]) -> tuple[Round, ...]:
     """Deal the faults (name: whether it needs Airflow) over as many rounds as fit; each comes before any comes twice.
 
-    Rounds with an Airflow are the middle third, so that the other faults also have the machine to themselves.
+    Rounds with an Airflow are the second quarter: the other faults also have the machine to themselves, and on a slow
+    machine, where time is up before all rounds were played, they have been.
     """
     choose = random.Random(f"rounds/{seed}")
     lengths = []
@@ -38,9 +39,7 @@ def decide(*, seed: int, minutes: float, faults: Mapping[str, bool]) -> tuple[Ro
         seconds, quiet = choose.uniform(25, 50), choose.uniform(6, 14)
         lengths.append((seconds, quiet))
         left -= seconds + quiet + HEALING_SECONDS
-    middle = range(len(lengths) // 3, -(-2 * len(lengths) // 3))
-    if len(lengths) < 3:
-        middle = range(len(lengths))
+    middle = range(len(lengths) // 4, -(-len(lengths) // 2))
     ground = Deck([name for name, in_airflow in faults.items() if not in_airflow], choose)
     air = Deck([name for name, in_airflow in faults.items() if in_airflow], choose)
     rounds = []

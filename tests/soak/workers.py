@@ -20,7 +20,7 @@ import psutil
 
 from tests.soak.place import Place
 
-RUN_SECONDS = 420
+RUN_SECONDS = 1200
 DRIVER = "deploy.SparkSubmit"
 
 

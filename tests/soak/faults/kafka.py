@@ -36,14 +36,32 @@ class BrokerKill(BrokerRestart):
     crash = True
 
 
-class RetentionSettled(Fault):
+class AdminFault(Fault):
+    """What an administrator does; while another fault has the broker down, it is not done."""
+
+    def strike(self) -> bool:
+        """Hit, unless the broker does not answer."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return self.hit()
+        except KafkaException as error:
+            self.scene.place.journal("fault missed", fault=self.name, error=str(error)[:200])
+            return False
+
+    def hit(self) -> bool:
+        """Do it; whether there was something to do it to."""
+        raise NotImplementedError
+
+
+class RetentionSettled(AdminFault):
     """Kafka forgets what is settled: nobody may mind."""
 
     name = "retention-settled"
     words = "Kafka deletes records below the watermarks"
     every = 6.0
 
-    def strike(self) -> bool:
+    def hit(self) -> bool:
         """Delete up to the watermark on every stream of one topic."""
         topic = self.choose.choice(("plain", "keyed", "changes", "flown"))
         with self.scene.place.database("ledger") as cursor:
@@ -52,14 +70,14 @@ class RetentionSettled(Fault):
         return _delete(self, topic, watermarks)
 
 
-class RetentionUnread(Fault):
+class RetentionUnread(AdminFault):
     """Kafka forgets what nobody has read: a person must decide."""
 
     name = "retention-unread"
     words = "Kafka deletes records that nobody has read yet; a person skips them"
     every = 20.0
 
-    def strike(self) -> bool:
+    def hit(self) -> bool:
         """Delete half of what is not settled."""
         place = self.scene.place
         with place.database("ledger") as cursor:
@@ -71,14 +89,14 @@ class RetentionUnread(Fault):
         return bool(gone) and _delete(self, "expiring", gone)
 
 
-class TopicRecreation(Fault):
+class TopicRecreation(AdminFault):
     """The topic is deleted and created again: the same name, another topic."""
 
     name = "topic-recreation"
     words = "a topic is deleted and created again; a person skips what was left of the old one"
     every = 25.0
 
-    def strike(self) -> bool:
+    def hit(self) -> bool:
         """Delete and create, with no producer in between."""
         place, production = self.scene.place, self.scene.producers.of["reborn"]
         if not any(stream[1] == place.topic_ids["reborn"] for stream in watermarks(place)):
@@ -92,7 +110,7 @@ class TopicRecreation(Fault):
         return True
 
 
-class PartitionExpansion(Fault):
+class PartitionExpansion(AdminFault):
     """A topic gets more partitions."""
 
     name = "partition-expansion"
@@ -100,7 +118,7 @@ class PartitionExpansion(Fault):
     every = 30.0
     most = 12
 
-    def strike(self) -> bool:
+    def hit(self) -> bool:
         """Add a partition, up to a dozen."""
         from confluent_kafka.admin import NewPartitions
 

@@ -95,13 +95,13 @@ class CatalogSlow(NetworkFault):
     """Every piece of bytes takes its time."""
 
     name = "catalog-slow"
-    words = "everything to and from the catalog's database takes 20 to 150 ms longer"
+    words = "everything to and from the catalog's database takes 10 to 60 ms longer"
     database = "catalog"
     every = 1.0
 
     def strike(self) -> bool:
         """Slow down for the rest of the round."""
-        self.network.slow(self.choose.uniform(0.02, 0.15))
+        self.network.slow(self.choose.uniform(0.01, 0.06))
         self.pause(600)
         return True
 

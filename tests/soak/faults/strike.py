@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE_SECONDS = 75.0
-"""How long a fault that found nothing to hit yet may look for it, from its begin."""
+"""How long a fault that found nothing to hit yet may look for it, once it has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,14 @@ class Fault:
         self.struck = 0
         self.problems: list[str] = []
         self._round_over = threading.Event()
-        self._patience = time.monotonic() + PATIENCE_SECONDS
+        self._patience = 0.0
 
     def run(self, over: threading.Event) -> None:
         """Strike until `over`, then heal; what goes wrong in the fault itself is a problem of the soak."""
         self._round_over = over
         try:
             self.begin()
+            self._patience = time.monotonic() + PATIENCE_SECONDS
             wait = self.choose.uniform(0.5, self.every)
             while not self.over(after=wait):
                 if self.strike():
