@@ -241,7 +241,7 @@ class Campaign:
             worker.stop()
         for worker in self.workers:
             worker.join(HEALING_SECONDS)
-        self.findings.problems += self.producers.problems()
+        self.findings.problems += self.producers.problems() + self.producers.late()
         self._stage("settling: every lane runs until nothing is left")
         settled = self._settle()
         self._stage("reading everything")

@@ -211,5 +211,8 @@ class Producers:
 
     def problems(self) -> list[str]:
         """Return what broke."""
-        late = [f"{item.name} does not end" for item in self.of.values() if item.is_alive()]
-        return [item.problem for item in self.of.values() if item.problem] + late
+        return [item.problem for item in self.of.values() if item.problem]
+
+    def late(self) -> list[str]:
+        """Return who goes on although told to stop."""
+        return [f"{item.name} does not end" for item in self.of.values() if item.is_alive()]
