@@ -279,8 +279,8 @@ def _test_name(test: str) -> str:
 TIERS = {
     "unit": "each module for itself: parsing, messages, decisions, and the services over the in-memory adapters",
     "properties": "facts over generated inputs: offset arithmetic, plans, accounting; whole histories of the protocol "
-    "(crashes, lost answers, two workers, a person who cancels and skips) over the in-memory adapters, each checked "
-    "against the promises",
+    "(crashes, lost answers, several workers, a person who cancels and skips, an old ledger) over the in-memory "
+    "adapters, each checked against the promises; and two workers on one wave in every order of their port calls",
     "contracts": "one suite for each port, run over every adapter of it: the ledger in memory, on SQLite and on a real "
     "PostgreSQL; the lake in memory and on Iceberg; offsets and batches in memory and of a real Kafka",
     "architecture": "imports point inward, importing touches nothing, the habits of the house, these documents",

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.wire import ranges_digest
 
 if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.memory_ledger import State
     from tests.world import World
 
 Rows = dict[StreamKey, dict[int, Row]]
@@ -31,8 +32,20 @@ def check_always(world: World) -> None:
         by_wave[item.wave].append(item)
     for attempt in {row.attempt for found in rows.values() for row in found.values()}:
         _check_whole_wave(world, attempt, by_wave, rows)
+    _check_attempts(world, {row.attempt for found in rows.values() for row in found.values()})
     for stream in world.ledger.streams(world.spec.name):
         _check_watermark(world, stream, [item for item in ranges if item.stream == stream.key])
+
+
+def check_claims(world: World, before: State) -> None:
+    """Hold what one worker did on his own against the leases there were: nobody robs a holder who may be at work."""
+    for name, wave in world.ledger._state.waves.items():
+        was = before.waves.get(name)
+        if was is None or was.fence == wave.fence or was.lease_until is None or was.holder is None:
+            continue
+        assert wave.fence == was.fence + 1, f"wave {name}: fence {was.fence} became {wave.fence}"
+        live = was.lease_until > world.clock.now() and was.holder.pid not in world.dead
+        assert not live, f"wave {name} was taken from {was.holder}, whose lease was live"
 
 
 def check_at_rest(world: World) -> None:
@@ -120,6 +133,15 @@ def _check_whole_wave(world: World, attempt: str, by_wave: dict[str, list[RangeR
     expected = {(i.stream, offset) for i in by_wave[waves[0]] if i.state is state for offset in _truth(world, i)}
     seen = {(key, offset) for key, found in rows.items() for offset, row in found.items() if row.attempt == attempt}
     assert seen == expected, f"wave {waves[0]}: missing {expected - seen}, unexpected {seen - expected}"
+
+
+def _check_attempts(world: World, visible: set[str]) -> None:
+    """No job starts before its base is on record; what is visible has receipts, and is not called rejected."""
+    proven = {row.attempt for row in world.table._receipts.values() if row.kind == "rows"}
+    assert visible <= proven, f"visible before it was accounted for: {visible - proven}"
+    for item in _attempts(world):
+        assert item.job is None or item.base is not None, f"a job without a base: {item}"
+        assert item.attempt not in visible or item.outcome is not AttemptOutcome.REJECTED, f"rejected, visible: {item}"
 
 
 def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecord]) -> None:

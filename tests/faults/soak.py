@@ -59,7 +59,9 @@ def main(argv: list[str] | None = None) -> int:
     codes = []
     if "histories" in modes:
         chosen = {"KAFKA_LAKE_HISTORIES": str(words.histories), "KAFKA_LAKE_SEED": str(words.seed)}
-        codes.append(python("pytest", "-q", "-p", "no:cacheprovider", "tests/properties/test_protocol.py", **chosen))
+        codes.append(
+            python("pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "tests/properties/test_protocol.py", **chosen)
+        )
     if "matrix" in modes:
         with tempfile.TemporaryDirectory() as folder:
             codes.append(python("tests.faults.run_matrix", "--real", "--results", f"{folder}/results.json"))

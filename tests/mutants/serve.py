@@ -2,7 +2,7 @@
 
 Reads one request a line, `{"mutant": NAME or null, "tests": [ARGUMENT, …]}`, and answers each with one line,
 `{"code": EXIT CODE, "passed": N, "failed": [NODE ID, …], "broken": [NODE ID, …], "words": OUTPUT}`; a test is broken
-when something outside of its body failed.
+when something outside of its body failed, or when it met a slip of the pen in the mutant.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ SLOW = (
 """What tests need beside the package; the package itself must be imported anew in every fork."""
 
 PRELOADED = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
+SLIPS = ("NameError", "UnboundLocalError", "ImportError", "SyntaxError")
 OPTIONS = ("-q", "--fast", "-W", PRELOADED, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutants.plugin")
 
 
@@ -39,7 +40,9 @@ class _Reports:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.said["failed" if report.when == "call" else "broken"].append(report.nodeid)
+            crash = getattr(report.longrepr, "reprcrash", None)
+            slip = crash is not None and crash.message.startswith(SLIPS)
+            self.said["failed" if report.when == "call" and not slip else "broken"].append(report.nodeid)
         elif report.passed and report.when == "call":
             self.said["passed"] += 1
 

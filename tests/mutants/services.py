@@ -230,7 +230,8 @@ TAKING = (
         guard="A skip fences every wave that was ever claimed and that it takes offsets from.",
         module=_DECIDING,
         old="            if claim := fenced(ports, wave):\n",
-        new="            if claim := claim_wave(ports, wave):\n",
+        new="            from airflow_kafka_lake.services.claiming import claim as claim_wave\n\n"
+        "            if claim := claim_wave(ports, wave):\n",
         red=("tests/unit/services/test_skipping.py::test_zombie_publisher_is_stopped_by_a_skip",),
     ),
     Mutant(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.adapters.memory_ledger import State
 from airflow_kafka_lake.adapters.memory_runner import Position
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -18,13 +20,16 @@ from airflow_kafka_lake.services import deciding, planning, staging
 from tests import truth
 from tests.properties.leading_out import lead_out, pass_unread
 from tests.properties.scheduler import Action, Jobs, Worker
-from tests.world import World
+from tests.world import LEDGER_ID, World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
 PARTITIONS = 2
+MOST_PARTITIONS = 4
 MOST_WORKERS = 6
 MOST_CALLS = 2000
 WORTH_REPEATING = (TransientError, UnknownOutcomeError)
+BY_FORCE = frozenset({"cancel"})
+"""A person's decision takes a wave from a living holder."""
 EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(("run", "settle", "advance"), WORTH_REPEATING)
 """What an action may end with: nobody has asked these for anything that could be refused."""
 
@@ -49,6 +54,7 @@ class History:
         self.jobs = Jobs()
         self._transactions = 0
         self._running: list[str] = []
+        self._backup: State | None = None
         self._checked: tuple[object, object] = (None, None)
         self.world.produce(3, 0)
         self.world.produce(2, 1)
@@ -79,7 +85,10 @@ class History:
     def go(self, worker: Worker, calls: int, *, stop: str = "") -> None:
         """Let a worker make some calls, at most up to one that it is named to stop before."""
         for _ in range(calls):
+            before = self.world.ledger._state
             worker.step()
+            if worker.name not in BY_FORCE and self.world.ledger._state is not before:
+                truth.check_claims(self.world, before)
             self.look()
             if worker.done:
                 self.workers.remove(worker)
@@ -162,6 +171,13 @@ class History:
         self.world.produce(4, 0)
         self.world.produce(4, 1)
 
+    def expand(self) -> None:
+        """Give the topic one more partition, with records in it."""
+        described = self.world.kafka.describe(["orders"]) if not self.world.kafka.down else ()
+        if described and described[0].partitions < MOST_PARTITIONS:
+            self.world.kafka.add_partitions("orders", described[0].partitions + 1)
+            self.world.produce(2, described[0].partitions)
+
     def retain(self, step: Step) -> None:
         """Let retention pass some offsets."""
         log = self.world.kafka.log("orders", step.a)
@@ -170,6 +186,30 @@ class History:
     def time_passes(self, seconds: int) -> None:
         """Move the clock."""
         self.world.clock.advance(timedelta(seconds=seconds))
+
+    # The ledger
+
+    def back_up(self) -> None:
+        """Keep what the ledger knows now."""
+        self._backup = self.world.ledger.snapshot()
+
+    def meet_old_ledger(self) -> None:
+        """Work with the ledger of the backup, where the lake is ahead of it: it must not move main; then go back."""
+        world, store = self.world, self.world.table._store
+        token = store.last.get((LEDGER_ID, SPEC.name)) if store else None
+        if self._backup is None or token is None or not world.lake.reachable:
+            return
+        newest, head = world.ledger.snapshot(), store.refs.get("main") if store else None
+        world.ledger.restore(self._backup)
+        try:
+            if not world.ledger.knows(token):
+                world.lease_ends()
+                with suppress(KafkaLakeError):
+                    world.run()
+                assert store is not None
+                assert store.refs.get("main") == head, "a ledger that is behind the lake has moved main"
+        finally:
+            world.ledger.restore(newest)
 
     # Jobs and the lake
 

@@ -1,0 +1,194 @@
+"""A small world, exhaustively: two workers, one wave, every order of their port calls, and what may go wrong.
+
+What may go wrong, once: a commit's answer is lost or comes late, a lease ends under its holder, others believe a worker
+dead, who may go on or not. That a worker dies unnoticed comes on top: at every moment others must be able to end what
+is there, without those two.
+
+What runs are the services themselves. Calls that do not see each other are tried in one order only: where two orders
+lead to the same world and the same answers, what comes after is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import deciding, settlement, staging
+from tests import truth
+from tests.properties.stepping import Action, Actor, Moment, step
+from tests.world import World
+
+SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=150)
+WAVE = "p1-w0"
+RANGE = "p1-w0r0"
+COMMITS = frozenset({"table.publish", "table.fence"})
+
+
+def _ingest(ports: Ports) -> object:
+    return staging.ingest(ports, WAVE)
+
+
+def _cancel(ports: Ports) -> object:
+    return deciding.cancel(ports, RANGE, "not this one")
+
+
+def _skip(ports: Ports) -> object:
+    (stream,) = ports.ledger.streams("orders")
+    return deciding.skip(ports, "orders", stream, OffsetRange(0, 1), reason="bad", acknowledge_order=False)
+
+
+def _settle(ports: Ports) -> object:
+    settlement.settle(ports, "orders")
+    return settlement.advance(ports, "orders")
+
+
+BY_FORCE = (_cancel,)
+"""What a person decides: a living holder loses his wave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two actions, how much may go wrong, and how many nodes there are at least."""
+
+    first: Action
+    second: Action
+    nodes: int
+    faults: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A moment, who is where in it, and which faults are left."""
+
+    moment: Moment
+    actors: tuple[Actor, ...]
+    faults: int
+    path: tuple[str, ...] = ()
+
+    def key(self, facts: bytes) -> bytes:
+        """Tell nodes apart whose futures can differ."""
+        forgotten = self.moment.late is None
+        actors = b"".join(b"over" if actor.over and forgotten else actor.digest for actor in self.actors)
+        return blake2b(facts + actors + bytes((self.faults,)), digest_size=16).digest()
+
+
+class Model:
+    """Explores every node once, and checks each moment once."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.world = World(1, SPEC)
+        self.world.produce(2)
+        self.world.plan()
+        actors = (Actor("first", 101, pair.first), Actor("second", 102, pair.second))
+        moment = Moment.of(self.world)
+        self.nodes: set[bytes] = set()
+        self.moments: set[bytes] = set()
+        begun = tuple(self._step(moment, actor)[1] for actor in actors)
+        self._first = Node(moment, begun, faults=pair.faults)
+
+    def explore(self) -> None:
+        """Visit every node that can be reached."""
+        waiting = [self._first]
+        while waiting:
+            node = waiting.pop()
+            facts = blake2b(node.moment.facts().encode(), digest_size=16).digest()
+            key = node.key(facts)
+            if key in self.nodes:
+                continue
+            self.nodes.add(key)
+            if facts not in self.moments:
+                self.moments.add(facts)
+                self._check(node)
+            waiting += self._next(node)
+
+    def _step(self, moment: Moment, actor: Actor, answer: Answer = Answer.GIVEN) -> tuple[Moment, Actor]:
+        moment.enter(self.world)
+        self.world.table.next_answer = answer
+        after = step(self.world, actor)
+        if actor.action not in BY_FORCE:
+            truth.check_claims(self.world, moment.ledger)
+        return Moment.of(self.world), after
+
+    def _next(self, node: Node) -> Iterator[Node]:
+        for number, actor in enumerate(node.actors):
+            if actor.over:
+                continue
+            yield self._stepped(node, number, Answer.GIVEN)
+            if node.faults and actor.waits_at in COMMITS:
+                for answer in (Answer.LOST_LANDED, Answer.LOST, Answer.LATE):
+                    yield replace(self._stepped(node, number, answer), faults=node.faults - 1)
+            if node.faults and actor.pid not in node.moment.dead:
+                moment = replace(node.moment, dead=node.moment.dead | {actor.pid})
+                path = (*node.path, f"{actor.name} is believed dead")
+                yield replace(node, moment=moment, faults=node.faults - 1, path=path)
+        if node.faults and (moment := node.moment.leases_end()):
+            yield replace(node, moment=moment, faults=node.faults - 1, path=(*node.path, "leases end"))
+        if node.moment.late:
+            node.moment.enter(self.world)
+            self.world.table.land_late()
+            yield replace(node, moment=Moment.of(self.world), path=(*node.path, "a late commit arrives"))
+
+    def _stepped(self, node: Node, number: int, answer: Answer) -> Node:
+        actor = node.actors[number]
+        said = f"{actor.name}: {actor.waits_at}" + ("" if answer is Answer.GIVEN else f" ({answer})")
+        try:
+            moment, after = self._step(node.moment, actor, answer)
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), "after:", *node.path, said])) from error
+        actors = (*node.actors[:number], after, *node.actors[number + 1 :])
+        return replace(node, moment=moment, actors=actors, path=(*node.path, said))
+
+    def _check(self, node: Node) -> None:
+        try:
+            for actor in node.actors:
+                assert actor.error is None or isinstance(actor.error, KafkaLakeError), repr(actor.error)
+            node.moment.enter(self.world)
+            truth.check_always(self.world)
+            truth.check_tokens(self.world)
+            self._lead_out()
+        except Exception as error:
+            raise AssertionError("\n".join([f"{type(error).__name__}: {error}", "after:", *node.path])) from error
+
+    def _lead_out(self) -> None:
+        """Whoever is left in the middle never goes on: others must be able to end it."""
+        world = self.world
+        world.table.land_late()
+        world.lease_ends()
+        for item in world.ledger.ranges(pipeline="orders", states=(RangeState.CANCELLED, RangeState.HELD)):
+            deciding.release(world.worker(), item.id, None)
+        world.run()
+        truth.check_always(world)
+        world.check()
+        assert not world.ledger.ranges(pipeline="orders", states=UNRESOLVED)
+        assert world.stream().watermark == 2
+
+
+PAIRS = {
+    "ingest and ingest": Pair(_ingest, _ingest, nodes=17_000),
+    "ingest and cancel": Pair(_ingest, _cancel, nodes=10_000),
+    "ingest and skip": Pair(_ingest, _skip, nodes=5_000),
+    "ingest and settle": Pair(_ingest, _settle, nodes=7_000),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_order_of_two_workers_ends_exactly_once(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
+    """No order shows a row twice or too early, takes back what a person decided, or leaves a wave without a way out."""
+    pair = PAIRS[name]
+    model = Model(pair)
+    model.explore()
+    record_property("nodes", len(model.nodes))
+    record_property("moments", len(model.moments))
+    assert len(model.nodes) >= pair.nodes, f"{len(model.nodes)} nodes, {len(model.moments)} moments"
