@@ -1,0 +1,128 @@
+"""A rebuild over what users have, an Iceberg table and a SQLite ledger; only Kafka and the job are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.iceberg import IcebergTable
+from airflow_kafka_lake.adapters.memory_lake import Position
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.rebuilding import rebuild
+from tests.contracts.lake_worlds import IcebergWorld
+from tests.world import World
+
+OpenLedger = Callable[[], SqlLedger]
+
+
+class StagingLake:
+    """An Iceberg lake whose jobs are PyIceberg's."""
+
+    def __init__(self, real: IcebergWorld) -> None:
+        self._real = real
+
+    def table(self, identifier: str) -> IcebergTable:
+        """Return the table's handle."""
+        return self._real.lake.table(identifier)
+
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+        """Do what a finished job does."""
+        self._real.stage(attempt, [row[:4] for row in rows])
+
+
+@pytest.fixture
+def fresh_ledger(tmp_path: Path) -> Iterator[OpenLedger]:
+    """Make SQLite ledgers."""
+    made: list[SqlLedger] = []
+
+    def make() -> SqlLedger:
+        made.append(SqlLedger(f"sqlite:///{tmp_path}/ledger-{len(made)}.db"))
+        return made[-1]
+
+    yield make
+    for ledger in made:
+        ledger.close()
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[IcebergWorld]:
+    """A catalog without any table."""
+    made = IcebergWorld(tmp_path)
+    yield made
+    made.lake.close()
+
+
+@pytest.fixture
+def lived(real: IcebergWorld, fresh_ledger: OpenLedger) -> World:
+    """A world after two runs, a wave without rows, and a skip."""
+    world: Any = World()
+    world.lake = StagingLake(real)
+    world.runner = MemoryRunner(world.kafka, world.lake)
+    world.ledger = fresh_ledger()
+    world.produce(3)
+    assert world.run().exit_code == 0
+    world.produce(2, transaction="bad")
+    world.end("bad", commit=False)
+    assert world.run().exit_code == 0
+    world.produce(5)
+    stretch = OffsetRange(6, 8)
+    deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="poison", acknowledge_order=False)
+    assert world.run().exit_code == 0
+    return world  # type: ignore[no-any-return]
+
+
+def record(world: World) -> object:
+    """Return what a rebuild must bring back."""
+    streams = [(s.key, s.origin, s.watermark, s.covered) for s in world.ledger.streams("orders")]
+    found = world.ledger.ranges(pipeline="orders", states=(RangeState.SETTLED, RangeState.SKIPPED))
+    return streams, [(r.range, r.state, r.rows, r.first_offset, r.last_offset, r.accounting) for r in found]
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
+    lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
+) -> None:
+    """Also after compaction and expiry; once more changes nothing, and the next run reads only what is new."""
+    before = record(lived)
+    if expired:
+        real.compact()
+        real.expire()
+    lived.ledger = fresh_ledger()  # type: ignore[assignment]
+    with pytest.raises(LedgerBehindError):
+        lived.plan()
+    done = rebuild(lived.worker(), lived.spec)
+    assert (done.waves, done.skips) == (3, 1)
+    assert record(lived) == before
+    assert rebuild(lived.worker(), lived.spec).waves == 0
+    assert record(lived) == before
+    lived.produce(2)
+    assert sum(wave.rows or 0 for wave in lived.run().waves) == 2
+    assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
+
+
+def test_rolled_back_iceberg_table_is_refused_then_read_again(lived: World, real: IcebergWorld) -> None:
+    """What vanished is named, and once accepted read again; nothing else is."""
+    kept = real.load().metadata.current_snapshot_id
+    assert kept is not None
+    lived.produce(4)
+    assert lived.run().exit_code == 0
+    before = record(lived)
+    real.roll_back(kept)
+    with pytest.raises(IdentityError, match="rolled back"):
+        lived.plan()
+    with pytest.raises(IdentityError, match="orders/0 11-15: its rows are gone"):
+        rebuild(lived.worker(), lived.spec)
+    (vanished,) = rebuild(lived.worker(), lived.spec, accept_rollback=True).reopened
+    assert (vanished.range, vanished.expected) == (OffsetRange(11, 15), 4)
+    assert lived.run().exit_code == 0
+    assert record(lived) == before
+    assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12, 13, 14]
+    assert rebuild(lived.worker(), lived.spec).reopened == ()
