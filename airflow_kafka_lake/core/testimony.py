@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind
@@ -18,11 +19,27 @@ from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
 
-RECORDED_RESETS = frozenset({"ledger.rebuild", "ledger.restore", "ledger.reopen"})
-"""Calls after which a watermark may stand lower than before, on record."""
+RECORDED_RESETS = frozenset({"ledger.reinstate", "ledger.reopen"})
+"""Calls after which the record may be lower than before, and says so: a rebuild, a reopen."""
 
 Fence = tuple[str, int]
 """`(wave, fence)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epochs:
+    """Times between recorded resets: only within one of them is the record monotone."""
+
+    resets: tuple[Operation, ...]
+
+    def of(self, item: Operation) -> int:
+        """Return how many resets had ended before a call began."""
+        return sum(reset.before(item) for reset in self.resets)
+
+    @property
+    def last(self) -> int:
+        """The one that the ledger is in now."""
+        return len(self.resets)
 
 
 def check_history(evidence: Evidence) -> Iterator[Finding]:
@@ -31,36 +48,37 @@ def check_history(evidence: Evidence) -> Iterator[Finding]:
     planned = {wave for item in done if item.call == "ledger.record_plan" for wave in _planned(item, evidence)}
     waves = planned | {wave.id for wave in evidence.ledger.waves}
     claims = [item for item in done if item.call == "ledger.claim" and item.asked["wave"] in waves]
-    yield from _check_claims(claims)
-    yield from _check_fences(done, claims)
+    epochs = Epochs(tuple(item for item in done if item.call in RECORDED_RESETS))
+    yield from _check_claims(claims, epochs)
+    yield from _check_fences(done, claims, epochs)
     yield from _check_receipts_first(evidence)
-    yield from _check_watermarks(done, evidence)
-    yield from _check_settlements(done, waves, evidence)
+    yield from _check_watermarks(done, evidence, epochs)
+    yield from _check_settlements(done, waves, evidence, epochs)
 
 
-def _check_claims(claims: Sequence[Operation]) -> Iterator[Finding]:
-    given: dict[Fence, Operation] = {}
+def _check_claims(claims: Sequence[Operation], epochs: Epochs) -> Iterator[Finding]:
+    given: dict[tuple[int, Fence], Operation] = {}
     for claim in claims:
         key = claim.answer["key"]
-        other = given.setdefault((key["wave"], key["fence"]), claim)
+        other = given.setdefault((epochs.of(claim), (key["wave"], key["fence"])), claim)
         if other is not claim:
             words = f"fence {key['fence']} of wave {key['wave']} was given to {other.process} and to {claim.process}"
             yield Finding(kind=FindingKind.STALE_FENCE, wave=key["wave"], words=words)
 
 
-def _check_fences(done: Iterable[Operation], claims: Sequence[Operation]) -> Iterator[Finding]:
+def _check_fences(done: Iterable[Operation], claims: Sequence[Operation], epochs: Epochs) -> Iterator[Finding]:
     """No write under a fence succeeds once a higher one was given, and none adopts what a higher one published."""
-    given: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    given: dict[tuple[str, int, str], list[tuple[int, int]]] = defaultdict(list)
     fences: dict[str, int] = {}
     for claim in claims:
         key = claim.answer["key"]
         fences[key["attempt"]] = key["fence"]
         if claim.ended is not None:
-            given[claim.host, key["wave"]].append((claim.ended, key["fence"]))
+            given[claim.host, epochs.of(claim), key["wave"]].append((claim.ended, key["fence"]))
     highest = {place: _running_maximum(sorted(found)) for place, found in given.items()}
     for item in done:
         for wave, fence in _fences_of(item):
-            ticks, above = highest.get((item.host, wave), ([], [0]))
+            ticks, above = highest.get((item.host, epochs.of(item), wave), ([], [0]))
             newest = above[bisect_left(ticks, item.begun)]
             if newest > fence:
                 words = f"{item.call} of {item.actor} succeeded with fence {fence}, after fence {newest} was given"
@@ -123,13 +141,12 @@ def _proves(rows: Sequence[Mapping[str, Any]], token: Mapping[str, Any]) -> bool
     return complete and ranges_digest(ranges) == token["ranges"]
 
 
-def _check_watermarks(done: Sequence[Operation], evidence: Evidence) -> Iterator[Finding]:
+def _check_watermarks(done: Sequence[Operation], evidence: Evidence, epochs: Epochs) -> Iterator[Finding]:
     """Each move of a watermark begins where the one before ended, and the ledger still has the last one."""
-    resets = [item for item in done if item.call in RECORDED_RESETS]
     moves: dict[StreamKey, dict[tuple[int, int], Mapping[str, Any]]] = defaultdict(dict)
     for item in done:
         if item.call == "ledger.advance" and item.asked["pipeline"] == evidence.ledger.pipeline:
-            since = sum(reset.before(item) for reset in resets)
+            since = epochs.of(item)
             for move in item.answer.get("value", ()):
                 moves[move["topic"], move["topic_id"], move["partition"]][since, move["sequence"]] = move
     watermarks = {stream.key: stream.watermark for stream in evidence.ledger.streams}
@@ -141,7 +158,7 @@ def _check_watermarks(done: Sequence[Operation], evidence: Evidence) -> Iterator
             if move["end"] <= move["start"] or move["start"] < reached:
                 yield _moved_back(stream, reached, move["end"])
             reached = max(reached, move["end"])
-        if epoch == len(resets) and stream in watermarks and watermarks[stream] < reached:
+        if epoch == epochs.last and stream in watermarks and watermarks[stream] < reached:
             yield _moved_back(stream, reached, watermarks[stream])
 
 
@@ -154,12 +171,13 @@ def _moved_back(stream: StreamKey, reached: int, now: int) -> Finding:
     )
 
 
-def _check_settlements(done: Sequence[Operation], waves: AbstractSet[str], evidence: Evidence) -> Iterator[Finding]:
+def _check_settlements(
+    done: Sequence[Operation], waves: AbstractSet[str], evidence: Evidence, epochs: Epochs
+) -> Iterator[Finding]:
     """The ledger still has each settlement that it has confirmed."""
-    resets = [item for item in done if item.call in RECORDED_RESETS]
     committed = {wave.id for wave in evidence.ledger.waves if wave.state is WaveState.COMMITTED}
     for item in done:
-        if item.call != "ledger.settle" or any(item.before(reset) for reset in resets):
+        if item.call != "ledger.settle" or epochs.of(item) < epochs.last:
             continue
         wave = item.asked["key"]["wave"]
         if wave in waves - committed:

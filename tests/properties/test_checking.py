@@ -19,6 +19,9 @@ from tests.properties.histories import History, Step
 from tests.properties.scheduler import counted_ids
 
 FEW = 40
+UNBROKEN = [step for step in STEPS if step.what not in {"backup", "old ledger"}]
+"""A ledger that was restored has forgotten what it confirmed: that is a finding."""
+
 SEED = int(os.environ.get("KAFKA_LAKE_SEED", "0")) or secrets.randbits(32)
 
 
@@ -45,7 +48,7 @@ def test_an_unbroken_history_has_no_finding() -> None:
     seed(SEED)(tried)()
 
 
-@given(steps=st.lists(st.sampled_from(STEPS), min_size=10, max_size=40))
+@given(steps=st.lists(st.sampled_from(UNBROKEN), min_size=10, max_size=40))
 def _find_nothing(steps: list[Step]) -> None:
     note(f"KAFKA_LAKE_SEED={SEED}")
     with counted_ids():

@@ -11,11 +11,11 @@ import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Row
 from airflow_kafka_lake.core.checking import check
-from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError
+from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
-from airflow_kafka_lake.core.waves import AttemptKey, RangeState, Token
+from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.claiming import LEASE
 from tests.evidence import Notes, evidence_of
@@ -172,6 +172,80 @@ def test_ledger_and_receipts_that_differ_are_inconsistent(scene: Scene) -> None:
     assert scene.kinds() == {FindingKind.INCONSISTENT}
     scene.edit_range(-1, accounting=replace(item.accounting, visible=2, compacted=0), rows=2)
     assert "range 9-12: 2 of 3 offsets are accounted for" in [item.words for item in scene.findings()]
+
+
+def test_a_receipt_of_other_numbers_is_inconsistent(scene: Scene) -> None:
+    """As many rows, and another reason for the offset without one."""
+    item = scene.world.ledger.ranges(pipeline="orders")[0]
+    assert item.accounting is not None
+    scene.edit_range(0, accounting=replace(item.accounting, control=0, aborted=1))
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.INCONSISTENT, RangeSet.of((0, 4)))
+    assert "or their accounting differs" in finding.words
+
+
+def test_more_rows_than_were_published_are_inconsistent(scene: Scene) -> None:
+    """A row where the accounting has a marker."""
+    scene.change_rows(lambda rows: [*rows, replace(rows[0], offset=3)])
+    (finding,) = scene.findings()
+    assert finding.kind is FindingKind.INCONSISTENT
+    assert finding.words == "range 0-4: 4 rows are in the table, 3 were published"
+
+
+def test_rows_of_a_wave_that_was_given_up_are_inconsistent(scene: Scene) -> None:
+    """Visible rows wait for their settlement only while their wave is open."""
+    killed_after_publish(scene)
+    draft = scene.world.ledger.snapshot()
+    last = list(draft.waves)[-1]
+    draft.waves[last] = replace(draft.waves[last], state=WaveState.DISSOLVED)
+    scene.world.ledger.restore(draft)
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.INCONSISTENT, RangeSet.of((12, 14)))
+
+
+def test_a_commit_of_another_attempt_than_the_ledger_says_is_inconsistent(scene: Scene) -> None:
+    """The ledger settled the wave by an attempt that is not the one in main's history."""
+    draft = scene.world.ledger.snapshot()
+    index = list(draft.tries)[1]
+    record = replace(draft.tries[index].record, outcome=AttemptOutcome.ABANDONED)
+    draft.tries[index] = replace(draft.tries[index], record=record)
+    scene.world.ledger.restore(draft)
+    (finding,) = scene.findings()
+    assert finding.kind is FindingKind.INCONSISTENT
+    assert "is settled by another attempt" in finding.words
+
+
+def test_rows_with_an_incomplete_receipt_were_visible_too_early(scene: Scene) -> None:
+    """A receipt that leaves an offset unexplained proves nothing."""
+    receipts = scene.world.table._receipts
+    for key, row in receipts.items():
+        if row.kind == "rows" and row.range.start == 0:
+            receipts[key] = replace(row, accounting=replace(row.accounting, control=0, unexplained=1))
+    (finding,) = scene.findings()
+    assert (finding.kind, finding.offsets) == (FindingKind.VISIBLE_BEFORE_ACCOUNTED, RangeSet.of((0, 3)))
+
+
+def test_a_damaged_table_is_lost_as_a_whole(scene: Scene) -> None:
+    """What it holds is not known: nothing is said of single offsets, and no number is made up."""
+
+    class Damaged:
+        """A table whose files are gone."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(scene.world.table, name)
+
+        def holdings(self, _: object) -> None:
+            raise DamagedTableError("2 data files are missing")
+
+    class Lake:
+        def table(self, _: str) -> Any:
+            return Damaged()
+
+    lake: Any = Lake()
+    (finding,) = check(checking.gather(scene.world.ledger, lake, scene.world.spec))
+    assert (finding.kind, finding.table, finding.words) == (FindingKind.LOST, "raw.orders", "2 data files are missing")
+    document = checking.audit(replace(scene.world.worker(), lake=lake), scene.world.spec)
+    assert [stream["rows"] for stream in document["streams"]] == [None]
 
 
 def test_rows_of_a_skipped_stretch_are_inconsistent(scene: Scene) -> None:
@@ -471,3 +545,18 @@ def test_every_kind_of_finding_has_a_test_here() -> None:
 def test_keys_name_their_guard() -> None:
     """What a guarded write is asked for has the fence under the name that the checker reads."""
     assert set(AttemptKey.__slots__) == {"wave", "fence", "attempt"}
+
+
+def test_a_recorded_reset_lets_the_record_begin_anew(scene: Scene) -> None:
+    """After a rebuild a watermark may be lower and a fence may come again; without it on record they may not."""
+    world, before = scene.world, scene.world.ledger.snapshot()
+    world.produce(1)
+    scene.run()
+    world.ledger.restore(before)
+    assert FindingKind.WATERMARK_BACK in scene.kinds(at_rest=False)
+    last = scene.notes.lines[-1]
+    for number, phase in enumerate(("invoke", "ok"), 1):
+        said = {"call": "ledger.reinstate", "phase": phase, "op": 1, "tick": last["tick"] + number, "values": {}}
+        scene.notes.lines.append({**last, "process": "rebuild", **said})
+    assert not {FindingKind.WATERMARK_BACK, FindingKind.STALE_FENCE} & scene.kinds(at_rest=False)
+    assert not [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.words]
