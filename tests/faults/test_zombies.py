@@ -1,0 +1,155 @@
+"""Two attempts of one wave by real processes: the first stands still while the second comes and finishes, then goes on.
+
+Its lease is over, so the successor may come; that the stopped process still lives changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import psutil
+from sqlalchemy import update
+
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from tests.proxy import Proxy
+from tests.rig import Ended, Rig
+
+WAIT_SECONDS = 240
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def wait_for(process: subprocess.Popen[str], condition: Callable[[], object]) -> None:
+    """Wait until something is so while a command lives."""
+    end = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
+
+
+def stopped(pid: int) -> bool:
+    """Say whether a process is stopped."""
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stop a command's own process."""
+    process.send_signal(signal.SIGSTOP)
+    wait_for(process, lambda: stopped(process.pid))
+
+
+def driver_group(process: subprocess.Popen[str]) -> int:
+    """Return the process group of a command's Spark driver."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    (driver,) = [child for child in children if any("deploy.SparkSubmit" in word for word in child.cmdline())]
+    return os.getpgid(driver.pid)
+
+
+def resume(process: subprocess.Popen[str], *groups: int) -> None:
+    """Continue a command and its driver, unless a successor has ended the driver."""
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGCONT)
+    process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def opened(url: str) -> Iterator[SqlLedger]:
+    """Open a ledger."""
+    ledger = SqlLedger(url)
+    yield ledger
+    ledger.close()
+
+
+def succeed(rig: Rig, url: str) -> None:
+    """Let every lease be over, and a successor run to its end."""
+    with opened(url) as ledger, ledger.engine.begin() as connection:
+        connection.execute(update(tables.wave).values(lease_until=LONG_AGO))
+    successor = rig.run()
+    assert (successor.code, successor.document["rows"]) == (0, 300), successor.err
+    rig.assert_exact()
+
+
+def assert_overtaken(rig: Rig, url: str, first: Ended) -> None:
+    """Rows once, one publish; the ledger names both attempts, and what the late one still wanted to write."""
+    assert first.code == 3, first.err
+    assert "Traceback" not in first.err
+    rig.assert_exact()
+    assert len(rig.publishes()) == 1
+    with opened(url) as ledger:
+        (wave,) = ledger.waves(rig.name)
+        attempts = ledger.attempts(wave.id)
+        assert [item.outcome.value for item in attempts if item.job] == ["abandoned", "committed"]
+        assert [item.fence for item in attempts] == list(range(1, wave.fence + 1))
+        refused = [item for item in ledger.events(rig.name, limit=1000) if item.kind == "refused"]
+        assert {item.actor for item in refused} == {attempts[0].attempt}
+    audit = rig.command("audit", rig.name, "--json")
+    assert (audit.code, audit.document["ok"]) == (0, True), audit.out
+
+
+def test_stopped_before_its_staging_commit(rig: Rig) -> None:
+    """Driver and command stand still when every row is written and nothing is committed yet."""
+    rig.produce(300)
+    diary, url = rig.home / "diary", f"sqlite:///{rig.ledger}"
+    armed = {"KAFKA_LAKE_FAILPOINTS": "driver.rows:after=stop", "KAFKA_LAKE_FAILPOINTS_DIARY": str(diary)}
+    first = rig.start("run", str(rig.file), "--json", env=armed)
+    wait_for(first, diary.exists)
+    stop(first)
+    group = driver_group(first)
+    succeed(rig, url)
+    resume(first, group)
+    assert_overtaken(rig, url, rig.end(first))
+
+
+def test_stopped_between_staging_and_publish(rig: Rig) -> None:
+    """What it has staged is complete and proven, and stays unseen."""
+    rig.produce(300)
+    url = f"sqlite:///{rig.ledger}"
+    armed = {"KAFKA_LAKE_FAILPOINTS": "ledger.mark_staged:after=stop"}
+    first = rig.start("run", str(rig.file), "--json", env=armed)
+    wait_for(first, lambda: stopped(first.pid))
+    succeed(rig, url)
+    resume(first)
+    assert_overtaken(rig, url, rig.end(first))
+
+
+def test_stopped_between_its_last_check_and_its_commit(postgres_rig: Rig, network: Proxy) -> None:
+    """Everything was checked, and its UPDATE of the catalog (PostgreSQL, Spark's too) is on its way."""
+    rig = postgres_rig
+    rig.produce(300)
+    assert rig.command("plan", str(rig.file)).code == 0
+    url = rig.catalog_uri
+    held = network.hold_request(f"UPDATE iceberg_tables SET metadata_location='{rig.iceberg().location()}/".encode())
+    first = rig.start("run", str(rig.file), "--json")
+    wait_for(first, held.happened.is_set)
+    stop(first)
+    succeed(rig, url)
+    held.deliver()
+    resume(first)
+    assert_overtaken(rig, url, rig.end(first))
+
+
+def test_staging_commit_whose_answer_is_lost(postgres_rig: Rig, network: Proxy) -> None:
+    """Iceberg's JDBC catalog repeats it and may spoil its own branch: main stays readable, and rows come once."""
+    rig = postgres_rig
+    rig.produce(300)
+    lost = network.lose_answer(b"UPDATE iceberg_tables SET metadata_location = $1", nth=2)
+    first = rig.run()
+    assert lost.happened.is_set()
+    assert first.code in {0, 3}, first.err
+    assert "Traceback" not in first.err
+    assert first.code == 0 or not rig.rows()
+    again = rig.run()
+    assert again.code == 0, again.err
+    rig.assert_exact()
+    assert len(rig.publishes()) == 1
+    audit = rig.command("audit", rig.name, "--json")
+    assert (audit.code, audit.document["ok"]) == (0, True), audit.out
