@@ -31,7 +31,7 @@ from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 __all__ = ["SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
 _LIGHT_TASKS = 4
-QUIET_SECONDS = 900.0
+QUIET_SECONDS = 1800.0
 """How long a driver may show no progress before it counts as hanging; waiting for a busy cluster shows none."""
 
 _logger = logging.getLogger(__name__)
