@@ -160,7 +160,7 @@ def test_wave_that_is_in_the_lake_is_committed(ledger: Ledger) -> None:
     assert (found.state, found.lease_live, found.holder) == (WaveState.COMMITTED, False, None)
     assert ranges(ledger) == [(0, 10, RangeState.SETTLED)]
     outcomes = {item.outcome: item.fence for item in ledger.attempts(name)}
-    assert outcomes == {AttemptOutcome.ABANDONED: 1, AttemptOutcome.COMMITTED: 2}
+    assert outcomes == {AttemptOutcome.COMMITTED: 1, AttemptOutcome.ABANDONED: 2}
     assert found.fence == 2
 
 

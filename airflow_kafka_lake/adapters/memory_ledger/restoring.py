@@ -93,13 +93,15 @@ class MemoryRestoring(MemoryAttempts):
         new = Wave(id=item.wave, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=item.table)
         row = draft.waves.get(item.wave, new)
         known = next((found for found in draft.tries.items() if found[1].record.attempt == item.attempt), None)
-        taken = {fence for name, fence in draft.tries if name == item.wave}
-        fence = item.fence if item.fence not in taken else max(row.fence, *taken) + 1
+        self._end_tries(draft, item.wave, guards.ENDED_BY_SETTLE)
+        top = max((fence for name, fence in draft.tries if name == item.wave), default=0)
         if known:
             place, record = known[0], known[1].record
         else:
-            place, record = (item.wave, fence), _attempt(item, fence)
-        self._end_tries(draft, item.wave, guards.ENDED_BY_SETTLE)
+            place, record = (item.wave, item.fence), _attempt(item)
+            if other := draft.tries.pop(place, None):  # given out again by the older ledger: the lake's came first
+                top = max(top, row.fence, item.fence) + 1
+                draft.tries[item.wave, top] = replace(other, record=replace(other.record, fence=top))
         ended = record.ended_at or item.at
         draft.tries[place] = Try(
             record=replace(record, outcome=AttemptOutcome.COMMITTED, error=None, ended_at=ended),
@@ -108,7 +110,7 @@ class MemoryRestoring(MemoryAttempts):
         draft.waves[item.wave] = replace(
             row,
             state=WaveState.COMMITTED,
-            fence=max(row.fence, place[1]),
+            fence=max(row.fence, place[1], top),
             attempt=None,
             holder=None,
             lease_until=None,
@@ -125,10 +127,10 @@ class MemoryRestoring(MemoryAttempts):
             )
 
 
-def _attempt(item: RestoredWave, fence: int) -> AttemptRecord:
+def _attempt(item: RestoredWave) -> AttemptRecord:
     return AttemptRecord(
         wave=item.wave,
-        fence=fence,
+        fence=item.fence,
         attempt=item.attempt,
         holder=guards.RESTORED_HOLDER,
         job=None,

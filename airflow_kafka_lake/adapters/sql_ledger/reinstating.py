@@ -150,29 +150,31 @@ def _write_wave(connection: Connection, what: Restoration, item: RestoredWave, o
 
 
 def _place(connection: Connection, item: RestoredWave) -> int:
-    """Record an attempt as the one in the lake; returns its fence, which is another one where that is taken."""
-    known = connection.execute(select(attempt_.c.fence).where(attempt_.c.attempt == item.attempt)).scalar()
-    if known is not None:
+    """Record an attempt as the one in the lake; returns the highest fence of its wave.
+
+    Another attempt with its fence was given it by the older ledger, after the lake's: that one gets a new number.
+    """
+    mine, same = attempt_.c.attempt == item.attempt, attempt_.c.wave == item.wave
+    if connection.execute(select(attempt_.c.fence).where(mine)).first():
         ended = {"ended_at": func.coalesce(attempt_.c.ended_at, literal(item.at, Timestamp)), "error": None}
-        mine = attempt_.c.attempt == item.attempt
         connection.execute(update(attempt_).where(mine).values(outcome=AttemptOutcome.COMMITTED, **ended))
-        return int(known)
-    query = select(attempt_.c.fence).where(attempt_.c.wave == item.wave)
-    taken = set(connection.execute(query).scalars())
-    reached = connection.execute(select(wave.c.fence).where(wave.c.id == item.wave)).scalar_one()
-    fence = item.fence if item.fence not in taken else max(reached, *taken) + 1
-    connection.execute(
-        insert(attempt_).values(
-            wave=item.wave,
-            fence=fence,
-            attempt=item.attempt,
-            holder=guards.RESTORED_HOLDER,
-            outcome=AttemptOutcome.COMMITTED,
-            started_at=item.at,
-            ended_at=item.at,
+    else:
+        reached = connection.execute(select(wave.c.fence).where(wave.c.id == item.wave)).scalar_one()
+        highest = connection.execute(select(func.max(attempt_.c.fence)).where(same)).scalar() or 0
+        free = max(reached, highest, item.fence) + 1
+        connection.execute(update(attempt_).where(same, attempt_.c.fence == item.fence).values(fence=free))
+        connection.execute(
+            insert(attempt_).values(
+                wave=item.wave,
+                fence=item.fence,
+                attempt=item.attempt,
+                holder=guards.RESTORED_HOLDER,
+                outcome=AttemptOutcome.COMMITTED,
+                started_at=item.at,
+                ended_at=item.at,
+            )
         )
-    )
-    return fence
+    return int(connection.execute(select(func.max(attempt_.c.fence)).where(same)).scalar_one())
 
 
 def _write_skips(connection: Connection, what: Restoration, ids: Mapping[StreamKey, Any]) -> None:

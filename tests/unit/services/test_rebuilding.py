@@ -21,9 +21,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.core.waves import RangeState, Rejected, WaveState
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Rejected, WaveState
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.world import World
@@ -80,6 +80,7 @@ def goes_on(world: World, *, reads: int) -> None:
     read = [stretch.range.span for job in world.runner.jobs[jobs:] for stretch in job.stretches]
     assert sum(read) == reads, f"a run after the rebuild read {read}"
     world.check()
+    assert checking.audit(world.worker(), world.spec)["ok"]
 
 
 def test_lost_ledger_is_rebuilt_from_the_lake(lived: World) -> None:
@@ -247,7 +248,7 @@ def test_fences_of_the_old_life_are_not_reused(world: World) -> None:
 
 
 def test_fence_that_the_older_ledger_gave_out_again_stays_its_own(world: World) -> None:
-    """A claim made between restore and rebuild has the fence of the attempt in the lake: both are kept apart."""
+    """A claim made between restore and rebuild has the fence of the attempt in the lake: the lake's keeps it."""
     world.produce(2)
     wave = world.planned_wave()
     backup = world.ledger.snapshot()
@@ -257,7 +258,8 @@ def test_fence_that_the_older_ledger_gave_out_again_stays_its_own(world: World) 
         world.ingest(wave)
     restored(world)
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
-    assert len({item.fence for item in world.ledger.attempts(wave)}) == 2
+    assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.COMMITTED, AttemptOutcome.FAILED]
+    assert checking.audit(world.worker(), world.spec)["problems"] == []
     goes_on(world, reads=1)
 
 
