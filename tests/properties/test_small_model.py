@@ -174,7 +174,7 @@ class Model:
 
 PAIRS = {
     "ingest and ingest": Pair(_ingest, _ingest, nodes=17_000),
-    "ingest and cancel": Pair(_ingest, _cancel, nodes=10_000),
+    "ingest and cancel": Pair(_ingest, _cancel, nodes=450, faults=0),
     "ingest and skip": Pair(_ingest, _skip, nodes=5_000),
     "ingest and settle": Pair(_ingest, _settle, nodes=7_000),
 }
