@@ -66,6 +66,7 @@ class Campaign:
         )
         self.findings = Findings()
         self.round: Round | None = None
+        self.played = 0
         self.flight: Flight | None = None
         self.dag_runs: Counter[str] = Counter()
         self.began = time.monotonic()
@@ -114,7 +115,7 @@ class Campaign:
         on_call.join(HEALING_SECONDS)
 
     def _round(self, item: Round) -> None:
-        self.round = item
+        self.round, self.played = item, item.number
         self._take_off_or_land(item)
         self.place.journal("round", number=item.number, faults=item.faults)
         if not self.screen._live:
@@ -290,7 +291,7 @@ class Campaign:
             "records": self.acknowledged.total,
             "fault_kinds": len(kinds),
             "faults": sum(self.findings.struck.values()),
-            "rounds": len(self.rounds),
+            "rounds": self.played,
             "runs": sum(sum(worker.codes.values()) for worker in self.workers),
             "waves": self._waves(),
             "dag_runs": sum(self.dag_runs.values()),
