@@ -554,9 +554,14 @@ def test_a_recorded_reset_lets_the_record_begin_anew(scene: Scene) -> None:
     scene.run()
     world.ledger.restore(before)
     assert FindingKind.WATERMARK_BACK in scene.kinds(at_rest=False)
-    last = scene.notes.lines[-1]
-    for number, phase in enumerate(("invoke", "ok"), 1):
-        said = {"call": "ledger.reinstate", "phase": phase, "op": 1, "tick": last["tick"] + number, "values": {}}
-        scene.notes.lines.append({**last, "process": "rebuild", **said})
+    last, move = scene.notes.lines[-1], {**moves(scene)[-1], "sequence": 99, "start": 4, "end": 9}
+    later: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("ledger.reinstate", {}, {}),
+        ("ledger.advance", {"pipeline": "orders"}, {"value": [move]}),
+    ]
+    for number, (call, asked, answer) in enumerate(later, 1):
+        for phase, values, tick in (("invoke", asked, 2 * number), ("ok", answer, 2 * number + 1)):
+            said = {"call": call, "phase": phase, "op": number, "tick": last["tick"] + tick, "values": values}
+            scene.notes.lines.append({**last, "process": "rebuild", **said})
     assert not {FindingKind.WATERMARK_BACK, FindingKind.STALE_FENCE} & scene.kinds(at_rest=False)
     assert not [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.words]
