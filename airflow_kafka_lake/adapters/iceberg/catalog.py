@@ -24,7 +24,7 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.table import Table
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -70,7 +70,7 @@ class OpenCatalog:
                 self._require_folder(properties["uri"])
                 self._catalog = load_catalog(self._settings.catalog_name, **properties)
                 if isinstance(self._catalog, SqlCatalog):
-                    event.listen(self._catalog.engine, "checkin", _roll_back)
+                    _keep_no_locks(self._catalog.engine)
             return self._catalog
 
     def _require_folder(self, uri: str) -> None:
@@ -155,6 +155,21 @@ class OpenCatalog:
             if self._catalog is not None:
                 self._catalog.close()
                 self._catalog = None
+
+
+def _keep_no_locks(engine: Engine) -> None:
+    event.listen(engine, "checkin", _roll_back)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "connect", _let_others_pass)
+        engine.dispose()
+
+
+def _let_others_pass(connection: Any, _record: ConnectionPoolEntry) -> None:
+    """Let the server end a transaction of ours that stands still, and no wait for another's last for ever."""
+    with connection.cursor() as cursor:
+        for name, limit in (("idle_in_transaction_session_timeout", "60s"), ("lock_timeout", "90s")):
+            cursor.execute("SELECT set_config(%s, %s, false) WHERE current_setting(%s) = '0'", (name, limit, name))
+    connection.commit()
 
 
 def _roll_back(connection: Any, record: ConnectionPoolEntry) -> None:

@@ -32,6 +32,11 @@ OVERLAP = "kafka_lake: ranges of a stream never overlap"
 """What the SQLite trigger says; PostgreSQL says it by SQLSTATE 23P01."""
 
 _BEGIN = "kafka_lake_begin"
+_STANDING_STILL = (
+    "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
+    "WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
+)
+"""Whoever stands still, or is cut off, in the middle of a transaction gives its locks back: nothing of it is done."""
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 
 
@@ -141,6 +146,7 @@ class Database:
     def _prepare_postgresql(self, connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", (f"{int(self._lock_timeout * 1000)}ms",))
+            cursor.execute(_STANDING_STILL)
         connection.commit()
 
     def _create_file(self, *_: object) -> None:
