@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import JobFailedError
@@ -11,7 +11,9 @@ from airflow_kafka_lake.core.staging import StageJob
 
 _TAIL_LINES = 25
 _TAIL_CHARACTERS = 4_000
-_FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+(File \"|\^)|\s*=+$")
+_FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+\^|\s*=+$|Traceback \(most recent call last\):")
+_PYTHON_FRAME = re.compile(r"\s*File \"")
+_CODE = re.compile(r"\s{4}|[\s^~]+$")
 _MASK = "***"
 _SECRET_KEY = re.compile(
     r"(?i)password|passwd|secret|token|credential|jaas|private|(access|account|api|session|storage)[.\-_]?key|keystore[.\-_]key"
@@ -135,9 +137,18 @@ def job_stalled(job: StageJob, seconds: float) -> JobFailedError:
 
 
 def tail(lines: Iterable[str]) -> str:
-    """Return the last lines that say something to a person: no stack frames, which fill most of Java's."""
-    spoken = [line for line in lines if line.strip() and not _FRAME.match(line)]
+    """Return the last lines that say something to a person: no stack frames, neither Java's nor Python's."""
+    spoken = [line for line in _without_code(lines) if line.strip() and not _FRAME.match(line)]
     return "\n".join(spoken[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
+
+
+def _without_code(lines: Iterable[str]) -> Iterator[str]:
+    """Leave out what Python shows of a frame: the line that names it, and the indented code and marks below."""
+    inside = False
+    for line in lines:
+        inside = bool(_PYTHON_FRAME.match(line)) or (inside and bool(_CODE.match(line)))
+        if not inside:
+            yield line
 
 
 def recognised(lines: Iterable[str]) -> Reason | None:

@@ -515,6 +515,23 @@ def test_stack_frames_are_left_out_of_the_last_words() -> None:
     assert tail(said) == "Caused by: first\nCaused by: second"
 
 
+def test_the_tail_has_no_python_frames() -> None:
+    """What the job's own Python says is its error, not the lines of code it came through."""
+    said = [
+        "Traceback (most recent call last):",
+        '  File "stage.py", line 295, in <module>',
+        "    main(sys.argv[1:])",
+        '  File "/spark/worker.py", line 7, in run',
+        "    writer.append()",
+        "    ^^^^^^^^^^^^^^^",
+        "PythonException: ",
+        "  An exception was thrown from the Python worker.",
+        "core.errors.RefusedError: no such table",
+    ]
+    spoken = [said[-3], said[-2], said[-1]]
+    assert tail(said) == "\n".join(spoken)
+
+
 def test_an_unusual_failure_is_not_guessed() -> None:
     """What nobody knows has no name."""
     assert recognised(["something else entirely"]) is None
