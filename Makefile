@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars demo test test-fast lint format soak bench clean java
+.PHONY: help install jars demo test test-fast lint format soak matrix bench clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -49,6 +49,9 @@ format: $(STAMP) ## let ruff write the style
 
 soak: jars ## the long fault runs (ARGS="--only soak --minutes 30 --seed 7"; --list shows the faults)
 	$(BIN)/python tests/faults/soak.py $(ARGS)
+
+matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with real Spark)
+	$(BIN)/python -m tests.faults.run_matrix $(ARGS)
 
 bench: jars ## the benchmark
 	@[ -f bench/run.py ] || { echo "make: bench/run.py is not in this tree, so there is no benchmark to run" >&2; exit 1; }

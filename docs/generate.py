@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.cli.commands import COMMANDS, Argument, Command
 from airflow_kafka_lake.cli.front import LEDGER, InternalError
 from airflow_kafka_lake.core import errors
@@ -42,12 +44,13 @@ def main(words: Sequence[str]) -> int:
 
 
 def pages() -> dict[str, str]:
-    """Return every page that depends on the code alone, by file name."""
+    """Return every page that depends on the code and on committed results alone, by file name."""
     return {
         "commands.md": commands_page(),
         "states.md": states_page(),
         "errors.md": errors_page(),
         "mutants.md": mutants_page(),
+        "failpoints.md": failpoints_page(),
     }
 
 
@@ -272,6 +275,65 @@ def mutants_page() -> str:
 def _test_name(test: str) -> str:
     path, _, name = test.partition("::")
     return f"{Path(path).stem}::{name.partition('[')[0]}"
+# -- failpoints -------------------------------------------------------------------------------------------------------
+
+FAILPOINTS_INTRO = """
+A failpoint is a crossing of a port, before or after the call, or a step inside the Spark driver
+([why](../decisions/0002-failpoints-are-port-crossings.md)). In a test something happens there:
+
+- **kill**: SIGKILL.
+- **stop**: SIGSTOP; every lease ends, a successor does its work to the end, then the stopped one goes on.
+- **raise**: the call fails.
+- **delay**: it is late, and another command runs beside it.
+- **lost**: the call was made and its answer is lost (only after).
+
+Then the same command runs again, then the main job, then the main job once more, which must find nothing to do. A case
+is green when every acknowledged record of a settled range is in the table once and nothing else is, each wave was
+published once, the watermark is where the proof ends, `kafka-lake audit` agrees, and a person's decision still holds. A
+trap that does not spring is red.
+
+The numbers say in how many cases (commands, states of the world, crossings) it was played; all of them were green
+unless the cell says otherwise. "–" is no case: before a call there is no answer to lose, and rows that pass the driver
+are no call.
+"""
+FAILPOINTS_CLOSE = """
+Forked commands are the real command line over a real ledger (SQLite) and a real lake (Iceberg); Kafka is the one in
+memory, and jobs are staged by PyIceberg. The others ran with a real broker and real Spark. Play it yourself:
+
+```
+make matrix                    # one case for each point and mode
+make matrix ARGS="--all"       # every command that crosses the point, its last crossing too
+make matrix ARGS="--real"      # with a real Kafka and real Spark (--points REGEX chooses, --missing goes on)
+```
+"""
+PLAYED = re.compile(r"(?P<world>forked|spark): (?P<point>[^=]+)=(?P<mode>[a-z]+)(@\d+)? in (?P<act>.+)")
+
+
+def failpoints_page() -> str:
+    """Return failpoints.md from the code's points and the recorded results of the matrix."""
+    played: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    worlds: Counter[str] = Counter()
+    for name, why in json.loads((REFERENCE / "failpoints.json").read_text(encoding="utf-8")).items():
+        match = PLAYED.fullmatch(name)
+        assert match is not None, name
+        played[match["point"], match["mode"]].append(not why)
+        worlds[match["world"]] += 1
+    rows = [(f"`{point}`", *(_cell(played[point, mode], point, mode) for mode in Mode)) for point in points()]
+    green = sum(map(sum, played.values()))
+    pairs = sum(bool(found) for found in played.values())
+    total = (
+        f"{len(points())} points; {pairs} pairs of a point and a mode in {sum(worlds.values()):,} cases "
+        f"({worlds['forked']:,} of forked commands, {worlds['spark']:,} with real Spark): {green:,} green, "
+        f"{sum(worlds.values()) - green} red."
+    )
+    return _page("Failpoints", FAILPOINTS_INTRO, total, _table(("point", *Mode), rows), FAILPOINTS_CLOSE)
+
+
+def _cell(found: Sequence[bool], point: str, mode: Mode) -> str:
+    if mode not in modes(point):
+        return "–"
+    red = len(found) - sum(found)
+    return f"**{red} of {len(found)} red**" if red else str(len(found) or "not played")
 
 
 # -- tests ------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ them: no Dag, no connection, no record, no variable that code sets later. Unarme
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from airflow_kafka_lake.adapters.crossings import Crossing, Watched, calls, watched
@@ -47,8 +48,14 @@ def armed_ledger(ledger: Ledger) -> Ledger:
 
 
 def _traps() -> Traps | None:
-    found = parse(started_with(VARIABLE), points())
-    return Traps(found, diary=started_with(DIARY)) if found else None
+    text = started_with(VARIABLE)
+    return _of_this_process(text, started_with(DIARY)) if text else None
+
+
+@cache
+def _of_this_process(text: str, diary: str) -> Traps:
+    """Crossings are counted over all that a process opens, one after the other or at once."""
+    return Traps(parse(text, points()), diary=diary)
 
 
 class _Trapped:

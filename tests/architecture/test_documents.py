@@ -40,11 +40,11 @@ def _generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["commands.md", "states.md", "errors.md", "mutants.md"])
+@pytest.mark.parametrize("page", ["commands.md", "states.md", "errors.md", "mutants.md", "failpoints.md"])
 def test_generated_page_is_as_the_code_says(page: str) -> None:
     """Run `python docs/generate.py` after a change of commands, states, errors or guards."""
     pages = _generator().pages()
-    assert set(pages) == {"commands.md", "states.md", "errors.md", "mutants.md"}
+    assert set(pages) == {"commands.md", "states.md", "errors.md", "mutants.md", "failpoints.md"}
     assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == pages[page]
 
 

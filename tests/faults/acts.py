@@ -1,0 +1,179 @@
+"""Commands in situations: what crosses the ports, and in which state of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from airflow_kafka_lake.core.waves import RangeState
+from tests.faults.place import Place
+
+Words = Callable[[Place], tuple[str, ...]]
+
+
+def run(place: Place) -> tuple[str, ...]:
+    """Do the main job."""
+    return ("run", str(place.file), "--json")
+
+
+def plan(place: Place) -> tuple[str, ...]:
+    """Plan everything."""
+    return ("plan", str(place.file), "--json")
+
+
+def plan_from_a_time(place: Place) -> tuple[str, ...]:
+    """Plan from a time on, which Kafka is asked for."""
+    return (*plan(place), "--from", "2020-01-01T00:00:00Z")
+
+
+def status(place: Place) -> tuple[str, ...]:
+    """Ask how far we are."""
+    return ("status", str(place.file), "--json")
+
+
+def audit(place: Place) -> tuple[str, ...]:
+    """Compare ledger and lake."""
+    return ("audit", place.name, "--json")
+
+
+def settle(place: Place) -> tuple[str, ...]:
+    """Finish what an earlier run left."""
+    return ("settle", place.name, "--json")
+
+
+def advance(place: Place) -> tuple[str, ...]:
+    """Move watermarks."""
+    return ("advance", place.name, "--json")
+
+
+def tell(place: Place) -> tuple[str, ...]:
+    """Record that the moves were told."""
+    return ("tell", place.name)
+
+
+def ingest(place: Place) -> tuple[str, ...]:
+    """Bring the wave into the lake."""
+    return ("ingest", _wave(place), "--json")
+
+
+def show(place: Place) -> tuple[str, ...]:
+    """Show the wave."""
+    return ("wave", _wave(place), "--json")
+
+
+def cancel_wave(place: Place) -> tuple[str, ...]:
+    """Put the whole wave on hold."""
+    return ("cancel", _wave(place), "--reason", "because", "--json")
+
+
+def cancel_range(place: Place) -> tuple[str, ...]:
+    """Put one of the wave's ranges on hold."""
+    return ("cancel", _range(place, RangeState.PLANNED), "--reason", "because", "--json")
+
+
+def release(place: Place) -> tuple[str, ...]:
+    """Take the hold off."""
+    return ("release", _range(place, RangeState.CANCELLED), "--json")
+
+
+def skip(place: Place) -> tuple[str, ...]:
+    """Pass two offsets in the middle of a range unread."""
+    where = ("--topic", place.topic, "--partition", "0", "--from", "2", "--to", "4")
+    return ("skip", place.name, *where, "--reason", "because", "--acknowledge-order", "--json")
+
+
+def expire(place: Place) -> tuple[str, ...]:
+    """Do what an ordinary maintenance does: commit something else, and expire every snapshot that may be; then look."""
+    table = place.iceberg()
+    table.append(table.schema().as_arrow().empty_table())
+    table.maintenance.expire_snapshots().older_than(datetime.now(UTC) + timedelta(days=1)).commit()
+    return status(place)
+
+
+def _wave(place: Place) -> str:
+    ledger = place.ledger()
+    (wave,) = ledger.waves(place.name)
+    ledger.close()
+    return wave.id
+
+
+def _range(place: Place, state: RangeState) -> str:
+    """Return the range of the last partition: another one of its wave stays."""
+    ledger = place.ledger()
+    found = ledger.ranges(pipeline=place.name, states=(state,))
+    ledger.close()
+    return max(found, key=lambda item: item.partition).id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """A state of the world: what was done after another one, and the trap in which it ended."""
+
+    after: str | None
+    words: Words
+    traps: str = ""
+
+
+BEGINNINGS: Mapping[str, Beginning] = {
+    "nothing": Beginning(after=None, words=lambda _: ("db", "upgrade", "--json")),
+    "planned": Beginning(after="nothing", words=plan),
+    "staged": Beginning(after="planned", words=run, traps="table.staged:after=kill"),
+    "published": Beginning(after="planned", words=run, traps="ledger.settle:before=kill"),
+    "settled": Beginning(after="planned", words=ingest),
+    "cancelled": Beginning(after="staged", words=cancel_range),
+    "finished": Beginning(after="nothing", words=run),
+    "expired": Beginning(after="finished", words=expire),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """A command in a state of the world; `rival` is what another process does while it is stopped or slow."""
+
+    name: str
+    begins: str
+    words: Words
+    rival: Words = run
+
+
+ACTS = (
+    Act(name="run", begins="nothing", words=run),
+    Act(name="run after a death", begins="staged", words=run),
+    Act(name="run after a publish", begins="published", words=run),
+    Act(name="cancel what was begun", begins="staged", words=cancel_range),
+    Act(name="skip in what was begun", begins="staged", words=skip),
+    Act(name="release", begins="cancelled", words=release),
+    Act(name="settle after a death", begins="staged", words=settle),
+    Act(name="settle after a publish", begins="published", words=settle),
+    Act(name="advance", begins="settled", words=advance),
+    Act(name="plan", begins="nothing", words=plan),
+    Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
+    Act(name="tell", begins="finished", words=tell),
+    Act(name="audit", begins="finished", words=audit),
+    Act(name="run after an expiry", begins="expired", words=run),
+    Act(name="status of nothing", begins="nothing", words=status),
+    Act(name="wave", begins="finished", words=show),
+    Act(name="ingest", begins="planned", words=ingest),
+    Act(name="ingest while a person cancels", begins="planned", words=ingest, rival=cancel_wave),
+    Act(name="ingest while a person skips", begins="planned", words=ingest, rival=skip),
+    Act(name="run after a death while a person cancels", begins="staged", words=run, rival=cancel_range),
+    Act(name="cancel what is planned", begins="planned", words=cancel_wave),
+    Act(name="cancel what is published", begins="published", words=cancel_range),
+    Act(name="skip in what is planned", begins="planned", words=skip),
+    Act(name="skip in what is published", begins="published", words=skip),
+)
+"""The first act that crosses a point stands for it where there is time for one only."""
+
+
+def begin(place: Place, name: str) -> None:
+    """Bring the place into a state of the world, and keep it."""
+    if place.has(name):
+        place.put_back(name)
+        return
+    beginning = BEGINNINGS[name]
+    if beginning.after is not None:
+        begin(place, beginning.after)
+    ended = place.command(*beginning.words(place), traps=beginning.traps)
+    assert ended.code == (-9 if beginning.traps else 0), ended
+    place.keep(name)

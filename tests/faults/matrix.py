@@ -1,0 +1,195 @@
+"""Every failpoint in every mode, in every command that crosses it: what dies, stops, fails, dawdles or is not answered.
+
+A case puts a place into a state of the world and runs a command with one trap. The trap must spring. A successor does
+its work; a stopped command goes on after that. Then the same command again, the main job, and the main job once more,
+which must find nothing to do; and everything that must hold is held against the producers' acknowledgements.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
+from tests.faults import acts
+from tests.faults.acts import ACTS, Act
+from tests.faults.place import Ended, Place, Started
+from tests.faults.verdict import problems, problems_amid
+
+SPRING_SECONDS = 120
+ENDS_WELL = frozenset({0, 1})
+"""Done; or refused because it is done already, or because somebody's decision holds."""
+EXIT_CODES = frozenset({0, 1, 3, 4})
+UNCROSSED: Mapping[str, str] = {f"table.contents:{side}": "no command asks for it" for side in ("before", "after")}
+"""Points that no act can cross, and why."""
+Traces = Mapping[str, Mapping[str, int]]
+
+
+class RedError(AssertionError):
+    """The case is red; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One trap in one command; `nth` is the crossing."""
+
+    act: Act
+    point: str
+    mode: Mode
+    nth: int = 1
+
+    def __str__(self) -> str:
+        nth = "" if self.nth == 1 else f"@{self.nth}"
+        return f"{self.point}={self.mode}{nth} in {self.act.name}"
+
+    @property
+    def traps(self) -> str:
+        """What arms it."""
+        return f"{self.point}={self.mode}@{self.nth}"
+
+
+def traced(place: Place, act: Act) -> dict[str, int]:
+    """Run an act without a trap; returns how often it crosses each point."""
+    acts.begin(place, act.begins)
+    ended = place.command(*act.words(place), trace=True)
+    if ended.code not in ENDS_WELL:
+        raise RedError(f"{act.name} does not even work: {ended}")
+    return json.loads(place.trace.read_text(encoding="utf-8"))
+
+
+def cases(traces: Traces) -> Iterator[Case]:
+    """Every act with every point that it crosses and everything that may happen there; the last crossing dies too."""
+    for act in ACTS:
+        for point in points():
+            crossings = traces[act.name].get(point, 0)
+            if crossings:
+                yield from (Case(act=act, point=point, mode=mode) for mode in modes(point))
+            if crossings > 1:
+                yield from (Case(act=act, point=point, mode=mode, nth=crossings) for mode in (Mode.KILL, Mode.STOP))
+
+
+def chosen(traces: Traces, point: str, mode: Mode) -> Case:
+    """Return the case that stands for a point and a mode."""
+    for act in ACTS:
+        if traces[act.name].get(point):
+            return Case(act=act, point=point, mode=mode)
+    raise RedError(f"no command crosses {point}: nothing is known about it")
+
+
+def played(place: Place, case: Case) -> str:
+    """Play a case; returns what is wrong, or nothing."""
+    try:
+        perform(place, case)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the case is red, and the next one is played
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def perform(place: Place, case: Case) -> None:
+    """Play a case; RedError says what is wrong."""
+    acts.begin(place, case.act.begins)
+    words, rival = case.act.words(place), case.act.rival(place)
+    first = place.start(*words, traps=case.traps)
+    ended: list[Ended] = []
+    for item in _beside(place, case, first, rival):
+        ended.append(item)
+        _hold_amid(place, ended)
+    if place.sprung() != [f"{case.point}={case.mode}"]:
+        raise RedError(f"the trap did not spring: {ended}")
+    ended.append(_well(place.command(*words)))
+    if words[0] != "run":
+        ended.append(_well(place.run()))
+    _idle(place)
+    _hold(place, ended, told=words[0] == "tell")
+    if place.cancelled():
+        _let_go(place)
+
+
+def _beside(place: Place, case: Case, first: Started, rival: Sequence[str]) -> Iterator[Ended]:
+    """Let happen what happens beside a trapped command; yields the commands in the order of their ends."""
+    match case.mode:
+        case Mode.STOP:
+            place.stopped(first)
+            _hold_amid(place, [])
+            place.end_leases()
+            yield _well(place.command(*rival))
+            yield _no_defect(place.resume(first))
+        case Mode.DELAY:
+            _wait(lambda: bool(place.sprung()))
+            yield _no_defect(place.command(*rival))
+            yield _no_defect(place.end(first))
+        case Mode.KILL if not case.point.startswith("driver."):
+            yield _killed(place.end(first))
+        case Mode.KILL | Mode.RAISE | Mode.LOST:
+            yield _no_defect(place.end(first))
+        case _:
+            assert_never(case.mode)
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + SPRING_SECONDS
+    while not done():
+        if time.monotonic() > until:
+            raise RedError("nothing sprang for two minutes")
+        time.sleep(0.005)
+
+
+def _killed(ended: Ended) -> Ended:
+    if ended.code != -signal.SIGKILL:
+        raise RedError(f"it was not killed: {ended}")
+    return ended
+
+
+def _no_defect(ended: Ended) -> Ended:
+    """Refuse an end that is not one of ours: a traceback, an internal error, a code that no document names."""
+    if ended.code not in EXIT_CODES or "Traceback" in ended.err or '"InternalError"' in ended.out:
+        raise RedError(f"no end that a person should meet: {ended}")
+    return ended
+
+
+def _well(ended: Ended) -> Ended:
+    """Refuse also what says "again" or "unknown": nobody else is at work, and the answer must be final."""
+    if _no_defect(ended).code not in ENDS_WELL:
+        raise RedError(f"running it again was not right: {ended}")
+    return ended
+
+
+def _idle(place: Place) -> None:
+    """Run once more: there must be nothing to do."""
+    ended = _well(place.run())
+    if ended.document["waves"] or ended.document["advanced"]:
+        raise RedError(f"something was left to do: {ended.document}")
+
+
+def _hold(place: Place, ended: Sequence[Ended], *, told: bool = False) -> None:
+    found = problems(place, ended)
+    ledger = place.ledger()
+    if told and ledger.untold(place.name):
+        found.append("moves were not told")
+    ledger.close()
+    audited = place.command(*acts.audit(place))
+    if audited.code != 0:
+        found.append(f"audit says: {audited.out} {audited.err}")
+    if found:
+        raise RedError(f"{found}, after {[(item.words[0], item.code, item.err) for item in ended]}")
+
+
+def _hold_amid(place: Place, ended: Sequence[Ended]) -> None:
+    """Hold also what is half done: what is visible is whole, acknowledged and there once."""
+    if found := problems_amid(place):
+        raise RedError(f"{found} in the middle, after {[(item.words[0], item.code, item.err) for item in ended]}")
+
+
+def _let_go(place: Place) -> None:
+    """Take every hold off: what was held lands too."""
+    for name in place.cancelled():
+        _well(place.command("release", name, "--json"))
+    ended = place.run()
+    if ended.code != 0 or place.cancelled():
+        raise RedError(f"what was released did not land: {ended}")
+    _idle(place)
+    _hold(place, [ended])

@@ -1,0 +1,128 @@
+"""The place of a user: the real command line, a real broker, real Spark jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
+from airflow_kafka_lake.core.waves import Holder
+from tests.faults.place import ROOT, TABLE, Ended, Place, Started
+from tests.faults.standing_in import Acknowledged
+from tests.rig import Rig
+
+WAIT_SECONDS = 120
+TELL = "import sys; from tests.faults.standing_in import tell; sys.exit(tell(sys.argv[2]))"
+
+
+class RealPlace(Place):
+    """A topic of its own on a real broker, with plain, committed and aborted records."""
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer = Rig(folder / "producer", bootstrap)
+        self._producer.produce(40)
+        self._producer.transaction(6, commit=True)
+        self._producer.transaction(6, commit=False)
+        self._producer.produce(10, begin=40)
+        super().__init__(folder, self._producer.topic)
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._drivers: dict[int, int] = {}
+        self.file.write_text(
+            f'[pipeline]\nname = "{self.name}"\n[source]\ntopics = ["{self.topic}"]\n[lake]\ntable = "{TABLE}"\n'
+            '[spark]\nconnection = "spark_default"\n'
+        )
+
+    @property
+    def acknowledged(self) -> Acknowledged:
+        return self._producer.acknowledged
+
+    @cached_property
+    def ends(self) -> dict[int, int]:
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "ends"})
+        numbers = range(self._producer.partitions)
+        found = {n: consumer.get_watermark_offsets(TopicPartition(self.topic, n), timeout=30)[1] for n in numbers}
+        consumer.close()
+        return found
+
+    def connections(self) -> dict[str, Any]:
+        return {
+            "KAFKA_DEFAULT": {"conn_type": "kafka", "extra": {"bootstrap.servers": self._bootstrap}},
+            "SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"},
+        }
+
+    def launch(self, words: tuple[str, ...], files: tuple[Path, Path], traps: str, *, trace: bool) -> Started:
+        assert not trace, "crossings are counted in a forked place"
+        armed = {VARIABLE: traps, DIARY: str(self.diary)} if traps else {}
+        program = ["-c", TELL] if words[0] == "tell" else ["-m", "airflow_kafka_lake.cli"]
+        with files[0].open("wb") as out, files[1].open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, *program, *words],
+                env=self.environment | {"PYTHONPATH": str(ROOT)} | armed,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        self._running[process.pid] = process
+        return Started(words, process.pid, files)
+
+    def code(self, started: Started) -> int | None:
+        _, status = os.waitpid(started.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return None
+        process = self._running.pop(started.pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode
+
+    def stopped(self, started: Started) -> None:
+        """Wait until the command has stopped, or its driver; then the command is stopped beside it."""
+        until = time.monotonic() + WAIT_SECONDS
+        while not self.sprung():
+            assert time.monotonic() < until, "nothing sprang"
+            assert psutil.Process(started.pid).status() != psutil.STATUS_ZOMBIE, self.end(started)
+            time.sleep(0.05)
+        if self.sprung()[0].startswith("driver."):
+            self._drivers[started.pid] = self._stopped_driver(until)
+            os.kill(started.pid, signal.SIGSTOP)
+        super().stopped(started)
+
+    def resume(self, started: Started) -> Ended:
+        """Continue the driver first, if it was stopped: it finishes what it was told to, whoever still listens."""
+        with suppress(ProcessLookupError, KeyError):
+            os.killpg(self._drivers.pop(started.pid), signal.SIGCONT)
+        return super().resume(started)
+
+    def _stopped_driver(self, until: float) -> int:
+        ledger = self.ledger()
+        jobs = [item.job for wave in ledger.waves(self.name) for item in ledger.attempts(wave.id) if item.job]
+        ledger.close()
+        driver = Holder.parse(jobs[-1]).pid
+        while psutil.Process(driver).status() != psutil.STATUS_STOPPED:
+            assert time.monotonic() < until, "the driver goes on"
+            time.sleep(0.05)
+        return driver
+
+
+@contextmanager
+def real_places(folder: Path, count: int) -> Iterator[Iterator[RealPlace]]:
+    """Start a broker and make places beside it."""
+    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+    fetch(JarSet.SPARK)
+    with LocalKafka() as broker:
+        yield (RealPlace(folder / str(number), broker.bootstrap) for number in range(count))

@@ -1,0 +1,159 @@
+"""Play the matrix and write its results: `python -m tests.faults.run_matrix [--all | --real] [--points REGEX]`.
+
+Without a flag: one case for each point and mode, in commands that are forked over real ledgers and lakes. `--all`: in
+every command that crosses a point, and at its last crossing too. `--real`: with the real command line, Kafka and Spark.
+Results are merged into `docs/reference/failpoints.json`; `python docs/generate.py` makes the page of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from airflow_kafka_lake.adapters.failpoints import modes, points
+from tests.faults import matrix
+from tests.faults.acts import ACTS
+from tests.faults.matrix import Case, Traces
+from tests.faults.place import ForkedPlace, Place
+
+RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "failpoints.json"
+DRIVER = "driver."
+RECORDED_EVERY = 25
+"""Cases after which the results so far are kept, and told where there is no terminal to show a bar on."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Play, record, and say what is red; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="run_matrix", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="in every command that crosses a point")
+    parser.add_argument("--real", action="store_true", help="the real command line, Kafka and Spark")
+    parser.add_argument("--points", default="", help="only points that match this regular expression")
+    parser.add_argument("--missing", action="store_true", help="only what is not green in the results yet")
+    parser.add_argument("--workers", type=int, default=2, help="places that are played in at once")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file that results are merged into")
+    chosen = parser.parse_args(words)
+    console = Console(stderr=True)
+    with _places(chosen.workers, real=chosen.real) as places:
+        world = "spark" if chosen.real else "forked"
+        known = _known(chosen.results) if chosen.missing else {}
+        wanted = [case for case in _wanted(_traces(places[0], chosen), chosen) if known.get(f"{world}: {case}", "red")]
+
+        def record(results: Mapping[Case, str]) -> None:
+            _record(chosen.results, {f"{world}: {case}": why for case, why in results.items()})
+
+        results = _played(places, wanted, console, record)
+    red = {case: why for case, why in results.items() if why}
+    for case, why in red.items():
+        console.print(f"RED {case}: {why}", highlight=False, markup=False)
+    console.print(f"{len(results) - len(red)} of {len(results)} green")
+    return 1 if red else 0
+
+
+@contextmanager
+def _places(count: int, *, real: bool) -> Iterator[list[Place]]:
+    folder = Path(tempfile.mkdtemp(prefix="kafka-lake-matrix-"))
+    try:
+        if real:
+            from tests.faults.real_place import real_places
+
+            with real_places(folder, count) as places:
+                yield list(places)
+        else:
+            forked = [ForkedPlace(folder / str(number)) for number in range(count)]
+            yield list(forked)
+            for place in forked:
+                place.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _traces(place: Place, chosen: argparse.Namespace) -> Traces:
+    """Return what each act crosses; the steps inside the driver are crossed by whatever stages."""
+    steps = {point: 1 for point in points() if point.startswith(DRIVER)}
+    if chosen.real and set(_named(chosen)) <= steps.keys():
+        return {act.name: steps if act is ACTS[0] else {} for act in ACTS}
+    if not chosen.real:
+        return {act.name: matrix.traced(place, act) for act in ACTS}
+    with _places(1, real=False) as (forked,):
+        found = {act.name: matrix.traced(forked, act) for act in ACTS}
+    return {name: trace | (steps if "runner.stage:before" in trace else {}) for name, trace in found.items()}
+
+
+def _named(chosen: argparse.Namespace) -> list[str]:
+    return [
+        point
+        for point in points()
+        if re.search(chosen.points, point)
+        and point not in matrix.UNCROSSED
+        and (chosen.real or not point.startswith(DRIVER))
+    ]
+
+
+def _wanted(traces: Traces, chosen: argparse.Namespace) -> Iterator[Case]:
+    named = _named(chosen)
+    if chosen.all:
+        yield from (case for case in matrix.cases(traces) if case.point in named)
+    else:
+        yield from (matrix.chosen(traces, point, mode) for point in named for mode in modes(point))
+
+
+def _played(
+    places: Sequence[Place],
+    wanted: Sequence[Case],
+    console: Console,
+    record: Callable[[Mapping[Case, str]], None],
+) -> dict[Case, str]:
+    free: SimpleQueue[Place] = SimpleQueue()
+    for place in places:
+        free.put(place)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    results: dict[Case, str] = {}
+    recording = Lock()
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(len(places)) as pool:
+        task = progress.add_task("failpoints", total=len(wanted))
+
+        def play(case: Case) -> None:
+            place = free.get()
+            try:
+                results[case] = matrix.played(place, case)
+            finally:
+                free.put(place)
+            if not len(results) % RECORDED_EVERY:
+                with recording:
+                    record(dict(results))
+                if not console.is_terminal:
+                    console.print(f"{len(results)} of {len(wanted)}")
+            if results[case]:
+                progress.console.print(f"RED {case}: {results[case]}", highlight=False, markup=False)
+            progress.update(task, advance=1, description=case.point)
+
+        list(pool.map(play, wanted))
+    record(results)
+    return results
+
+
+def _known(file: Path) -> dict[str, str]:
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def _record(file: Path, results: Mapping[str, str]) -> None:
+    """Merge into the results that are there; what is green is the empty text."""
+    text = json.dumps(dict(sorted((_known(file) | results).items())), indent=0, ensure_ascii=False)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

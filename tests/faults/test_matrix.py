@@ -1,0 +1,114 @@
+"""Every failpoint: whatever happens there, running the same thing again is right, and every record is there once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
+from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.faults import matrix
+from tests.faults.acts import ACTS
+from tests.faults.matrix import Case, Traces
+from tests.faults.place import ROOT, ForkedPlace
+from tests.faults.real_place import RealPlace
+
+ALWAYS = frozenset({Mode.KILL, Mode.LOST})
+SHARES = 8
+"""The other modes take turns: which share is played follows from the code, so each change of it plays another one."""
+REAL_CASES = (
+    ("runner.stage:after", Mode.KILL),
+    ("table.publish:after", Mode.KILL),
+    ("table.publish:after", Mode.LOST),
+    ("driver.branch:after", Mode.RAISE),
+    ("driver.rows:before", Mode.DELAY),
+    ("driver.rows:after", Mode.KILL),
+    ("driver.rows:after", Mode.STOP),
+    ("driver.append:after", Mode.KILL),
+    ("driver.append:after", Mode.LOST),
+)
+
+
+def _share() -> int:
+    code = b"".join(path.read_bytes() for path in sorted((ROOT / "airflow_kafka_lake" / "services").glob("*.py")))
+    return crc32(code) % SHARES
+
+
+def _pairs() -> Iterator[tuple[str, Mode]]:
+    share = _share()
+    for point in points():
+        if point.startswith("driver.") or point in matrix.UNCROSSED:
+            continue
+        for mode in modes(point):
+            if mode in ALWAYS or crc32(f"{point}={mode}".encode()) % SHARES == share:
+                yield point, mode
+
+
+@pytest.fixture(scope="session")
+def forked(service: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedPlace]:
+    """One place for all cases of a worker."""
+    place = ForkedPlace(tmp_path_factory.mktemp("matrix"))
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="session")
+def traces(forked: ForkedPlace) -> Traces:
+    """What each act crosses when nothing happens to it."""
+    return {act.name: matrix.traced(forked, act) for act in ACTS}
+
+
+@pytest.fixture(scope="session")
+def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> RealPlace:
+    """A place with real Spark jobs."""
+    return RealPlace(tmp_path_factory.mktemp("matrix-user"), kafka.bootstrap)
+
+
+def test_every_point_is_crossed_by_some_command(traces: Traces) -> None:
+    """A point that nothing crosses would be survived without a test."""
+    crossed = {point for trace in traces.values() for point in trace}
+    outside = {point for point in points() if not point.startswith("driver.")}
+    assert outside - crossed == set(matrix.UNCROSSED)
+
+
+@pytest.mark.parametrize(("point", "mode"), _pairs(), ids=str)
+def test_a_command_survives(forked: ForkedPlace, traces: Traces, point: str, mode: Mode) -> None:
+    """The trap springs, a successor works, the same command again and the main job are right, and nothing is left."""
+    matrix.perform(forked, matrix.chosen(traces, point, mode))
+
+
+@pytest.mark.parametrize(("point", "mode"), REAL_CASES, ids=str)
+def test_a_run_with_real_spark_survives(user: RealPlace, point: str, mode: Mode) -> None:
+    """Inside the driver too: dead, stopped and continued, slow or failing, every record is there once."""
+    matrix.perform(user, Case(act=ACTS[0], point=point, mode=mode))
+
+
+def test_a_trap_that_does_not_spring_is_red(forked: ForkedPlace) -> None:
+    """A case that tests nothing is no green case."""
+    with pytest.raises(matrix.RedError, match="did not spring"):
+        matrix.perform(forked, Case(act=ACTS[0], point="table.fence:after", mode=Mode.RAISE))
+
+
+def test_a_row_that_is_there_twice_is_red(forked: ForkedPlace) -> None:
+    """The verdict is tried on what it is for."""
+    from tests.faults.verdict import problems
+
+    matrix.traced(forked, ACTS[0])
+    assert problems(forked, []) == []
+    table = forked.iceberg()
+    table.append(table.scan(limit=1).to_arrow())
+    assert any("times" in found for found in problems(forked, []))
+
+
+def test_the_recorded_matrix_is_whole_and_green() -> None:
+    """What the page shows was played: every point in every mode."""
+    from tests.faults.run_matrix import RESULTS
+
+    played = json.loads(RESULTS.read_text(encoding="utf-8"))
+    pairs = {name.split(": ")[1].split(" in ")[0].split("@")[0] for name in played}
+    assert pairs == {f"{p}={mode}" for p in points() if p not in matrix.UNCROSSED for mode in modes(p)}
+    assert {name: why for name, why in played.items() if why} == {}

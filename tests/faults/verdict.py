@@ -1,0 +1,131 @@
+"""What must hold of a place when everything that was begun in it has ended: ledger and lake against the producers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.waves import UNFINISHED, AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.ports import LedgerReader
+from tests.faults.place import Ended, Place
+
+VISIBLE = frozenset({RangeState.PLANNED, RangeState.SETTLED})
+"""What a range of a visible wave can be: not settled yet, or settled."""
+
+
+def problems(place: Place, decisions: Sequence[Ended]) -> list[str]:
+    """Return everything that is wrong; `decisions` are the commands of persons that ended."""
+    ledger = place.ledger()
+    try:
+        return [
+            *_rows(place, ledger),
+            *_record(place, ledger),
+            *_publishes(place, ledger),
+            *_decided(ledger, place.name, decisions),
+        ]
+    finally:
+        ledger.close()
+
+
+def problems_amid(place: Place) -> list[str]:
+    """Return what is wrong in the middle of everything: a wave is visible whole or not at all, each row once."""
+    rows = place.rows()
+    found = [f"row {row} is there {count} times" for row, count in rows.items() if count > 1]
+    told = {(*at, value) for at, value in place.acknowledged.items()}
+    found += [f"row {row} was never acknowledged" for row in rows.keys() - told]
+    ledger = place.ledger()
+    for wave in ledger.waves(place.name):
+        ranges = [item for item in ledger.ranges(wave=wave.id) if item.state in VISIBLE]
+        whole = {row for row in told if any(row[0] == i.partition and row[1] in i.range for i in ranges)}
+        seen = whole & rows.keys()
+        if seen != whole and (seen or wave.state is WaveState.COMMITTED):
+            found.append(f"wave {wave.id} ({wave.state}) is visible in part: {len(seen)} of {len(whole)}")
+    for stream in ledger.streams(place.name):
+        if stream.watermark > stream.covered.unbroken_end(stream.origin):
+            found.append(f"partition {stream.partition}: the watermark {stream.watermark} is ahead of {stream.covered}")
+    ledger.close()
+    return found
+
+
+def _rows(place: Place, ledger: LedgerReader) -> Iterator[str]:
+    """Rows exactly once, as acknowledged: all of what is settled and nothing of anything else."""
+    rows = place.rows()
+    yield from (f"row {row} is there {count} times" for row, count in rows.items() if count > 1)
+    settled = {
+        (item.partition, offset)
+        for item in ledger.ranges(pipeline=place.name, states=(RangeState.SETTLED,))
+        for offset in range(item.range.start, item.range.end)
+    }
+    expected = {(*at, value) for at, value in place.acknowledged.items() if at in settled}
+    if missing := sorted(expected - rows.keys()):
+        yield f"settled and missing: {missing}"
+    if foreign := sorted(rows.keys() - expected):
+        yield f"visible and not settled, or never acknowledged: {foreign}"
+
+
+def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
+    """Every offset has its place, nothing is stuck or left, the watermark is at what is proved."""
+    ranges = ledger.ranges(pipeline=place.name)
+    for number, end in place.ends.items():
+        known = RangeSet(item.range for item in ranges if item.partition == number)
+        if known.to_pairs() != [[0, end]]:
+            yield f"partition {number}: {known} is planned, and [0, {end}) is there"
+    for item in ledger.waves(place.name, UNFINISHED):
+        yield f"stuck: wave {item.id} is {item.state}"
+    for stream in ledger.streams(place.name):
+        proved = stream.covered.unbroken_end(stream.origin)
+        if stream.watermark != proved:
+            yield f"partition {stream.partition}: watermark {stream.watermark}, proved to {proved}"
+    if branches := sorted(set(place.iceberg().metadata.refs) - {"main"}):
+        yield f"staging branches are left: {branches}"
+    if left := ledger.outbox(place.name):
+        yield f"{len(left)} receipts have not reached the lake"
+
+
+def _publishes(place: Place, ledger: LedgerReader) -> Iterator[str]:
+    """One publish for each committed wave and for no other, by one attempt."""
+    committed = {item.id for item in ledger.waves(place.name, (WaveState.COMMITTED,))}
+    published = Counter(place.publishes())
+    visible = place.visible()
+    of_rows = {item.id for item in ledger.waves(place.name) if {a.attempt for a in ledger.attempts(item.id)} & visible}
+    if set(published) | of_rows != committed:
+        yield f"published are {sorted(published)} and {sorted(of_rows)}, and the ledger says {sorted(committed)}"
+    yield from (f"wave {wave} was published {count} times" for wave, count in published.items() if count > 1)
+    for wave in committed:
+        outcomes = [item.outcome for item in ledger.attempts(wave)]
+        if outcomes.count(AttemptOutcome.COMMITTED) != 1:
+            yield f"wave {wave} was committed by {outcomes}"
+
+
+def _decided(ledger: LedgerReader, pipeline: str, decisions: Sequence[Ended]) -> Iterator[str]:
+    """What a person was told is done, holds."""
+    ranges = {item.id: item for item in ledger.ranges(pipeline=pipeline)}
+    for decision in decisions:
+        if decision.code != 0:
+            continue
+        match decision.words[0]:
+            case "cancel":
+                yield from _still(ranges, decision.document["cancelled"], {RangeState.CANCELLED})
+            case "release":
+                released = decision.document["released"]
+                yield from _still(ranges, released, {RangeState.SETTLED, RangeState.PLANNED})
+            case "skip":
+                yield from _passed(ranges, decision)
+            case _:
+                pass
+
+
+def _still(ranges: dict[str, RangeRecord], ids: Sequence[str], states: set[RangeState]) -> Iterator[str]:
+    for name in ids:
+        if ranges[name].state not in states:
+            yield f"a decision did not hold: range {name} is {ranges[name].state}"
+
+
+def _passed(ranges: dict[str, RangeRecord], decision: Ended) -> Iterator[str]:
+    start, end = decision.document["from"], decision.document["to"]
+    skipped = decision.document["skipped"]
+    passed = [item for item in ranges.values() if item.state is RangeState.SKIPPED]
+    if skipped and not any(item.range.start <= start and end <= item.range.end for item in passed):
+        yield f"a decision did not hold: {skipped} offsets of [{start}, {end}) were skipped, and {passed} are"
