@@ -24,8 +24,6 @@ SPRING_SECONDS = 120
 ENDS_WELL = frozenset({0, 1})
 """Done; or refused because it is done already, or because somebody's decision holds."""
 EXIT_CODES = frozenset({0, 1, 3, 4})
-UNCROSSED: Mapping[str, str] = {f"table.contents:{side}": "no command asks for it" for side in ("before", "after")}
-"""Points that no act can cross, and why."""
 Traces = Mapping[str, Mapping[str, int]]
 
 

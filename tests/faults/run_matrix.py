@@ -28,6 +28,7 @@ from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces
 from tests.faults.place import ForkedPlace, Place
+from tests.faults.uncrossed import UNCROSSED
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "failpoints.json"
 DRIVER = "driver."
@@ -96,9 +97,7 @@ def _named(chosen: argparse.Namespace) -> list[str]:
     return [
         point
         for point in points()
-        if re.search(chosen.points, point)
-        and point not in matrix.UNCROSSED
-        and (chosen.real or not point.startswith(DRIVER))
+        if re.search(chosen.points, point) and point not in UNCROSSED and (chosen.real or not point.startswith(DRIVER))
     ]
 
 

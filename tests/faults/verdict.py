@@ -30,22 +30,26 @@ def problems(place: Place, decisions: Sequence[Ended]) -> list[str]:
 
 
 def problems_amid(place: Place) -> list[str]:
-    """Return what is wrong in the middle of everything: a wave is visible whole or not at all, each row once."""
+    """Return what is wrong in the middle of everything: a wave is visible whole or not at all, each row once.
+
+    The ledger is read before the rows: what it calls committed by then must be there, whoever is still at work.
+    """
+    ledger = place.ledger()
+    streams, waves = ledger.streams(place.name), ledger.waves(place.name)
+    planned = {wave.id: [item for item in ledger.ranges(wave=wave.id) if item.state in VISIBLE] for wave in waves}
+    ledger.close()
     rows = place.rows()
     found = [f"row {row} is there {count} times" for row, count in rows.items() if count > 1]
     told = {(*at, value) for at, value in place.acknowledged.items()}
     found += [f"row {row} was never acknowledged" for row in rows.keys() - told]
-    ledger = place.ledger()
-    for wave in ledger.waves(place.name):
-        ranges = [item for item in ledger.ranges(wave=wave.id) if item.state in VISIBLE]
-        whole = {row for row in told if any(row[0] == i.partition and row[1] in i.range for i in ranges)}
+    for wave in waves:
+        whole = {row for row in told if any(row[0] == i.partition and row[1] in i.range for i in planned[wave.id])}
         seen = whole & rows.keys()
         if seen != whole and (seen or wave.state is WaveState.COMMITTED):
             found.append(f"wave {wave.id} ({wave.state}) is visible in part: {len(seen)} of {len(whole)}")
-    for stream in ledger.streams(place.name):
+    for stream in streams:
         if stream.watermark > stream.covered.unbroken_end(stream.origin):
             found.append(f"partition {stream.partition}: the watermark {stream.watermark} is ahead of {stream.covered}")
-    ledger.close()
     return found
 
 
