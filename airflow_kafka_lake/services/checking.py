@@ -70,7 +70,7 @@ def gather(
 
 def tables_of(ledger: LedgerReader, spec: PipelineSpec) -> list[str]:
     """Return the tables that the pipeline writes to, or ever wrote to."""
-    written = {wave.table for wave in ledger.waves(spec.name)}
+    written = {wave.table for wave in ledger.waves(spec.name) if wave.table}  # the record of a rebuild has none
     return sorted(written | {spec.table_for(stream.topic) for stream in ledger.streams(spec.name)})
 
 
