@@ -91,6 +91,18 @@ def expire(place: Place) -> tuple[str, ...]:
     return status(place)
 
 
+def lose_ledger(place: Place) -> tuple[str, ...]:
+    """Begin with an empty ledger again: the old one is lost."""
+    for file in place.home.glob("ledger.db*"):
+        file.unlink()
+    return ("db", "upgrade", "--json")
+
+
+def rebuild(place: Place) -> tuple[str, ...]:
+    """Make the ledger agree with the lake."""
+    return ("rebuild", str(place.file), "--json")
+
+
 def _wave(place: Place) -> str:
     ledger = place.ledger()
     (wave,) = ledger.waves(place.name)
@@ -123,6 +135,7 @@ BEGINNINGS: Mapping[str, Beginning] = {
     "settled": Beginning(after="planned", words=ingest),
     "cancelled": Beginning(after="staged", words=cancel_range),
     "finished": Beginning(after="nothing", words=run),
+    "lost ledger": Beginning(after="finished", words=lose_ledger),
     "expired": Beginning(after="finished", words=expire),
 }
 
@@ -151,6 +164,7 @@ ACTS = (
     Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
     Act(name="tell", begins="finished", words=tell),
     Act(name="audit", begins="finished", words=audit),
+    Act(name="rebuild", begins="lost ledger", words=rebuild),
     Act(name="run after an expiry", begins="expired", words=run),
     Act(name="status of nothing", begins="nothing", words=status),
     Act(name="wave", begins="finished", words=show),

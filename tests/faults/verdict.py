@@ -90,7 +90,7 @@ def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
 
 def _publishes(place: Place, ledger: LedgerReader) -> Iterator[str]:
     """One publish for each committed wave and for no other, by one attempt."""
-    committed = {item.id for item in ledger.waves(place.name, (WaveState.COMMITTED,))}
+    committed = {item.id for item in ledger.waves(place.name, (WaveState.COMMITTED,)) if item.table}
     published = Counter(place.publishes())
     visible = place.visible()
     of_rows = {item.id for item in ledger.waves(place.name) if {a.attempt for a in ledger.attempts(item.id)} & visible}
