@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
 from airflow_kafka_lake.adapters.kafka.groups import errors
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
@@ -346,3 +346,18 @@ def test_settings_that_librdkafka_refuses_are_no_traceback(service: None) -> Non
 def test_check_names_the_cluster(cluster: Cluster) -> None:
     """A person who tests a connection is told what answered."""
     assert "with 1 broker answers" in cluster.source.check()
+
+
+def test_a_client_that_outlives_a_broker_asks_under_the_new_leader_epoch(service: None) -> None:
+    """After a restart the next question is answered; librdkafka by itself would ask the old way for minutes."""
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+    with LocalKafka() as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("moved", 1, 1)])["moved"].result(120)
+        settings = KafkaSettings.parse({"bootstrap.servers": broker.bootstrap}, connection="kafka_default")
+        source = KafkaOffsetSource(settings, clock=SystemClock())
+        wait_until(lambda: source.offsets_at([("moved", 0)], 0), timeout=60, failed=AssertionError, every=0.5)
+        broker.stop()
+        broker.start()
+        assert source.offsets_at([("moved", 0)], 0)

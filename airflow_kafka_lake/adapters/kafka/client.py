@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -158,7 +159,13 @@ class Client:
                 break
             if attempt + 1 < _RETRIES:
                 self._clock.sleep(min(_BACKOFF_SECONDS * 2**attempt, _MAX_BACKOFF_SECONDS))
+                self._forget_leaders()
         return found, errors
+
+    def _forget_leaders(self) -> None:
+        """Ask who leads what: librdkafka would go on for minutes under the leader epoch that it once learned."""
+        with suppress(KafkaException):
+            self.admin.list_topics(timeout=self.timeout)
 
     def _ask(
         self,
