@@ -79,11 +79,6 @@ class Restoration:
         """The id of the rebuild: of its plan, its wave, and the ranges it brings."""
         return self.token.wave
 
-    @property
-    def home(self) -> str:
-        """The table that the rebuild's own wave belongs to: one of those it read, or where the pipeline will land."""
-        return min(self.tables, default=self.spec.table_for(next(iter(self.spec.topics), "none")))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:

@@ -33,15 +33,23 @@ def told_progress(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 def tell(context: Any, file: Path, ended: Any) -> None:
     """Look at a Spark context every few seconds and write down what has changed, until `ended` is set."""
-    tracker, told = context.statusTracker(), ""
+    told = ""
     while True:
-        stages = {stage: tracker.getStageInfo(stage) for stage in sorted(tracker.getActiveStageIds())}
-        done = {stage: (info.numCompletedTasks, info.numActiveTasks) for stage, info in stages.items() if info}
-        if str(done) != told:
-            told = str(done)
+        if (found := str(_done(context))) != told:
+            told = found
             try:
                 file.write_text(told, encoding="utf-8")
             except OSError:
                 return
         if ended.wait(_SECONDS):
             return
+
+
+def _done(context: Any) -> list[tuple[int, ...]]:
+    """Return id, finished tasks and records read of each active stage.
+
+    Python's status tracker knows tasks only, and one task may take long; executors report records every ten seconds.
+    """
+    stages = context._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - it has no public door in Python
+    found = [stages.apply(number) for number in range(stages.size())]
+    return sorted((stage.stageId(), stage.numCompleteTasks(), stage.inputRecords()) for stage in found)

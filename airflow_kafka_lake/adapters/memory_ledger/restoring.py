@@ -68,7 +68,7 @@ class MemoryRestoring(MemoryAttempts):
     def _restore_waves(self, draft: State, what: Restoration, changed: Edits) -> None:
         own = RestoredWave(
             wave=what.id,
-            table=what.home,
+            table="",
             attempt=what.token.attempt,
             fence=what.token.fence,
             snapshot=None,

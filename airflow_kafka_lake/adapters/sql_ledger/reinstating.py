@@ -98,7 +98,7 @@ def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey,
 def _write_waves(connection: Connection, what: Restoration, changed: Edits) -> None:
     own = RestoredWave(
         wave=what.id,
-        table=what.home,
+        table="",
         attempt=what.token.attempt,
         fence=what.token.fence,
         snapshot=None,

@@ -375,36 +375,28 @@ def test_a_driver_with_progress_is_vouched_for(spark: FakeSpark) -> None:
 
 
 def test_signs_of_progress_are_those_of_spark(tmp_path: Path) -> None:
-    """What is told changes with the tasks that are done, and stays as it is while none gets done."""
+    """What is told changes with tasks that are done and records that are read, and stays as it is otherwise."""
+    turns = iter([(), ((1, 0, 0),), ((1, 0, 0),), ((1, 0, 500),), ((1, 1, 500),), ()])
     told: list[str] = []
 
-    class Tracker:
-        stages = ({}, {1: (0, 2)}, {1: (0, 2)}, {1: (1, 1)}, {})
-
-        def __init__(self) -> None:
-            self.turns = iter(self.stages)
-            self.now: dict[int, tuple[int, int]] = {}
-
-        def getActiveStageIds(self) -> list[int]:  # noqa: N802 - Spark's name
-            told.append((tmp_path / PROGRESS_FILE).read_text() if (tmp_path / PROGRESS_FILE).exists() else "")
-            self.now = next(self.turns, {})
-            return list(self.now)
-
-        def getStageInfo(self, stage: int) -> SimpleNamespace:  # noqa: N802 - Spark's name
-            done, active = self.now[stage]
-            return SimpleNamespace(numCompletedTasks=done, numActiveTasks=active)
+    def active_stages() -> SimpleNamespace:
+        told.append((tmp_path / PROGRESS_FILE).read_text() if (tmp_path / PROGRESS_FILE).exists() else "")
+        found = [dict(zip(("stageId", "numCompleteTasks", "inputRecords"), turn, strict=True)) for turn in next(turns)]
+        stages = [SimpleNamespace(**{key: lambda value=value: value for key, value in item.items()}) for item in found]
+        return SimpleNamespace(size=lambda: len(stages), apply=lambda number: stages[number])
 
     class Ended:
-        left = len(Tracker.stages)
+        left = 6
 
         def wait(self, _: float) -> bool:
             self.left -= 1
             return self.left == 0
 
-    tracker = Tracker()
-    tell(SimpleNamespace(statusTracker=lambda: tracker), tmp_path / PROGRESS_FILE, Ended())
-    assert told == ["", "{}", "{1: (0, 2)}", "{1: (0, 2)}", "{1: (1, 1)}"]
-    assert (tmp_path / PROGRESS_FILE).read_text() == "{}"
+    store = SimpleNamespace(activeStages=active_stages)
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(statusStore=lambda: store)))
+    tell(context, tmp_path / PROGRESS_FILE, Ended())
+    assert told == ["", "[]", "[(1, 0, 0)]", "[(1, 0, 0)]", "[(1, 0, 500)]", "[(1, 1, 500)]"]
+    assert (tmp_path / PROGRESS_FILE).read_text() == "[]"
 
 
 def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> None:
