@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_kafka_lake.adapters.histories import Scribe, written_by
-from airflow_kafka_lake.core.evidence import Evidence, StreamTruth
+from airflow_kafka_lake.core.checking.evidence import Evidence, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.operations import Line, operations
 from airflow_kafka_lake.core.plan import StreamKey

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking import rows_seen
-from airflow_kafka_lake.core.evidence import Evidence, Finding
+from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import Advance, Holding, RangeRecord, WaveRecord

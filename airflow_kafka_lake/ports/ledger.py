@@ -9,6 +9,7 @@ from typing import Protocol
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.records import (
     Advance,
     Claim,
@@ -21,7 +22,6 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
-from airflow_kafka_lake.core.restoration import Edits, Restoration
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     AttemptKey,

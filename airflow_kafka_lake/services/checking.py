@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_kafka_lake.core.checking import check
-from airflow_kafka_lake.core.documents import audit_document
-from airflow_kafka_lake.core.errors import DamagedTableError, KafkaLakeError, TransientError, UnknownSubjectError
-from airflow_kafka_lake.core.evidence import (
+from airflow_kafka_lake.core.checking.evidence import (
     Evidence,
     Finding,
     FindingKind,
@@ -16,6 +14,8 @@ from airflow_kafka_lake.core.evidence import (
     StreamTruth,
     TableEvidence,
 )
+from airflow_kafka_lake.core.documents import audit_document
+from airflow_kafka_lake.core.errors import DamagedTableError, KafkaLakeError, TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Holding

@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.comparison import Comparison, Difference, Remembered, TableReading, compare
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     OwnershipError,
@@ -19,8 +18,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.rebuilding import restoration
+from airflow_kafka_lake.core.rebuilding.comparison import Comparison, Difference, Remembered, TableReading, compare
+from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
-from airflow_kafka_lake.core.restoration import Restoration
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import OPEN, Committed, RangeState, Rejected, Requirement, TableHead, Token
 from airflow_kafka_lake.ports import Ports

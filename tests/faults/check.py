@@ -21,7 +21,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.adapters import histories
 from airflow_kafka_lake.core import checking
-from airflow_kafka_lake.core.evidence import Finding, StreamTruth
+from airflow_kafka_lake.core.checking.evidence import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.plan import StreamKey

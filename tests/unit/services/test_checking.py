@@ -11,8 +11,8 @@ import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Row
 from airflow_kafka_lake.core.checking import check
+from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
-from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState

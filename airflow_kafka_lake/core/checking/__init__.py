@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.checking.progress import check_progress
+from airflow_kafka_lake.core.checking.testimony import check_history
+from airflow_kafka_lake.core.checking.witnesses import Witnesses, check_witnesses
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
-from airflow_kafka_lake.core.progress import check_progress
 from airflow_kafka_lake.core.records import Holding, RangeRecord
-from airflow_kafka_lake.core.testimony import check_history
 from airflow_kafka_lake.core.waves import RangeState, WaveState
-from airflow_kafka_lake.core.witnesses import Witnesses, check_witnesses
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
 """Wave states in which rows of a range that is not settled cannot be waiting for their settlement."""

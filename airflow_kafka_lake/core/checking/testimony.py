@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.operations import Operation, Phase
 from airflow_kafka_lake.core.plan import StreamKey

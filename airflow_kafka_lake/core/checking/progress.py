@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import RangeRecord

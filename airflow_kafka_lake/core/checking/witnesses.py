@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.evidence import Evidence, Finding, FindingKind, LedgerEvidence, TableEvidence
+from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, LedgerEvidence, TableEvidence
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Commit, RangeRecord, ReceiptRow, WaveRecord
