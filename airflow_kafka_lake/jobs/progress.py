@@ -32,15 +32,18 @@ def told_progress(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 
 def tell(context: Any, file: Path, ended: Any) -> None:
-    """Look at a Spark context every few seconds and write down what has changed, until `ended` is set."""
+    """Look at a Spark context every few seconds and write down what has changed, until `ended` is set.
+
+    A look or a write that fails is tried again: a driver that fell silent for good would be ended in its work.
+    """
     told = ""
     while True:
-        if (found := str(_done(context))) != told:
-            told = found
-            try:
-                file.write_text(told, encoding="utf-8")
-            except OSError:
-                return
+        try:
+            if (found := str(_done(context))) != told:
+                file.write_text(found, encoding="utf-8")
+                told = found
+        except Exception:  # noqa: BLE001 - a full disk, a folder that is gone, whatever the gateway to Java raises
+            told = ""
         if ended.wait(_SECONDS):
             return
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap
@@ -40,8 +40,11 @@ class OffsetSource(Protocol):
 class BatchReader(Protocol):
     """Kafka's raw record batches: the witness for offsets without a row."""
 
-    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
+    def explain(
+        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Gap, tuple[Explanation, ...]]:
         """Say of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
 
-        Raises IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
+        `heartbeat` is called whenever something was read, and an exception it raises ends the reading. Raises
+        IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import StreamContent
@@ -40,9 +40,10 @@ class LakeTable(Protocol):
         """Search main for any of the attempts: history back to the oldest base AND rows by `ingest_attempt`, both at
         one head. Attempts without a base never published."""
 
-    def staged(self, attempt: str) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
         """Open every file that the attempt's branch added and read partition and offset columns; None: no branch, or
-        nothing committed on it yet. Raises SchemaMismatchError for a row of another attempt or topic id."""
+        nothing committed on it yet. `heartbeat` is called after each file, and an exception it raises ends the reading.
+        Raises SchemaMismatchError for a row of another attempt or topic id."""
 
     def publish(self, publication: Publication) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""

@@ -92,8 +92,8 @@ class LedgerReader(Protocol):
     def untold(self, pipeline: str) -> tuple[Advance, ...]:
         """Return the watermark moves that were not told yet, by sequence."""
 
-    def outbox(self, pipeline: str) -> tuple[OutboxItem, ...]:
-        """Return the receipts that the lake does not have yet."""
+    def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
+        """Return the receipts, all or of one kind, that the lake does not have yet."""
 
 
 class Ledger(LedgerReader, Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
@@ -26,7 +26,7 @@ class Audited:
     failed: tuple[Verdict, ...]
 
 
-def audit_attempt(ports: Ports, claim: Claim, staged: Staged) -> Audited:
+def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None) -> Audited:
     """Compare what is staged with what was planned, and explain every offset without a row from Kafka's batches.
 
     Topic ids are compared before and after the explanations: they bracket the accounting (fine print of §3).
@@ -36,7 +36,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged) -> Audited:
         raise UnexplainedError(f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {foreign}")
     failed = _changed(ports, claim.ranges)
     open_ranges = [item for item in claim.ranges if item.id not in failed]
-    explained = _explained(ports, claim, open_ranges, contents)
+    explained = _explained(ports, claim, open_ranges, contents, heartbeat)
     failed |= _changed(ports, open_ranges)
     receipts = []
     for item in claim.ranges:
@@ -62,7 +62,11 @@ def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, str]:
 
 
 def _explained(
-    ports: Ports, claim: Claim, ranges: Sequence[RangeRecord], contents: dict[StreamKey, StreamContent]
+    ports: Ports,
+    claim: Claim,
+    ranges: Sequence[RangeRecord],
+    contents: dict[StreamKey, StreamContent],
+    heartbeat: Callable[[], None],
 ) -> dict[str, tuple[Explanation, ...]]:
     wanted: dict[Gap, str] = {}
     for item in ranges:
@@ -74,7 +78,7 @@ def _explained(
         return {}
     ports.say(f"explaining {len(wanted)} gaps of wave {claim.key.wave}")
     found: dict[str, list[Explanation]] = defaultdict(list)
-    for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation).items():
+    for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
         found[wanted[gap]] += explanations
     return {range_id: tuple(explanations) for range_id, explanations in found.items()}
 

@@ -29,7 +29,7 @@ from airflow_kafka_lake.core.waves import (
 )
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.identity import check_head
+from airflow_kafka_lake.services.identity import check_head, check_settled
 
 PUBLISH_TRIES = 30
 
@@ -132,8 +132,11 @@ def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> lis
 def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[Receipt]) -> None:
     """Make the audited attempt visible and settle it; found already there, adopt it.
 
-    Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land.
+    Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
+    table that was rolled back is refused here too: waves that were planned before would hide from the next plan, behind
+    what they settle, that older ones are gone.
     """
+    check_settled(ports, claim.pipeline, claim.table)
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)
     for _ in range(PUBLISH_TRIES):

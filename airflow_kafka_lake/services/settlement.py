@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
-from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.records import Advance, OutboxItem, WaveRecord
 from airflow_kafka_lake.core.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
@@ -76,15 +77,29 @@ def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
 
 def flush(ports: Ports, pipeline: str) -> None:
     """Send settlements and skips to the receipts tables (ledger first, lake second); what fails is sent next time."""
-    by_table = defaultdict(list)
-    for item in ports.ledger.outbox(pipeline):
-        by_table[item.table].append(item)
-    for table, items in by_table.items():
+    for table, items in _by_table(ports.ledger.outbox(pipeline)).items():
         try:
-            ports.lake.table(table).add_receipts([item.row for item in items])
-            ports.ledger.sent([item.id for item in items])
+            _send(ports, table, items)
         except KafkaLakeError as error:
             ports.say(f"receipts for {table} are sent next time: {error}")
+
+
+def tell_origins(ports: Ports, pipeline: str) -> None:
+    """Send the origins that the lake was never told; who publishes rows before has a rebuild begin at those rows."""
+    for table, items in _by_table(ports.ledger.outbox(pipeline, kind="origin")).items():
+        _send(ports, table, items)
+
+
+def _by_table(items: Sequence[OutboxItem]) -> Mapping[str, list[OutboxItem]]:
+    found: dict[str, list[OutboxItem]] = defaultdict(list)
+    for item in items:
+        found[item.table].append(item)
+    return found
+
+
+def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:
+    ports.lake.table(table).add_receipts([item.row for item in items])
+    ports.ledger.sent([item.id for item in items])
 
 
 def tidy(ports: Ports, wave: WaveRecord) -> None:

@@ -13,6 +13,7 @@ from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.identity import changed_topics, check_head
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, publish, receipt_rows
+from airflow_kafka_lake.services.settlement import tell_origins
 from airflow_kafka_lake.services.taking import take
 
 TASK_BYTES = 64 * 1024 * 1024
@@ -65,11 +66,14 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     ports.ledger.record_base(held.key, EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)
     if failed := _precheck(ports, held):
         return failed
-    staged = _stage(ports, held)
+    heartbeat = Heartbeat(ports, held.key)
+    staged = _stage(ports, held, heartbeat)
     ports.ledger.renew(held.key, LEASE)
-    audited = audit_attempt(ports, held, staged)
+    audited = audit_attempt(ports, held, staged, heartbeat)
     if audited.failed:
         return audited.failed
+    heartbeat()
+    tell_origins(ports, held.pipeline)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
     ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
     ports.say(f"publishing wave {held.key.wave}")
@@ -98,15 +102,15 @@ def _passed(item: RangeRecord, starts: dict[tuple[str, str, int], int]) -> str |
     return f"skip {item.range.start}-{gone}: {gone - item.range.start} offsets, log start moved to {log_start}"
 
 
-def _stage(ports: Ports, held: Claim) -> Staged:
+def _stage(ports: Ports, held: Claim, heartbeat: Heartbeat) -> Staged:
     job = stage_job(held)
     ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
         started=lambda reference: ports.ledger.record_job(held.key, reference),
-        heartbeat=Heartbeat(ports, held.key),
+        heartbeat=heartbeat,
     )
-    staged = ports.lake.table(held.table).staged(held.key.attempt)
+    staged = ports.lake.table(held.table).staged(held.key.attempt, heartbeat)
     if staged is None:
         raise JobFailedError(
             f"the Spark job of wave {held.key.wave} ended, and its staging branch is empty: run it again",

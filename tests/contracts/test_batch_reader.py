@@ -204,8 +204,10 @@ def test_every_gap_gets_its_own_answer(world: World, name: str) -> None:
         gap(name, first, 4, 7): "?ca",
         gap(other, second, 0, 2, partition=1): "ac",
     }
-    said = world.reader.explain(list(asked), COMMITTED)
+    beats: list[int] = []
+    said = world.reader.explain(list(asked), COMMITTED, lambda: beats.append(1))
     assert {item: letters(item, said[item]) for item in asked} == asked
+    assert beats, "nobody was told that the reading goes on"
 
 
 def test_explanations_stay_inside_their_gap(world: World, name: str) -> None:

@@ -174,8 +174,10 @@ def test_staged_rows_are_on_no_readers_main(world: World) -> None:
     """What is staged is complete, counted, and invisible."""
     attempt = attempt_id()
     world.stage(attempt, [*offsets(5, 6, 7, 9), *offsets(3, partition=1)])
-    found = world.table.staged(attempt)
+    beats: list[int] = []
+    found = world.table.staged(attempt, lambda: beats.append(1))
     assert found is not None
+    assert beats, "nobody was told that the reading goes on"
     assert [(s.partition, s.offsets, s.duplicates) for s in found.streams] == [
         (0, RangeSet.of((5, 8), (9, 10)), 0),
         (1, RangeSet.of((3, 4)), 0),

@@ -161,6 +161,8 @@ def test_outbox_empties_as_it_is_sent(ledger: Ledger) -> None:
     _, third = outbox_of(ledger)
     assert third.id > second.id
     assert ledger.outbox("other") == ()
+    assert {item.row.kind for item in ledger.outbox(SPEC.name, kind="origin")} == {"origin"}
+    assert ledger.outbox(SPEC.name, kind="published") == outbox_of(ledger)
     ledger.sent([])
     assert len(outbox_of(ledger)) == 2
 

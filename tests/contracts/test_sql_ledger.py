@@ -16,7 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, insert, inspect, text, update
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema, tables
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, schema, tables
 from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -25,9 +25,12 @@ from airflow_kafka_lake.core.errors import (
     StateError,
     UnavailableError,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
 from airflow_kafka_lake.core.records import Verdict
-from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, WaveState
+from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, Token, WaveState
 from tests.contracts.ledger_world import (
+    AT,
     SPEC,
     claimed,
     plan_of,
@@ -534,3 +537,42 @@ def _check_laws(ledger: SqlLedger) -> None:
         for item in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED):
             if item.stream == stream.key:
                 assert item.range.start >= stream.watermark
+
+
+def test_wave_cannot_be_claimed_while_a_rebuild_cuts_its_ranges(
+    new_url: NewUrl, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who claimed it in between would stage, and publish, what the lake has from another wave already."""
+    url = new_url("postgres")
+    rebuilder, worker = opened(url), SqlLedger(url, lock_timeout=0.1)
+    rebuilder.upgrade()
+    (name,) = planned(rebuilder, [(0, 0, 20)])
+    streams = rebuilder.streams(SPEC.name)
+    what = Restoration(
+        spec=SPEC,
+        token=Token(pipeline=SPEC.name, wave="rebuild-1", attempt="1" * 16, fence=1, ranges="", kind="fence"),
+        observed_at=AT,
+        versions={stream.key: stream.version for stream in streams},
+        guards=(),
+        tables={},
+        streams=(),
+        waves=(),
+        skips=(RestoredSkip(id="s9", stream=streams[0].key, at=AT, passed=RangeSet.of((0, 5))),),
+        reopened=(),
+        fences={},
+        receipts=(),
+    )
+    refused: list[ConcurrentError] = []
+
+    def claim_in_between(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("DELETE FROM kafka_lake_range"):
+            with pytest.raises(ConcurrentError) as caught:
+                claimed(worker, name)
+            refused.append(caught.value)
+
+    monkeypatch.setattr(database, "TRIES", 1)
+    event.listen(rebuilder.engine, "before_cursor_execute", claim_in_between)
+    rebuilder.reinstate(what, "tester")
+    assert len(refused) == 1
+    assert [item.range for item in claimed(worker, name).ranges] == [OffsetRange(5, 20)]
+    worker.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -80,12 +80,13 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
     return StagedFiles(attempt=attempt, snapshot=snapshot, files=tuple(files))
 
 
-def read_staged(table: Table, staged: StagedFiles) -> Staged:
-    """Open every file, a few at a time, and collect which offsets it holds."""
+def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[], None] = lambda: None) -> Staged:
+    """Open every file, a few at a time, and collect which offsets it holds; `heartbeat` is called after each."""
     everything = Runs()
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="staged") as readers:
         for runs in readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files):
             everything.merge(runs)
+            heartbeat()
     return Staged(
         snapshot=staged.snapshot.snapshot_id,
         bytes=sum(file.file_size_in_bytes for file in staged.files),

@@ -103,7 +103,7 @@ class IcebergTable:
         with self._catalog.reaching(f"look for attempts in {self.identifier}"):
             return look(table, attempts, self._receipts.published)
 
-    def staged(self, attempt: str) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
         """Open every file that the attempt's branch added; None: no branch, or nothing committed on it yet.
 
         A job without rows has committed an empty snapshot: that is a `Staged` without streams. Raises JobFailedError
@@ -114,7 +114,7 @@ class IcebergTable:
             snapshot = staged_snapshot(table.metadata, attempt)
             if snapshot is None:
                 return None
-            found = read_staged(table, staged_files(table, snapshot, attempt))
+            found = read_staged(table, staged_files(table, snapshot, attempt), heartbeat)
         self._publisher.remember(found)
         return found
 

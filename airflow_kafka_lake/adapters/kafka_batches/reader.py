@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -43,7 +43,9 @@ class KafkaBatchReader:
         self._timeout = timeout_seconds
         self._bytes_per_second = bytes_per_second
 
-    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
+    def explain(
+        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Gap, tuple[Explanation, ...]]:
         """Say of every gap what its offsets are: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
 
         Under read_uncommitted aborted records have rows, so a missing one is UNEXPLAINED. Raises IdentityError when a
@@ -57,7 +59,7 @@ class KafkaBatchReader:
             by_stream[gap.topic, gap.topic_id, gap.partition].append(gap)
         with self._connected() as client:
             session = Session(client, by_stream, timeout=self._timeout)
-            found = client._manager.run(self._read, session, by_stream, isolation)  # noqa: SLF001  # no other door
+            found = client._manager.run(self._read, session, by_stream, isolation, heartbeat)  # noqa: SLF001  # no other door
         said: dict[Gap, tuple[Explanation, ...]] = {}
         for stream, its_gaps in by_stream.items():
             parts = divided(found[stream], [gap.range for gap in its_gaps])
@@ -65,7 +67,11 @@ class KafkaBatchReader:
         return said
 
     async def _read(
-        self, session: Session, by_stream: Mapping[StreamKey, Sequence[Gap]], isolation: Isolation
+        self,
+        session: Session,
+        by_stream: Mapping[StreamKey, Sequence[Gap]],
+        isolation: Isolation,
+        heartbeat: Callable[[], None],
     ) -> Mapping[StreamKey, Sequence[Explanation]]:
         """Read all streams, one after the other on each leader, the leaders side by side."""
         await session.check_identity()
@@ -73,7 +79,7 @@ class KafkaBatchReader:
         by_leader: dict[int | None, list[Walk]] = defaultdict(list)
         for stream, its_gaps in by_stream.items():
             asked = RangeSet(gap.range for gap in its_gaps)
-            by_leader[session.leader(stream)].append(Walk(session, stream, asked, isolation, pace))
+            by_leader[session.leader(stream)].append(Walk(session, stream, asked, isolation, pace, heartbeat))
         await session.side_by_side([partial(_in_turn, walks) for walks in by_leader.values()])
         await _doubt_holes(session, [walk for walks in by_leader.values() for walk in walks])
         # Again behind the reading: older brokers are asked by name, and what a name stands for may change meanwhile.

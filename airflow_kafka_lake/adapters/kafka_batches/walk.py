@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer, Session
@@ -45,12 +46,21 @@ class Walk:
     those that began before it or whose marker lies behind it.
     """
 
-    def __init__(self, session: Session, stream: StreamKey, asked: RangeSet, isolation: Isolation, pace: Pace) -> None:
+    def __init__(
+        self,
+        session: Session,
+        stream: StreamKey,
+        asked: RangeSet,
+        isolation: Isolation,
+        pace: Pace,
+        heartbeat: Callable[[], None] = lambda: None,
+    ) -> None:
         self._session = session
         self.stream = stream
         self._pieces = Pieces(asked)
         self._level = 1 if isolation is Isolation.READ_COMMITTED else 0
         self._pace = pace
+        self._heartbeat = heartbeat
         self._bytes_per_offset = _FIRST_GUESS_BYTES
         self.found: list[Explanation] = []
 
@@ -59,6 +69,7 @@ class Walk:
         size, silences = _ONE_BATCH, 0
         while (start := self._pieces.next) is not None:
             answer = await self._session.fetch(self.stream, start, isolation=self._level, max_bytes=size)
+            self._heartbeat()
             if answer is None:
                 await self._out_of_range(start)
                 continue

@@ -222,9 +222,15 @@ class MemoryKafka:
                 )
         return tuple(found)
 
-    def explain(self, gaps: Sequence[Gap], isolation: Isolation) -> Mapping[Gap, tuple[Explanation, ...]]:
+    def explain(
+        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Gap, tuple[Explanation, ...]]:
         """See `ports.BatchReader`."""
-        return {gap: tuple(self._explained(gap, isolation)) for gap in gaps}
+        found: dict[Gap, tuple[Explanation, ...]] = {}
+        for gap in gaps:
+            found[gap] = tuple(self._explained(gap, isolation))
+            heartbeat()
+        return found
 
     def _explained(self, gap: Gap, isolation: Isolation) -> Iterator[Explanation]:
         self._reach()

@@ -264,5 +264,6 @@ class MemoryReader:
         told = state.told.get(pipeline, 0)
         return tuple(move for name, move in state.moves if name == pipeline and move.sequence > told)
 
-    def outbox(self, pipeline: str) -> tuple[OutboxItem, ...]:
-        return tuple(item for name, item in self._state.outbox.values() if name == pipeline)
+    def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
+        mine = (item for name, item in self._state.outbox.values() if name == pipeline)
+        return tuple(item for item in mine if kind in (None, item.row.kind))

@@ -75,10 +75,12 @@ def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance,
     )
 
 
-def outbox_items(connection: Connection, name: str) -> tuple[OutboxItem, ...]:
-    """Return the receipts that the lake does not have yet, oldest first."""
+def outbox_items(connection: Connection, name: str, kind: str | None) -> tuple[OutboxItem, ...]:
+    """Return the receipts, all or of one kind, that the lake does not have yet, oldest first."""
     key = (stream.c.topic, stream.c.topic_id, stream.c.partition)
     query = select(outbox, *key).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
+    if kind is not None:
+        query = query.where(outbox.c.kind == kind)
     return tuple(
         OutboxItem(id=row.id, table=row.table_name, row=_receipt(row))
         for row in connection.execute(query.order_by(outbox.c.id))

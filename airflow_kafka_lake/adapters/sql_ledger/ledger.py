@@ -172,8 +172,8 @@ class SqlLedger:
     def untold(self, pipeline: str) -> tuple[Advance, ...]:
         return self._read(lambda c: chronicle.untold(c, pipeline))
 
-    def outbox(self, pipeline: str) -> tuple[OutboxItem, ...]:
-        return self._read(lambda c: chronicle.outbox_items(c, pipeline))
+    def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
+        return self._read(lambda c: chronicle.outbox_items(c, pipeline, kind))
 
     def save_pipeline(self, spec: PipelineSpec) -> None:
         self._write(lambda c: recording.save_pipeline(c, spec, self._actor))

@@ -44,16 +44,18 @@ def _mine(name: str) -> Any:
 
 
 def _lock(connection: Connection, what: Restoration) -> None:
-    """Lock streams, then waves, and refuse when others have decided or claimed something since."""
+    """Lock streams, then waves, and refuse when others have decided or claimed something since.
+
+    All waves, not the open ones only: who claimed a planned one meanwhile would work on ranges that this cuts.
+    """
     name = what.spec.name
     found = connection.execute(select(stream).where(stream.c.pipeline == name).order_by(stream.c.id).with_for_update())
     versions = {(row.topic, row.topic_id, row.partition): row.version for row in found}
     held = {(key.wave, key.fence, key.attempt) for key in what.guards}
-    columns = select(wave.c.id, wave.c.fence, wave.c.attempt)
-    open_ = connection.execute(
-        columns.where(_mine(name), wave.c.state.in_(OPEN)).order_by(wave.c.id).with_for_update()
-    ).all()
-    if versions != dict(what.versions) or {tuple(row) for row in open_} - held:
+    columns = select(wave.c.id, wave.c.fence, wave.c.attempt, wave.c.state)
+    waves = connection.execute(columns.where(_mine(name)).order_by(wave.c.id).with_for_update())
+    open_ = {(row.id, row.fence, row.attempt) for row in waves if row.state in OPEN}
+    if versions != dict(what.versions) or open_ - held:
         raise guards.overtaken_rebuild(name)
     if connection.execute(select(plan_.c.id).where(plan_.c.id == what.id)).first():
         raise guards.overtaken_rebuild(name)

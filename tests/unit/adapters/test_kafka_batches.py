@@ -174,6 +174,16 @@ def test_isolated_gap_is_probed_with_one_batch() -> None:
     assert session.asked == [(9, 1, 1), (599, 1, 1)]
 
 
+def test_every_answer_is_a_sign_of_life() -> None:
+    """The way through many batches may be longer than a lease; an error of the one who is told ends it."""
+    session = ScriptedSession([written(at, [at]) for at in range(4)])
+    beats: list[int] = []
+    asked = RangeSet.of((0, 1), (2, 4))
+    walk = Walk(session, ("orders", "id", 0), asked, Isolation.READ_COMMITTED, Pace(None), lambda: beats.append(1))
+    asyncio.run(walk.run())
+    assert len(beats) == len(session.asked) > 0
+
+
 def test_dense_gaps_are_streamed() -> None:
     """A gap every other offset is read in growing pieces, not with one read each."""
     batches = [data for at in range(0, 4000, 2) for data in (written(at, [at], producer=1), marker(at + 1, 1, 1))]

@@ -399,6 +399,30 @@ def test_signs_of_progress_are_those_of_spark(tmp_path: Path) -> None:
     assert (tmp_path / PROGRESS_FILE).read_text() == "[]"
 
 
+def test_sign_of_progress_that_cannot_be_told_is_told_later(tmp_path: Path) -> None:
+    """A driver that fell silent over one failed look, or one full disk, would be ended in the middle of its work."""
+    folder, turns = tmp_path / "not there yet", iter([1, RuntimeError("gateway"), 1, 1])
+
+    def active_stages() -> SimpleNamespace:
+        turn = next(turns)
+        if isinstance(turn, Exception):
+            folder.mkdir()
+            raise turn
+        return SimpleNamespace(size=lambda: 0)
+
+    class Ended:
+        left = 4
+
+        def wait(self, _: float) -> bool:
+            self.left -= 1
+            return self.left == 0
+
+    store = SimpleNamespace(activeStages=active_stages)
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(statusStore=lambda: store)))
+    tell(context, folder / PROGRESS_FILE, Ended())
+    assert (folder / PROGRESS_FILE).read_text() == "[]"
+
+
 def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> None:
     """A wrong path is a sentence, not a traceback."""
     with pytest.raises(JobFailedError, match="does not start"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -243,3 +244,28 @@ def test_job_with_progress_keeps_its_lease(world: World, wave: str, monkeypatch:
     world.ingest(wave)
     assert codes == [3] * 10
     settled(world)
+
+
+@pytest.mark.parametrize("call", ["staged", "explain"])
+def test_audit_with_progress_keeps_its_lease(world: World, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many files, or a long way through Kafka's batches: others wait, instead of staging the wave again for ever."""
+    world.produce(1, transaction="bad")
+    world.end("bad", commit=False)
+    wave = world.planned_wave()
+    codes: list[int] = []
+    port = world.table if call == "staged" else world.kafka
+    real = getattr(port, call)
+
+    def slow(*arguments: Any) -> Any:
+        *given, heartbeat = arguments
+        for _ in range(10):
+            world.clock.advance(timedelta(minutes=1))
+            heartbeat()
+            codes.append(world.run().exit_code)
+        return real(*given, heartbeat)
+
+    monkeypatch.setattr(port, call, slow)
+    world.ingest(wave)
+    assert codes == [3] * 10
+    world.advance()
+    world.check()

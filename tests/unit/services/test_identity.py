@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.world import LEDGER_ID, World
 
@@ -285,3 +286,25 @@ def test_plan_asks_about_rollback_once(world: World) -> None:
     world.plan(worker=world.worker(calls))
     assert calls.made.count("ledger.published") == calls.made.count("table.commits") == 1
     assert "table.with_rows" not in calls.made
+
+
+@pytest.mark.parametrize("settled", [1, 2])
+def test_rollback_does_not_hide_behind_waves_that_were_planned_before(world: World, wave: str, settled: int) -> None:
+    """What they settle would be the newest, and all of it there: the first of them is refused before it is visible."""
+    waves = [wave]
+    for _ in range(7):
+        world.produce(1)
+        waves.append(world.planned_wave())
+    before = world.table.head().snapshot
+    assert before is not None
+    for item in waves[:settled]:
+        world.ingest(item)
+    rolled_back = Before("table.add_receipts", lambda: world.table.roll_back(before))
+    for item in waves[settled:]:
+        with pytest.raises(IdentityError, match=r"rolled back.*rebuild orders --accept-rollback"):
+            world.ingest(item, world.worker(rolled_back))
+    assert world.offsets() == []
+    rebuild(world.worker(), world.spec, accept_rollback=True)
+    world.watermarks.clear()
+    assert world.run().exit_code == 0
+    world.check()

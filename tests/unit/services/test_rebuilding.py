@@ -182,6 +182,20 @@ def test_publish_without_rows_that_was_never_settled_counts(world: World) -> Non
     goes_on(world, reads=1)
 
 
+def test_origin_is_told_before_the_first_row_is_there(world: World) -> None:
+    """Else a rebuild would begin at the rows that it finds, and pass what failed before them unread."""
+    world.produce(3)
+    with pytest.raises(KilledError):
+        world.plan(worker=world.worker(Killed("table.add_receipts")))
+    world.produce(2)
+    world.ingest(world.planned_wave())
+    lose(world)
+    restored(world)
+    assert (world.stream().origin, world.stream().watermark) == (0, 0)
+    assert world.run().exit_code == 0
+    world.check()
+
+
 def test_stream_without_any_record_keeps_its_origin(world: World) -> None:
     """A start policy is asked once: what came since the first plan is not passed over."""
     world.plan()
