@@ -130,10 +130,12 @@ PUBLISHING = (
         "EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)\n"
         "    if failed := _precheck(ports, held):\n"
         "        return failed\n"
-        "    staged = _stage(ports, held)\n",
+        "    heartbeat = Heartbeat(ports, held.key)\n"
+        "    staged = _stage(ports, held, heartbeat)\n",
         new="    if failed := _precheck(ports, held):\n"
         "        return failed\n"
-        "    staged = _stage(ports, held)\n"
+        "    heartbeat = Heartbeat(ports, held.key)\n"
+        "    staged = _stage(ports, held, heartbeat)\n"
         "    ports.ledger.record_base(held.key, "
         "EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)\n",
         red=("tests/unit/services/test_staging.py::test_table_is_never_ahead_of_the_base",),
@@ -287,9 +289,38 @@ CLAIMING = (
         law="fine print: ledger first, lake second",
         guard="Settlements and skips reach the lake's receipts, at last.",
         module=_SETTLEMENT,
-        old="            ports.lake.table(table).add_receipts([item.row for item in items])\n",
+        old="    ports.lake.table(table).add_receipts([item.row for item in items])\n",
         new="",
         red=("tests/unit/services/test_settlement.py::test_settlement_reaches_the_lake_at_last",),
+    ),
+    Mutant(
+        name="rows-before-their-origin",
+        law="L17",
+        guard="The lake knows the origin of a stream before it shows its first row.",
+        module=_STAGING,
+        old="    tell_origins(ports, held.pipeline)\n",
+        new="",
+        red=("tests/unit/services/test_rebuilding.py::test_origin_is_told_before_the_first_row_is_there",),
+    ),
+    Mutant(
+        name="publish-onto-a-rollback",
+        law="L12",
+        guard="Nothing is published onto a table that has lost what was settled last.",
+        module=_PUBLISHING,
+        old="    check_settled(ports, claim.pipeline, claim.table)\n",
+        new="",
+        red=(
+            "tests/unit/services/test_identity.py::test_rollback_does_not_hide_behind_waves_that_were_planned_before",
+        ),
+    ),
+    Mutant(
+        name="silent-audit",
+        law="fine print: leases",
+        guard="An audit that goes on keeps the lease.",
+        module=_STAGING,
+        old="audit_attempt(ports, held, staged, heartbeat)",
+        new="audit_attempt(ports, held, staged)",
+        red=("tests/unit/services/test_fencing.py::test_audit_with_progress_keeps_its_lease[explain]",),
     ),
     Mutant(
         name="sweep-the-living",
