@@ -37,6 +37,16 @@ def check_always(world: World) -> None:
         _check_watermark(world, stream, [item for item in ranges if item.stream == stream.key])
 
 
+def check_lake(world: World) -> None:
+    """Hold what readers see against the truth, whatever the ledger knows: each row once, and with a receipt."""
+    rows = _rows_seen_once(world)
+    proven = {
+        (i.attempt, i.stream, offset) for i in _row_receipts(world) for offset in range(i.range.start, i.range.end)
+    }
+    seen = {(row.attempt, key, offset) for key, found in rows.items() for offset, row in found.items()}
+    assert seen <= proven, f"visible before it was accounted for: {seen - proven}"
+
+
 def check_claims(world: World, before: State) -> None:
     """Hold what one worker did on his own against the leases there were: nobody robs a holder who may be at work."""
     for name, wave in world.ledger._state.waves.items():
@@ -137,7 +147,7 @@ def _check_whole_wave(world: World, attempt: str, by_wave: dict[str, list[RangeR
 
 def _check_attempts(world: World, visible: set[str]) -> None:
     """No job starts before its base is on record; what is visible has receipts, and is not called rejected."""
-    proven = {row.attempt for row in world.table._receipts.values() if row.kind == "rows"}
+    proven = {row.attempt for row in _row_receipts(world)}
     assert visible <= proven, f"visible before it was accounted for: {visible - proven}"
     for item in _attempts(world):
         assert item.job is None or item.base is not None, f"a job without a base: {item}"
@@ -154,6 +164,10 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
     last = world.watermarks.get(stream.key, stream.origin)
     assert stream.watermark >= last, f"{stream.key}: the watermark moved back from {last} to {stream.watermark}"
     world.watermarks[stream.key] = stream.watermark
+
+
+def _row_receipts(world: World) -> list:  # type: ignore[type-arg]
+    return [row for row in world.table._receipts.values() if row.kind == "rows"]
 
 
 def _attempts(world: World) -> list:  # type: ignore[type-arg]

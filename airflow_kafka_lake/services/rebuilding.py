@@ -140,22 +140,16 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     """Move main of a table that has anything of ours, then read what it says."""
     lake = ports.lake.table(table)
     receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
-    mine = {row.topic_id for row in receipts} | {item.topic_id for item in known.streams}
-    mine |= _owned_unseen(ports, spec, lake.head(), mine)
+    seen = {row.topic_id for row in receipts} | {item.topic_id for item in known.streams}
+    ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
+    head, mine = _move_main(ports, spec, table, token, seen)
     if not mine:
         return []
-    ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
-    head = _move_main(ports, table, token, mine)
     ports.say(f"reading history, rows and receipts of {table}")
-    receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
+    commits, holdings = lake.commits(), lake.holdings(sorted(mine))
+    receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and row.topic_id in mine]
     return [
-        TableReading(
-            table=table,
-            uuid=head.uuid,
-            commits=lake.commits(),
-            holdings=lake.holdings(sorted(mine)),
-            receipts=tuple(receipts),
-        )
+        TableReading(table=table, uuid=head.uuid, commits=commits, holdings=holdings, receipts=tuple(receipts)),
     ]
 
 
@@ -176,23 +170,25 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
     return unseen & {item.topic_id for item in ports.source.describe(mine)}
 
 
-def _move_main(ports: Ports, table: str, token: Token, topic_ids: set[str]) -> TableHead:
-    """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking."""
+def _move_main(
+    ports: Ports, spec: PipelineSpec, table: str, token: Token, seen: set[str]
+) -> tuple[TableHead, set[str]]:
+    """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking.
+
+    What the pipeline owns is read from the very head that is moved: a topic that a planner of the old life came to own
+    meanwhile changes hands too. Returns the head and those topics; where there are none nothing is moved.
+    """
     lake, owner = ports.lake.table(table), (ports.ledger.ledger_id(), token.pipeline)
+    mine: set[str] = set()
     for _ in range(FENCE_TRIES):
         head = lake.head()
         if head.last.get(owner) == token:
-            return head
-        owned = topic_ids & head.owners.keys()
-        for topic_id in sorted(owned):
-            if head.owners[topic_id][1] != token.pipeline:
-                raise OwnershipError(
-                    f"topic id {topic_id} in table {table} belongs to pipeline {head.owners[topic_id][1]}: pipeline "
-                    f"{token.pipeline} has nothing to rebuild there. Name another table",
-                    table=table,
-                    owner=head.owners[topic_id][1],
-                )
-        outcome = lake.fence(head, owner[0], token, topic_ids)
+            return head, mine
+        mine = seen | _owned_unseen(ports, spec, head, seen)
+        if not mine:
+            return head, mine
+        _refuse_others_topics(table, token.pipeline, head, mine)
+        outcome = lake.fence(head, owner[0], token, mine)
         if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
             raise IdentityError(
                 f"main of {table} cannot be moved: {outcome.requirement}, {outcome.detail}", table=table
@@ -203,6 +199,17 @@ def _move_main(ports: Ports, table: str, token: Token, topic_ids: set[str]) -> T
         f"main of {table} could not be moved, so an earlier publisher may still succeed: repeat the rebuild",
         table=table,
     )
+
+
+def _refuse_others_topics(table: str, pipeline: str, head: TableHead, topic_ids: set[str]) -> None:
+    for topic_id in sorted(topic_ids & head.owners.keys()):
+        if head.owners[topic_id][1] != pipeline:
+            raise OwnershipError(
+                f"topic id {topic_id} in table {table} belongs to pipeline {head.owners[topic_id][1]}: pipeline "
+                f"{pipeline} has nothing to rebuild there. Name another table",
+                table=table,
+                owner=head.owners[topic_id][1],
+            )
 
 
 def _refuse(pipeline: str, comparison: Comparison, accept_rollback: bool) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tests.properties.happenings import ANSWERS, STEPS, WORK
+from tests.properties.happenings import ANSWERS, REBUILDING, STEPS, WORK
 from tests.properties.histories import Step
 
 Episode = tuple[Step, ...]
@@ -53,13 +54,53 @@ EPISODES: tuple[Episode, ...] = (
     (Step("add partition"), Step("run", stop="ledger.record_plan"), Step("add partition"), GO_ON),
 )
 
+LOSSES = ((Step("set ledger back"),), (Step("lose ledger"), Step("time passes", 180)))
+REBUILDS: tuple[Episode, ...] = (
+    # The ledger is lost or set back under a worker, and rebuilt before it goes on, or at the same time.
+    *(
+        (
+            Step("backup"),
+            Step("ingest", stop=call),
+            *loss,
+            Step("rebuild", stop=held),
+            GO_ON,
+            Step("run"),
+            Step("go on"),
+        )
+        for call in ("table.look", "ledger.mark_staged", "table.publish", "ledger.settle", "ledger.sent")
+        for loss in LOSSES
+        for held in ("", *REBUILDING)
+    ),
+    # The ledger is lost or set back; what is there is run, decided and rebuilt in any order.
+    *(
+        (Step("backup"), Step("run"), *loss, *then, GO_ON)
+        for loss in LOSSES
+        for then in itertools.permutations((Step("run"), Step("skip", 0, 1), Step("rebuild", stop="ledger.reinstate")))
+    ),
+    # Two rebuilds at the same time, and an answer that is lost.
+    *(
+        (*loss, Step("rebuild", stop=call), Step("answer", answer), Step("rebuild"), Step("run"), GO_ON, GO_ON)
+        for loss in LOSSES
+        for call in REBUILDING
+        for answer in range(len(ANSWERS))
+    ),
+)
+"""What ends the life of a ledger: half of all histories have none of it."""
+
 LEAST = 17
 """So many episodes of at least three steps are at least fifty steps."""
 
-_step = st.sampled_from(STEPS)
-_episode = st.one_of(st.tuples(_step, _step, _step), st.sampled_from(EPISODES))
+_LIVES = frozenset({"set ledger back", "lose ledger", "rebuild"})
+_ONE_LIFE = tuple(step for step in STEPS if step.what not in _LIVES)
+
+
+def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrategy[list[Episode]]:
+    step = st.sampled_from(steps)
+    episode = st.one_of(st.tuples(step, step, step), *(st.sampled_from(kind) for kind in kinds))
+    return st.lists(episode, min_size=LEAST, max_size=LEAST + 3)
 
 
 def histories() -> st.SearchStrategy[list[Step]]:
     """Draw the steps of a history: single ones and episodes, at least fifty steps."""
-    return st.lists(_episode, min_size=LEAST, max_size=LEAST + 3).map(lambda drawn: list(itertools.chain(*drawn)))
+    drawn = st.one_of(_drawn(_ONE_LIFE, EPISODES), _drawn(STEPS, EPISODES, REBUILDS))
+    return drawn.map(lambda episodes: list(itertools.chain(*episodes)))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.services import running, settlement
+from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.properties.histories import SPEC, History, Step, plan_period
 from tests.world import FOLLOW
 
@@ -54,6 +55,9 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "add partition": lambda history, step: history.expand(),
     "backup": lambda history, step: history.back_up(),
     "old ledger": lambda history, step: history.meet_old_ledger(),
+    "set ledger back": lambda history, step: history.set_ledger_back(),
+    "lose ledger": lambda history, step: history.lose_ledger(),
+    "rebuild": lambda history, step: history.start(step, lambda ports: rebuild(ports, SPEC)),
     "kafka down": _kafka,
     "lake down": _lake,
     "answer": _set_next_answer,
@@ -68,6 +72,7 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
 }
 
 WORK = ("runner.stage", "ledger.mark_staged", "table.look", "ledger.mark_publishing", "table.publish", "ledger.settle")
+REBUILDING = ("ledger.claim", "table.head", "table.fence", "table.holdings", "ledger.reinstate", "ledger.advance")
 TAKING = ("ledger.claim", "table.look", "table.fence")
 
 
@@ -108,6 +113,9 @@ STEPS = (
     *[Step("add partition")] * 2,
     *[Step("backup")] * 2,
     *[Step("old ledger")] * 2,
+    Step("set ledger back"),
+    Step("lose ledger"),
+    *_stopped("rebuild", 0, 0, REBUILDING[1:5]),
     *(Step("retention", partition, count) for partition in (0, 1) for count in (2, 5)),
     *(Step("kafka down", how) for how in (0, 0, 1)),
     *(Step("lake down", how) for how in (0, 0, 1)),

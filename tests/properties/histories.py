@@ -17,10 +17,12 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, staging
+from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.properties.leading_out import lead_out, pass_unread
+from tests.properties.lives import Lives
 from tests.properties.scheduler import Action, Jobs, Worker
-from tests.world import LEDGER_ID, World
+from tests.world import World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
 PARTITIONS = 2
@@ -30,7 +32,9 @@ MOST_CALLS = 2000
 WORTH_REPEATING = (TransientError, UnknownOutcomeError)
 BY_FORCE = frozenset({"cancel"})
 """A person's decision takes a wave from a living holder."""
-EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(("run", "settle", "advance"), WORTH_REPEATING)
+EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(
+    ("run", "settle", "advance", "rebuild"), WORTH_REPEATING
+)
 """What an action may end with: nobody has asked these for anything that could be refused."""
 
 
@@ -52,6 +56,7 @@ class History:
         self.world = World(PARTITIONS, SPEC)
         self.workers: list[Worker] = []
         self.jobs = Jobs()
+        self.lives = Lives(self.world)
         self._transactions = 0
         self._running: list[str] = []
         self._backup: State | None = None
@@ -65,9 +70,13 @@ class History:
         now = (self.world.ledger._state, store.refs.get("main") if store else None)
         if now[0] is self._checked[0] and now[1] == self._checked[1]:
             return
+        if self.lives.behind:
+            truth.check_lake(self.world)
+            return
         if now[1] != self._checked[1]:
             truth.check_tokens(self.world)
         truth.check_always(self.world)
+        self.lives.note_origins()
         self._checked = now
 
     # Workers
@@ -78,6 +87,7 @@ class History:
             return
         worker = Worker(self.world, step.what, action, self.jobs)
         self.workers.append(worker)
+        self.lives.begin(worker)
         self.go(worker, MOST_CALLS, stop=step.stop)
         if step.late and not worker.done:
             self.world.lease_ends()
@@ -85,19 +95,26 @@ class History:
     def go(self, worker: Worker, calls: int, *, stop: str = "") -> None:
         """Let a worker make some calls, at most up to one that it is named to stop before."""
         for _ in range(calls):
-            before = self.world.ledger._state
+            before, head, call = self.world.ledger._state, self.lives.head(), worker.waits_at
             worker.step()
-            if worker.name not in BY_FORCE and self.world.ledger._state is not before:
+            brought = self.lives.stepped(worker, call, before, head)
+            if not brought and worker.name not in BY_FORCE and self.world.ledger._state is not before:
                 truth.check_claims(self.world, before)
             self.look()
             if worker.done:
                 self.workers.remove(worker)
-                if worker.error and not isinstance(worker.error, EXPECTED.get(worker.name, KafkaLakeError)):
+                if worker.error and not isinstance(worker.error, self._expected(worker)):
                     raise worker.error
                 return
             if worker.waits_at == stop:
                 return
         assert calls < MOST_CALLS, f"{worker.name} never ends: it waits at {worker.waits_at}"
+
+    def _expected(self, worker: Worker) -> type[Exception] | tuple[type[Exception], ...]:
+        """Return what an action may end with: a ledger that is behind, or set back under a worker, refuses anything."""
+        if worker.name != "rebuild" and self.lives.disturbed:
+            return KafkaLakeError
+        return EXPECTED.get(worker.name, KafkaLakeError)
 
     def go_on(self, step: Step) -> None:
         """Let one of the workers that stopped go on: for some calls, or to its end."""
@@ -193,10 +210,20 @@ class History:
         """Keep what the ledger knows now."""
         self._backup = self.world.ledger.snapshot()
 
+    def lose_ledger(self) -> None:
+        """Go on with a fresh ledger."""
+        self._backup = None
+        self.lives.lose()
+
+    def set_ledger_back(self) -> None:
+        """Go on with the ledger of the backup."""
+        if self._backup is not None:
+            self.lives.set_back(self._backup)
+
     def meet_old_ledger(self) -> None:
         """Work with the ledger of the backup, where the lake is ahead of it: it must not move main; then go back."""
         world, store = self.world, self.world.table._store
-        token = store.last.get((LEDGER_ID, SPEC.name)) if store else None
+        token = store.last.get((world.ledger.ledger_id(), SPEC.name)) if store else None
         if self._backup is None or token is None or not world.lake.reachable:
             return
         newest, head = world.ledger.snapshot(), store.refs.get("main") if store else None
@@ -251,7 +278,7 @@ class History:
         self.world.runner.unfinished, self.world.runner.tamper = 0, lambda rows: rows
         while self._running:
             self.end_transaction(commit=True)
-        lead_out(self.world, self.look)
+        self._lead_out()
         while self.jobs.orphans:
             self.finish_orphan()
         while self.workers:
@@ -259,7 +286,27 @@ class History:
         if self.world.table._store is not None:
             self.world.table.land_late()
         self.look()
-        lead_out(self.world, self.look)
+        self._lead_out()
+
+    def _lead_out(self) -> None:
+        """Rebuild a ledger that is lost or behind, then do what messages say; a run without a rebuild harms nothing."""
+        if self.lives.behind:
+            self.world.lease_ends()
+            with suppress(KafkaLakeError):
+                self.world.run()
+            self.look()
+            self.rebuild()
+        lead_out(self.world, self.look, self.rebuild)
+
+    def rebuild(self) -> None:
+        """Rebuild as a person does: nobody has a live lease, and what is refused is repeated."""
+        self.world.lease_ends()
+        worker = Worker(self.world, "rebuild", lambda ports: rebuild(ports, SPEC), self.jobs)
+        self.workers.append(worker)
+        self.lives.begin(worker)
+        self.go(worker, MOST_CALLS)
+        assert worker.error is None, f"nobody is at work, and a rebuild failed: {worker.error!r}"
+        assert not self.lives.behind
 
     def close(self) -> None:
         """End every process that is left."""

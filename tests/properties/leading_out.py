@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from airflow_kafka_lake.core.errors import LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Blocked, StreamRecord
 from airflow_kafka_lake.core.records import RangeRecord
@@ -19,11 +20,15 @@ PROPOSED_SKIP = re.compile(r"^skip (\d+)-(\d+):")
 OLD_GENERATION = re.compile(r"--topic-id[ =](\S+)")
 
 
-def lead_out(world: World, look: Callable[[], None]) -> None:
+def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]) -> None:
     """Run, and do what messages say, until nothing is left to do; then hold everything against the truth."""
     for number in range(ROUNDS):
         world.lease_ends()
-        done = world.run()
+        try:
+            done = world.run()
+        except LedgerBehindError:
+            rebuild()
+            continue
         look()
         if not (done.exit_code or world.ledger.ranges(pipeline=world.spec.name, states=UNRESOLVED)):
             break

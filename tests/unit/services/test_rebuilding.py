@@ -548,3 +548,32 @@ def test_decisions_made_meanwhile_are_not_overwritten(world: World, change: str)
     assert done
     assert world.run().exit_code == 0
     world.check()
+
+
+@pytest.mark.parametrize("loss", ["none", "lost"])
+def test_topic_that_came_to_be_owned_meanwhile_is_read_too(loss: str) -> None:
+    """Re-created and planned between first look and fence: its rows are read, its owner changes."""
+    world = World()
+    world.produce(3)
+    world.run()
+    old = world.ledger
+    if loss == "lost":
+        lose(world)
+    new = world.ledger
+
+    def recreated() -> None:
+        world.ledger = old
+        world.create("orders")
+        world.produce(2)
+        assert world.run().exit_code == 0
+        world.ledger = new
+
+    worker = world.worker(Before("table.fence", recreated))
+    if loss == "none":
+        with pytest.raises(ConcurrentError):
+            restored(world, worker)
+    else:
+        assert restored(world, worker).ranges == 2
+    restored(world)
+    assert set(world.table.head().owners.values()) == {(world.ledger.ledger_id(), "orders")}
+    goes_on(world, reads=1)

@@ -1,0 +1,139 @@
+"""Ledgers that are lost or set back, and what a rebuild owes: what the lake proves comes back, and nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger, State
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.waves import RESOLVED, RangeState
+from tests.properties.scheduler import Worker
+from tests.world import World
+
+Covered = Mapping[StreamKey, RangeSet]
+HELD = frozenset({RangeState.HELD, RangeState.CANCELLED})
+WITNESSES = frozenset({"published", "skip"})
+"""Receipts that say by themselves that a range is passed."""
+
+
+@dataclass(slots=True)
+class Begun:
+    """The life that a worker began in, its ledger, and the receipts that were there when it last moved main."""
+
+    life: int
+    ledger: MemoryLedger
+    receipts: tuple[ReceiptRow, ...] = ()
+
+
+@dataclass(slots=True)
+class Lives:
+    """Which ledger a world has, and whether it is behind the lake: from a loss to the end of a rebuild begun later."""
+
+    world: World
+    number: int = 0
+    behind: bool = False
+    disturbed: bool = False
+    rebuilt: int = 0
+    origins: dict[StreamKey, int] = field(default_factory=dict)
+    _begun: dict[int, Begun] = field(default_factory=dict)
+
+    def begin(self, worker: Worker) -> None:
+        """Remember what a worker begins with."""
+        self._begun[worker.pid] = Begun(self.number, self.world.ledger)
+        self.disturbed = self.disturbed or worker.name == "rebuild"
+
+    def lose(self) -> None:
+        """Go on with a fresh ledger: whoever is at work keeps the old one."""
+        self.world.ledger = MemoryLedger(self.world.clock, ledger_id=f"{self.number + 2:032x}")
+        self._another()
+
+    def set_back(self, backup: State) -> None:
+        """Go on with the ledger as it was: under everybody's hands."""
+        self.world.ledger.restore(backup)
+        self._another()
+
+    def _another(self) -> None:
+        self.number += 1
+        self.behind = self.disturbed = True
+        self.world.watermarks.clear()
+
+    def head(self) -> int | None:
+        """Return where main is."""
+        store = self.world.table._store
+        return store.refs.get("main") if store else None
+
+    def stepped(self, worker: Worker, call: str, before: State, head: int | None) -> bool:
+        """Judge a call that a worker made; returns whether it brought a rebuild into the ledger there is."""
+        begun, ledger = self._begun[worker.pid], self.world.ledger
+        moved = self.head() != head
+        if call == "table.fence":
+            begun.receipts = tuple(self.world.table._receipts.values())
+        if begun.ledger is not ledger and moved and not self.behind:
+            assert self._shared(), f"{worker.name} moved main with a ledger that was lost: {call}"
+            self.number += 1
+            self.behind = True
+        brought = ledger._state.plans.keys() - before.plans.keys() if ledger._state is not before else frozenset()
+        if call != "ledger.reinstate" or not brought or begun.ledger is not ledger:
+            return False
+        self._check(before, begun.receipts)
+        self.rebuilt += 1
+        if begun.life == self.number:
+            self.behind = False
+        return True
+
+    def _shared(self) -> bool:
+        """Say whether another ledger owns a topic: one that was lost was rebuilt, or was first at a topic made anew."""
+        store = self.world.table._store
+        owners = store.owners.values() if store else ()
+        return any(ledger_id != self.world.ledger.ledger_id() for ledger_id, _ in owners)
+
+    def note_origins(self) -> None:
+        """Remember where streams began, from a ledger that is right."""
+        for stream in self.world.ledger.streams(self.world.spec.name):
+            self.origins.setdefault(stream.key, stream.origin)
+
+    def _check(self, before: State, receipts: Iterable[ReceiptRow]) -> None:
+        """Hold what a rebuild brought against what was on record, and what the lake could and can prove."""
+        after = self.world.ledger._state
+        was, now = _ranges(before.ranges.values(), RESOLVED), _ranges(after.ranges.values(), RESOLVED)
+        least, most = self._proved(receipts), self._proved(self.world.table._receipts.values())
+        for key in {*was, *now, *least}:
+            missing = (was[key] | least[key]) - now[key]
+            assert not missing, f"{key}: a rebuild forgot {missing}"
+            strange = now[key] - (was[key] | most[key])
+            assert not strange, f"{key}: a rebuild made up {strange}"
+        stuck, still = _ranges(before.ranges.values(), HELD), _ranges(after.ranges.values(), HELD)
+        for key in {*stuck, *still}:
+            assert still[key] == stuck[key] - now[key], f"{key}: a rebuild changed what is held"
+        known = {key for _, key in before.streams}
+        for stream in self.world.ledger.streams(self.world.spec.name):
+            if stream.key not in known and stream.key in self.origins:
+                assert stream.origin == self.origins[stream.key], f"{stream.key}: another origin, {stream.origin}"
+
+    def _proved(self, receipts: Iterable[ReceiptRow]) -> Covered:
+        """Return what a table proves by its rows, its tokens and some receipts."""
+        store, rows = self.world.table._store, tuple(receipts)
+        published = {row.attempt for row in store.rows()} if store else set()
+        published |= {item.token.attempt for item in store.history() if item.token} if store else set()
+        published |= {row.attempt for row in rows if row.kind == "published"}
+        found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+        for row in rows:
+            if row.kind in WITNESSES or (row.kind == "rows" and row.attempt in published):
+                found[row.stream].append(row.range)
+        return _sets(found)
+
+
+def _ranges(ranges: Iterable[RangeRecord], states: frozenset[RangeState]) -> Covered:
+    found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    for item in ranges:
+        if item.state in states:
+            found[item.stream].append(item.range)
+    return _sets(found)
+
+
+def _sets(found: Mapping[StreamKey, list[OffsetRange]]) -> Covered:
+    return defaultdict(RangeSet, {key: RangeSet(parts) for key, parts in found.items()})
