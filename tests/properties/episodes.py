@@ -102,5 +102,5 @@ def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrateg
 
 def histories() -> st.SearchStrategy[list[Step]]:
     """Draw the steps of a history: single ones and episodes, at least fifty steps."""
-    drawn = st.one_of(_drawn(_ONE_LIFE, EPISODES), _drawn(STEPS, EPISODES, REBUILDS))
+    drawn = st.one_of(_drawn(_ONE_LIFE, EPISODES), _drawn(STEPS, EPISODES, EPISODES, REBUILDS))
     return drawn.map(lambda episodes: list(itertools.chain(*episodes)))
