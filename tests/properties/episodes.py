@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from tests.properties.happenings import ANSWERS, REBUILDING, STEPS, WORK
-from tests.properties.histories import Step
+from tests.properties.surroundings import Step
 
 Episode = tuple[Step, ...]
 

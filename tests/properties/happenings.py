@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.services import running, settlement
 from airflow_kafka_lake.services.rebuilding import rebuild
-from tests.properties.histories import SPEC, History, Step, plan_period
+from tests.properties.histories import History, plan_period
+from tests.properties.surroundings import SPEC, Step
 from tests.world import FOLLOW
 
 ANSWERS = (Answer.LOST_LANDED, Answer.LOST, Answer.LATE)

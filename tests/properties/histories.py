@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
 
-from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.adapters.memory_ledger import State
-from airflow_kafka_lake.adapters.memory_runner import Position
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, staging
@@ -21,12 +16,9 @@ from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.properties.leading_out import lead_out, pass_unread
 from tests.properties.lives import Lives
-from tests.properties.scheduler import Action, Jobs, Worker
-from tests.world import World
+from tests.properties.scheduler import Action, Worker
+from tests.properties.surroundings import SPEC, Step, Surroundings
 
-SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
-PARTITIONS = 2
-MOST_PARTITIONS = 4
 MOST_WORKERS = 6
 MOST_CALLS = 2000
 WORTH_REPEATING = (TransientError, UnknownOutcomeError)
@@ -38,31 +30,15 @@ EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(
 """What an action may end with: nobody has asked these for anything that could be refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that happens; what the numbers mean is the thing's own business."""
-
-    what: str
-    a: int = 0
-    b: int = 0
-    stop: str = ""
-    late: bool = False
-
-
-class History:
+class History(Surroundings):
     """A world, its workers, and what happened so far."""
 
     def __init__(self) -> None:
-        self.world = World(PARTITIONS, SPEC)
+        super().__init__()
         self.workers: list[Worker] = []
-        self.jobs = Jobs()
         self.lives = Lives(self.world)
-        self._transactions = 0
-        self._running: list[str] = []
         self._backup: State | None = None
         self._checked: tuple[object, object] = (None, None)
-        self.world.produce(3, 0)
-        self.world.produce(2, 1)
 
     def look(self) -> None:
         """Check what changed since the last look."""
@@ -164,46 +140,6 @@ class History:
         if stretch.end <= stream.end_seen:
             self.start(step, lambda ports: pass_unread(ports, stream, stretch))
 
-    # Kafka
-
-    def transact(self, step: Step) -> None:
-        """Write a transaction: aborted, committed, or left open."""
-        self._transactions += 1
-        name = f"t{self._transactions}"
-        self.world.produce(2, step.a, transaction=name)
-        if step.b == 2:
-            self._running.append(name)
-        else:
-            self.world.end(name, commit=bool(step.b))
-
-    def end_transaction(self, *, commit: bool) -> None:
-        """End the oldest open transaction."""
-        if self._running:
-            self.world.end(self._running.pop(0), commit=commit)
-
-    def recreate(self) -> None:
-        """Delete the topic and create it anew, with records at the same offsets."""
-        self._running.clear()
-        self.world.create("orders", PARTITIONS)
-        self.world.produce(4, 0)
-        self.world.produce(4, 1)
-
-    def expand(self) -> None:
-        """Give the topic one more partition, with records in it."""
-        described = self.world.kafka.describe(["orders"]) if not self.world.kafka.down else ()
-        if described and described[0].partitions < MOST_PARTITIONS:
-            self.world.kafka.add_partitions("orders", described[0].partitions + 1)
-            self.world.produce(2, described[0].partitions)
-
-    def retain(self, step: Step) -> None:
-        """Let retention pass some offsets."""
-        log = self.world.kafka.log("orders", step.a)
-        self.world.retain_from(log.log_start + step.b, step.a)
-
-    def time_passes(self, seconds: int) -> None:
-        """Move the clock."""
-        self.world.clock.advance(timedelta(seconds=seconds))
-
     # The ledger
 
     def back_up(self) -> None:
@@ -237,36 +173,6 @@ class History:
                 assert store.refs.get("main") == head, "a ledger that is behind the lake has moved main"
         finally:
             world.ledger.restore(newest)
-
-    # Jobs and the lake
-
-    def finish_orphan(self) -> None:
-        """Let a job whose worker is gone finish."""
-        if self.jobs.orphans:
-            job = self.jobs.orphans.pop(next(iter(self.jobs.orphans)))
-            try:
-                self.world.runner.stage(job, started=lambda _: None, heartbeat=lambda: None)
-            except KafkaLakeError as error:
-                self.world.said.append(str(error))
-
-    def tamper(self, how: int) -> None:
-        """Let the next job write a row twice, leave one out, or write one too many."""
-
-        def once(rows: list[Position]) -> list[Position]:
-            self.world.runner.tamper = lambda later: later
-            if not rows:
-                return rows
-            topic, topic_id, partition, offset, key, value = rows[-1]
-            stray = (topic, topic_id, partition, offset + 50, key, value)
-            return [[*rows, rows[-1]], rows[:-1], [*rows, stray]][how]
-
-        self.world.runner.tamper = once
-
-    def in_the_lake(self, step: Step) -> None:
-        """Let something happen to the table, if it is there."""
-        table = self.world.table
-        if table._store is not None and self.world.lake.reachable:
-            LAKE_HAPPENINGS[step.what](table)
 
     # The end
 
@@ -318,12 +224,3 @@ def plan_period(ports: Ports, partition: int, start: int) -> object:
     """Plan three offsets of a partition."""
     bounds = Bounds(partitions=(partition,), start=start, end=start + 3)
     return planning.plan(ports, SPEC, bounds, plan_id=deciding.new_id())
-
-
-FOREIGN = Row(topic="foreign", topic_id="foreign", partition=0, offset=0, key=None, value=None, attempt="")
-LAKE_HAPPENINGS: dict[str, Callable] = {  # type: ignore[type-arg]
-    "expire": lambda table: table.expire(),
-    "foreign": lambda table: table.write_foreign([FOREIGN]),
-    "respec": lambda table: table.change_spec(),
-    "late answer": lambda table: table.land_late(),
-}

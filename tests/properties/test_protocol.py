@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, note, seed, settings
 
 from tests.properties.episodes import histories
 from tests.properties.happenings import HAPPENINGS
-from tests.properties.histories import History, Step
+from tests.properties.histories import History
 from tests.properties.scheduler import counted_ids
+from tests.properties.surroundings import Step
 
 HISTORIES = int(os.environ.get("KAFKA_LAKE_HISTORIES", "1000"))
 FEWER = 150
