@@ -84,9 +84,9 @@ def flush(ports: Ports, pipeline: str) -> None:
             ports.say(f"receipts for {table} are sent next time: {error}")
 
 
-def tell_origins(ports: Ports, pipeline: str) -> None:
-    """Send the origins that the lake was never told; who publishes rows before has a rebuild begin at those rows."""
-    for table, items in _by_table(ports.ledger.outbox(pipeline, kind="origin")).items():
+def tell_origins(ports: Ports, pipeline: str, table: str) -> None:
+    """Send the origins that a table was never told; who publishes rows before has a rebuild begin at those rows."""
+    if items := _by_table(ports.ledger.outbox(pipeline, kind="origin")).get(table):
         _send(ports, table, items)
 
 

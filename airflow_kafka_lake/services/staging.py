@@ -73,7 +73,7 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     if audited.failed:
         return audited.failed
     heartbeat()
-    tell_origins(ports, held.pipeline)
+    tell_origins(ports, held.pipeline, held.table)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
     ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
     ports.say(f"publishing wave {held.key.wave}")
