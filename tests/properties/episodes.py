@@ -87,6 +87,43 @@ REBUILDS: tuple[Episode, ...] = (
 )
 """What ends the life of a ledger: half of all histories have none of it."""
 
+REMEMBERED: tuple[Episode, ...] = (
+    # Waves without rows, of which only a receipt or a token is left; an island far above the origin.
+    *(
+        (Step("run"), Step("transaction", 0, 0), *seen, *loss, Step("rebuild"), Step("run"))
+        for loss in LOSSES[1:]
+        for seen in (
+            (Step("run"), Step("foreign"), Step("expire")),
+            (Step("run", stop="ledger.settle"), Step("kill", -1)),
+        )
+        for _ in range(3)
+    ),
+    *(
+        (
+            Step("recreate topic"),
+            Step("produce", 0, 9),
+            Step("plan period", 0, 4),
+            *ingested,
+            *LOSSES[1],
+            Step("rebuild"),
+        )
+        for ingested in ((Step("ingest"), Step("ingest", 1)), (Step("ingest", -1),))
+        for _ in range(3)
+    ),
+    # A wave that the older ledger believes whole went into the lake in part.
+    *(
+        (Step("produce", 0, 9), Step("run", stop="ledger.claim"), Step("kill", -1), Step("backup"), *later)
+        for later in [(Step("cancel"), Step("ingest"), *LOSSES[0], Step("rebuild"), Step("run"))] * 4
+    ),
+    # The topic is made anew, and planned, between a rebuild's first look and its commit.
+    *(
+        (*loss, Step("rebuild", stop="table.fence"), Step("recreate topic"), Step("run"), GO_ON, Step("rebuild"))
+        for loss in ((), *LOSSES)
+        for _ in range(3)
+    ),
+)
+"""What only the lake remembers, and only in one place."""
+
 LEAST = 17
 """So many episodes of at least three steps are at least fifty steps."""
 
@@ -102,5 +139,5 @@ def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrateg
 
 def histories() -> st.SearchStrategy[list[Step]]:
     """Draw the steps of a history: single ones and episodes, at least fifty steps."""
-    drawn = st.one_of(_drawn(_ONE_LIFE, EPISODES), _drawn(STEPS, EPISODES, EPISODES, REBUILDS))
+    drawn = st.one_of(_drawn(_ONE_LIFE, EPISODES), _drawn(STEPS, EPISODES, EPISODES, REBUILDS, REMEMBERED))
     return drawn.map(lambda episodes: list(itertools.chain(*episodes)))

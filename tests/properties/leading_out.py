@@ -22,6 +22,7 @@ OLD_GENERATION = re.compile(r"--topic-id[ =](\S+)")
 
 def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]) -> None:
     """Run, and do what messages say, until nothing is left to do; then hold everything against the truth."""
+    stuck: object = "a rebuild in every round"
     for number in range(ROUNDS):
         world.lease_ends()
         try:
@@ -32,10 +33,11 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
         look()
         if not (done.exit_code or world.ledger.ranges(pipeline=world.spec.name, states=UNRESOLVED)):
             break
+        stuck = (done.held, done.problems)
         _decide(world, done.plan.blocked if done.plan else (), release=number % 2 == 0)
         look()
     else:
-        raise AssertionError(f"no way out: {done.held} {done.problems}")
+        raise AssertionError(f"no way out: {stuck}")
     world.check()
     for stream in world.ledger.streams(world.spec.name):
         if stream.topic_id == world.topic_ids[stream.topic]:
