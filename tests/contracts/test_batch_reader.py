@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
@@ -83,7 +83,7 @@ class BrokerWorld:
     def __init__(self, bootstrap: str) -> None:
         self._settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **QUIET}
         self._admin = AdminClient(self._settings)
-        self._running: dict[str, Producer] = {}
+        self._running: dict[str, tuple[Producer, TopicPartition]] = {}
         self.reader = KafkaBatchReader({"bootstrap_servers": bootstrap}, timeout_seconds=10)
 
     def create(self, topic: str, partitions: int = 1) -> str:
@@ -112,13 +112,19 @@ class BrokerWorld:
         producer = Producer({**self._settings, "transactional.id": name})
         producer.init_transactions(120)
         producer.begin_transaction()
-        self._running[name] = producer
+        self._running[name] = (producer, TopicPartition(topic, partition))
         self._write(producer, topic, count, partition)
         return name
 
     def end(self, transaction: str, *, commit: bool) -> None:
-        producer = self._running.pop(transaction)
+        producer, partition = self._running.pop(transaction)
+        written = self._log_end(partition)
         producer.commit_transaction(120) if commit else producer.abort_transaction(120)
+        # The coordinator answers before the partition's leader has written the marker.
+        wait_until(lambda: self._log_end(partition) > written, timeout=120, failed=AssertionError)
+
+    def _log_end(self, partition: TopicPartition) -> int:
+        return int(self._admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(120).offset)
 
     def delete_before(self, topic: str, offset: int) -> None:
         deleted = self._admin.delete_records([TopicPartition(topic, 0, offset)])
