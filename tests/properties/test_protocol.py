@@ -1,13 +1,13 @@
 """The protocol under every schedule: readers never see a wrong table, and everything can be led to its end.
 
 A history has at least fifty steps. KAFKA_LAKE_HISTORIES sets how many are tried, KAFKA_LAKE_SEED which ones (without
-it: others every time): `KAFKA_LAKE_HISTORIES=100000 python -m pytest -n 2 tests/properties/test_protocol.py`.
+it the same every time; the soak tries others): `KAFKA_LAKE_HISTORIES=100000 KAFKA_LAKE_SEED=7 python -m pytest -n 2
+tests/properties/test_protocol.py`.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 
 import pytest
@@ -21,7 +21,7 @@ from tests.properties.surroundings import Step
 
 HISTORIES = int(os.environ.get("KAFKA_LAKE_HISTORIES", "1000"))
 FEWER = 150
-SEED = int(os.environ.get("KAFKA_LAKE_SEED", "0")) or secrets.randbits(32)
+SEED = int(os.environ.get("KAFKA_LAKE_SEED", "2026"))
 LANES = (0, 1)
 """Each tries half of the histories, so that two processes share the work: `pytest -n 2`."""
 SECONDS = max(900, HISTORIES)
