@@ -106,11 +106,15 @@ def test_a_row_that_is_there_twice_is_red(forked: ForkedPlace) -> None:
 
 
 def test_the_recorded_matrix_is_green() -> None:
-    """What the page shows was played, names points and modes of today, and nothing of it is red."""
+    """What the page shows was played, names points and modes of today, and nothing of it is red.
+
+    A new point is played with `make matrix ARGS="--missing"`; those inside the driver take real Spark and their time.
+    """
     from tests.faults.run_matrix import RESULTS
 
     played = json.loads(RESULTS.read_text(encoding="utf-8"))
     pairs = {name.split(": ")[1].split(" in ")[0].split("@")[0] for name in played}
-    assert pairs
-    assert pairs <= {f"{point}={mode}" for point in points() for mode in modes(point)}
+    known = {point: {f"{point}={mode}" for mode in modes(point)} for point in points()}
+    must = [point for point in points() if not point.startswith("driver.") and point not in UNCROSSED]
+    assert set().union(*(known[point] for point in must)) <= pairs <= set().union(*known.values())
     assert {name: why for name, why in played.items() if why} == {}
