@@ -209,10 +209,10 @@ def test_ledger_behind_cannot_hide_it_by_a_cancel(world: World, wave: str) -> No
 
 
 def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: str) -> None:
-    """What the ledger must know is the newest commit that published, whoever has claimed a topic since."""
+    """What the ledger must know is the newest commit that published, though the pipeline has claimed a topic since."""
     backup = world.ledger.snapshot()
     world.ingest(wave)
-    world.table.claim_ownership(LEDGER_ID, "payments", ["AAAAAAAAAAAAAAAAAAAAXX"])
+    world.table.claim_ownership(LEDGER_ID, "orders", ["AAAAAAAAAAAAAAAAAAAAXX"])
     world.ledger.restore(backup)
     with pytest.raises(LedgerBehindError):
         world.plan()
