@@ -66,16 +66,7 @@ class MemoryRestoring(MemoryAttempts):
             )
 
     def _restore_waves(self, draft: State, what: Restoration, changed: Edits) -> None:
-        own = RestoredWave(
-            wave=what.id,
-            table="",
-            attempt=what.token.attempt,
-            fence=what.token.fence,
-            snapshot=None,
-            at=what.observed_at,
-            receipts=(),
-        )
-        for ordinal, item in enumerate(sorted((*what.waves, own), key=lambda wave: (wave.at, wave.wave))):
+        for ordinal, item in enumerate(what.in_order):
             self._restore_wave(draft, what, item, ordinal)
         for name in {*changed.waves, *(key.wave for key in what.guards)}:
             row = draft.waves[name]

@@ -98,16 +98,7 @@ def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey,
 
 
 def _write_waves(connection: Connection, what: Restoration, changed: Edits) -> None:
-    own = RestoredWave(
-        wave=what.id,
-        table="",
-        attempt=what.token.attempt,
-        fence=what.token.fence,
-        snapshot=None,
-        at=what.observed_at,
-        receipts=(),
-    )
-    for ordinal, item in enumerate(sorted((*what.waves, own), key=lambda wave: (wave.at, wave.wave))):
+    for ordinal, item in enumerate(what.in_order):
         _write_wave(connection, what, item, ordinal)
     ended = sorted({*changed.waves, *(key.wave for key in what.guards)})
     given = rows(connection, [wave.c.id, wave.c.state], ({"id": n, "state": s} for n, s in changed.waves.items()))

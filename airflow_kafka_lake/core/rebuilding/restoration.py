@@ -79,6 +79,20 @@ class Restoration:
         """The id of the rebuild: of its plan, its wave, and the ranges it brings."""
         return self.token.wave
 
+    @property
+    def in_order(self) -> tuple[RestoredWave, ...]:
+        """The waves with the rebuild's own, which has no range and no table and makes its token known; oldest first."""
+        own = RestoredWave(
+            wave=self.id,
+            table="",
+            attempt=self.token.attempt,
+            fence=self.token.fence,
+            snapshot=None,
+            at=self.observed_at,
+            receipts=(),
+        )
+        return tuple(sorted((*self.waves, own), key=lambda wave: (wave.at, wave.wave)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
