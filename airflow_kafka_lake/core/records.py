@@ -173,14 +173,14 @@ def origin_receipt(pipeline: str, plan: str, stream: StreamKey, origin: int, at:
     )
 
 
-def settled_receipt(item: RangeRecord, attempt: str, at: datetime) -> ReceiptRow:
-    """Return the receipt of a settled range, as the ledger has it."""
+def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at: datetime) -> ReceiptRow:
+    """Return a receipt of a range as the ledger has it; numbers that it does not have yet are zero."""
     return ReceiptRow(
         pipeline=item.pipeline,
         wave=item.wave,
         attempt=attempt,
-        fence=0,
-        kind="published",
+        fence=fence,
+        kind=kind,
         topic=item.topic,
         topic_id=item.topic_id,
         partition=item.partition,

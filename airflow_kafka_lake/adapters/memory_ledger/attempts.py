@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from airflow_kafka_lake.adapters.memory_ledger.state import MemoryReader, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import StaleFenceError
-from airflow_kafka_lake.core.records import Claim, Event, OutboxItem, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.records import Claim, Event, OutboxItem, RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -195,24 +195,7 @@ class MemoryAttempts(MemoryReader):
         draft.events.append((pipeline, event))
 
     def _outbox(self, draft: State, table: str, kind: str, item: RangeRecord, *, attempt: str, fence: int) -> None:
-        row = ReceiptRow(
-            pipeline=item.pipeline,
-            wave=item.wave,
-            attempt=attempt,
-            fence=fence,
-            kind=kind,
-            topic=item.topic,
-            topic_id=item.topic_id,
-            partition=item.partition,
-            range=item.range,
-            generation=0,
-            rows=item.rows or 0,
-            first_offset=item.first_offset,
-            last_offset=item.last_offset,
-            accounting=item.accounting or Accounting(),
-            recorded_at=self._clock.now(),
-        )
-        self._send(draft, table, row)
+        self._send(draft, table, range_receipt(kind, item, attempt=attempt, fence=fence, at=self._clock.now()))
 
     @staticmethod
     def _send(draft: State, table: str, row: ReceiptRow) -> None:

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
-from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, settled_receipt
+from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
 Range = tuple[str, StreamKey, OffsetRange]
@@ -163,7 +163,9 @@ class _Table:
         for item in self.known.ranges:
             table, attempt = self.known.published.get(item.wave, ("", ""))
             if item.state is RangeState.SETTLED and table == self.said.table:
-                found[attempt, item.stream, item.range] = settled_receipt(item, attempt, self.now)
+                found[attempt, item.stream, item.range] = range_receipt(
+                    "published", item, attempt=attempt, fence=0, at=self.now
+                )
         return found
 
     def _settled_by_place(self) -> Mapping[tuple[StreamKey, OffsetRange], list[RangeRecord]]:
