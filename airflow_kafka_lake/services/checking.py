@@ -49,13 +49,13 @@ def gather(
     on meanwhile looks neither ahead of its lake nor behind it."""
     name = spec.name
     settled = ledger.ranges(pipeline=name, states=(RangeState.SETTLED,))
-    topic_ids = sorted({stream.topic_id for stream in ledger.streams(name)})
-    tables = tuple(_read(lake.table(table), name, topic_ids) for table in tables_of(ledger, spec))
-    streams = ledger.streams(name)
+    topics = topics_of(ledger, spec)
+    topic_ids = sorted(set().union(*topics.values()))
+    tables = tuple(_read(lake.table(table), name, topic_ids) for table in topics)
     return Evidence(
         ledger=LedgerEvidence(
             pipeline=name,
-            streams=streams,
+            streams=ledger.streams(name),
             ranges=ledger.ranges(pipeline=name),
             settled=settled,
             waves=ledger.waves(name),
@@ -68,10 +68,16 @@ def gather(
     )
 
 
-def tables_of(ledger: LedgerReader, spec: PipelineSpec) -> list[str]:
-    """Return the tables that the pipeline writes to, or ever wrote to."""
+def topics_of(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, set[str]]:
+    """Return the tables that the pipeline writes to, or ever wrote to, sorted, with the topic ids that go there now."""
+    streams = ledger.streams(spec.name)
     written = {wave.table for wave in ledger.waves(spec.name) if wave.table}  # the record of a rebuild has none
-    return sorted(written | {spec.table_for(stream.topic) for stream in ledger.streams(spec.name)})
+    topics: dict[str, set[str]] = {
+        table: set() for table in sorted(written | {spec.table_for(stream.topic) for stream in streams})
+    }
+    for stream in streams:
+        topics[spec.table_for(stream.topic)].add(stream.topic_id)
+    return topics
 
 
 def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str]) -> TableEvidence:
@@ -95,11 +101,8 @@ def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str]) -> TableEvi
 
 def _strangers(ports: Ports, spec: PipelineSpec) -> list[Finding]:
     """Find tables that are not the recorded ones, belong to others, were rolled back, or know more than the ledger."""
-    topics: dict[str, set[str]] = {table: set() for table in tables_of(ports.ledger, spec)}
-    for stream in ports.ledger.streams(spec.name):
-        topics[spec.table_for(stream.topic)].add(stream.topic_id)
     found = []
-    for table, topic_ids in topics.items():
+    for table, topic_ids in topics_of(ports.ledger, spec).items():
         ports.say(f"reading {table}")
         try:
             look_at_table(ports, spec.name, table, sorted(topic_ids))

@@ -27,8 +27,8 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import advance
+from airflow_kafka_lake.services.taking import FENCE_TRIES
 
-FENCE_TRIES = 30
 NAMED = 5
 """How many differences a refusal names."""
 
