@@ -6,9 +6,9 @@ Calls are named `ledger.settle`, `source.snapshot`, `batches.explain`, `runner.s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
+from airflow_kafka_lake.adapters.crossings import Crossing, watched
 from airflow_kafka_lake.ports import Ports
 
 Passing = Callable[[str], None]
@@ -20,49 +20,15 @@ class KilledError(BaseException):
     """The worker's process is gone; nothing that it would still do happens."""
 
 
-class Gate:
-    """A port whose every call passes the gate first."""
-
-    def __init__(self, name: str, port: Any, passing: Passing) -> None:
-        self._name = name
-        self._port = port
-        self._passing = passing
-
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._port, method)
-        call = f"{self._name}.{method}"
-        if not callable(found) or call in UNGATED:
-            return found
-
-        def passed(*args: Any, **kwargs: Any) -> Any:
-            self._passing(call)
-            return found(*args, **kwargs)
-
-        return passed
-
-
-class GatedLake:
-    """A lake whose tables' every call passes the gate first."""
-
-    def __init__(self, lake: Any, passing: Passing) -> None:
-        self._lake = lake
-        self._passing = passing
-
-    def table(self, identifier: str) -> Any:
-        """Return the gated table."""
-        return Gate("table", self._lake.table(identifier), self._passing)
-
-
 def gated(ports: Ports, passing: Passing) -> Ports:
     """Put a gate in front of everything that changes or shows the shared world."""
-    return replace(
-        ports,
-        ledger=Gate("ledger", ports.ledger, passing),
-        source=Gate("source", ports.source, passing),
-        batches=Gate("batches", ports.batches, passing),
-        runner=Gate("runner", ports.runner, passing),
-        lake=GatedLake(ports.lake, passing),
-    )
+
+    def pass_first(crossing: Crossing) -> Any:
+        if crossing.name not in UNGATED:
+            passing(crossing.name)
+        return crossing.go()
+
+    return watched(ports, pass_first)
 
 
 class Before:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
+from airflow_kafka_lake.local.processes import wait_until
 from tests.faults import acts
 from tests.faults.acts import ACTS, Act
 from tests.faults.place import Ended, Place, Started
@@ -117,7 +117,7 @@ def _beside(place: Place, case: Case, first: Started, rival: Sequence[str]) -> I
             yield _well(place.command(*rival))
             yield _no_defect(place.resume(first))
         case Mode.DELAY:
-            _wait(lambda: bool(place.sprung()))
+            wait_until(lambda: bool(place.sprung()), timeout=SPRING_SECONDS, failed=_nothing_sprang, every=0.005)
             yield _no_defect(place.command(*rival))
             yield _no_defect(place.end(first))
         case Mode.KILL if not case.point.startswith("driver."):
@@ -128,12 +128,8 @@ def _beside(place: Place, case: Case, first: Started, rival: Sequence[str]) -> I
             assert_never(case.mode)
 
 
-def _wait(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + SPRING_SECONDS
-    while not done():
-        if time.monotonic() > until:
-            raise RedError("nothing sprang for two minutes")
-        time.sleep(0.005)
+def _nothing_sprang(why: str) -> RedError:
+    return RedError(f"nothing sprang: {why}")
 
 
 def _killed(ended: Ended) -> Ended:

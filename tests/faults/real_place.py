@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -17,6 +16,7 @@ import psutil
 
 from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
 from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.local.processes import wait_until
 from tests.faults.place import ROOT, TABLE, Ended, Place, Started
 from tests.faults.standing_in import Acknowledged
 from tests.rig import Rig
@@ -90,13 +90,14 @@ class RealPlace(Place):
 
     def stopped(self, started: Started) -> None:
         """Wait until the command has stopped, or its driver; then the command is stopped beside it."""
-        until = time.monotonic() + WAIT_SECONDS
-        while not self.sprung():
-            assert time.monotonic() < until, "nothing sprang"
+
+        def sprung() -> bool:
             assert psutil.Process(started.pid).status() != psutil.STATUS_ZOMBIE, self.end(started)
-            time.sleep(0.05)
+            return bool(self.sprung())
+
+        wait_until(sprung, timeout=WAIT_SECONDS, failed=AssertionError)
         if self.sprung()[0].startswith("driver."):
-            self._drivers[started.pid] = self._stopped_driver(until)
+            self._drivers[started.pid] = self._stopped_driver()
             os.kill(started.pid, signal.SIGSTOP)
         super().stopped(started)
 
@@ -106,15 +107,13 @@ class RealPlace(Place):
             os.killpg(self._drivers.pop(started.pid), signal.SIGCONT)
         return super().resume(started)
 
-    def _stopped_driver(self, until: float) -> int:
+    def _stopped_driver(self) -> int:
         ledger = self.ledger()
         jobs = [item.job for wave in ledger.waves(self.name) for item in ledger.attempts(wave.id) if item.job]
         ledger.close()
-        driver = Holder.parse(jobs[-1]).pid
-        while psutil.Process(driver).status() != psutil.STATUS_STOPPED:
-            assert time.monotonic() < until, "the driver goes on"
-            time.sleep(0.05)
-        return driver
+        driver = psutil.Process(Holder.parse(jobs[-1]).pid)
+        wait_until(lambda: driver.status() == psutil.STATUS_STOPPED, timeout=WAIT_SECONDS, failed=AssertionError)
+        return driver.pid
 
 
 @contextmanager

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_kafka_lake.local.processes import free_ports
+from airflow_kafka_lake.local.processes import free_ports, wait_until
 from tests.faults.test_kills import WAIT_SECONDS, _driver_of
 from tests.rig import Rig
 
@@ -113,10 +112,7 @@ class Cluster:
 
 def wait_for(condition: Callable[[], object]) -> None:
     """Wait until something holds."""
-    until = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    wait_until(lambda: bool(condition()), timeout=WAIT_SECONDS, failed=AssertionError, every=0.2)
 
 
 @pytest.fixture

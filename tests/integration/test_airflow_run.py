@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from airflow_kafka_lake.local.kafka import LocalKafka
+from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Rig
 
 MANUAL = "kafka_lake_manual"
@@ -108,11 +108,14 @@ def world(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.Te
 
 def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
     """Return the first answer of a condition that is true."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "the condition did not come true in time"
-        time.sleep(0.2)
-    return found
+    found: list[Any] = []
+
+    def came_true() -> bool:
+        found[:] = [condition()]
+        return bool(found[0])
+
+    wait_until(came_true, timeout=seconds, failed=AssertionError, every=0.2)
+    return found[0]
 
 
 def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: World) -> None:
