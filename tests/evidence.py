@@ -12,7 +12,7 @@ from airflow_kafka_lake.adapters.histories import Scribe, written_by
 from airflow_kafka_lake.core.checking.evidence import Evidence, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.operations import Line, operations
-from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.checking import gather
 from tests.world import World

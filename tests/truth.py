@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.memory_lake import Row
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold
 from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.wire import ranges_digest

@@ -15,10 +15,11 @@ from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.memory_lake import MemoryLake, MemoryTable
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
-from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, WaveRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, running, settlement, staging

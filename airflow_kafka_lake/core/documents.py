@@ -11,10 +11,11 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking import rows_seen
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import Advance, Holding, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold, lag
 from airflow_kafka_lake.core.waves import LEADS_OUT, RESOLVED, UNRESOLVED, AttemptRecord, RangeState
 from airflow_kafka_lake.core.wire import timestamp

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedRange, StreamKey
+from airflow_kafka_lake.core.plan import Plan, PlannedRange
 from airflow_kafka_lake.core.records import Pace, RangeRecord, Verdict
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
     LEADS_OUT,
     RESOLVED,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Plan, StreamKey
+from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Verdict
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, WaveState
 
 LONGEST = 500

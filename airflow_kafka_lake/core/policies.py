@@ -15,9 +15,11 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Asked, Blocked, StreamRecord, missing
+from airflow_kafka_lake.core.packing import missing
+from airflow_kafka_lake.core.plan import Asked, Blocked
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
+from airflow_kafka_lake.core.streams import StreamRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, TableHead, Token, WaveState
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
 from airflow_kafka_lake.core.errors import UnexplainedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics

@@ -17,9 +17,9 @@ from airflow_kafka_lake.core.checking.evidence import (
 from airflow_kafka_lake.core.documents import audit_document
 from airflow_kafka_lake.core.errors import DamagedTableError, KafkaLakeError, TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.operations import Operation
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.identity import look_at_table

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Asked, Forecast, Plan, StreamKey, StreamRecord, Weights
+from airflow_kafka_lake.core.packing import Weights
+from airflow_kafka_lake.core.plan import Asked, Forecast, Plan
 from airflow_kafka_lake.core.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 
 SAMPLED_STRETCHES = 16

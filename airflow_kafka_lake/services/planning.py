@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownPartitionError, UnknownTopicError, UsageError
-from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, StreamKey, StreamRecord, build_plan
+from airflow_kafka_lake.core.packing import build_plan
+from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
 from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, times_needed
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
 from airflow_kafka_lake.services.identity import check_settled, look_at_table, take_possession

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.policies import milliseconds
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, UNRESOLVED
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave, StreamKey
+from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, Verdict
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, Holder, RangeState
 from airflow_kafka_lake.ports import Ledger
 

@@ -24,8 +24,8 @@ from airflow_kafka_lake.core import checking
 from airflow_kafka_lake.core.checking.evidence import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.operations import operations
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Lake, LedgerReader
 from airflow_kafka_lake.services.checking import gather
 

@@ -13,7 +13,7 @@ _STAGED = "airflow_kafka_lake.adapters.iceberg.staged"
 _TIME = "airflow_kafka_lake.adapters.iceberg.commit_time"
 _SNAPSHOTS = "airflow_kafka_lake.core.snapshots"
 _POLICIES = "airflow_kafka_lake.core.policies"
-_PLAN = "airflow_kafka_lake.core.plan"
+_PLAN = "airflow_kafka_lake.core.packing"
 
 MEMORY = (
     Mutant(

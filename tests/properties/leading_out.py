@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from airflow_kafka_lake.core.errors import LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Blocked, StreamRecord
+from airflow_kafka_lake.core.plan import Blocked
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding

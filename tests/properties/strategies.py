@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Asked, Plan, StreamKey, StreamRecord, Weights, build_plan
+from airflow_kafka_lake.core.packing import Weights, build_plan
+from airflow_kafka_lake.core.plan import Asked, Plan
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 
 TOP = 60
 """Offsets stay below this."""

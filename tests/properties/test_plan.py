@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, StreamKey, cut
+from airflow_kafka_lake.core.packing import cut
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.streams import StreamKey
 from tests.properties.strategies import World, as_set, offset_ranges, worlds
 
 pytestmark = pytest.mark.properties

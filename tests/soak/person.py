@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.plan import StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import RangeState
 from tests.soak.lanes import LANES
 from tests.soak.place import Place

@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
 from airflow_kafka_lake.core.batches import divided, lost
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.streams import StreamKey
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECONNECT_AFTER_MS = 1000

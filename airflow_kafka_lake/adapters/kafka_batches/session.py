@@ -19,7 +19,7 @@ from airflow_kafka_lake.adapters.kafka_batches.client import (
 )
 from airflow_kafka_lake.core.batches import AbortedTransaction
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
-from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.streams import StreamKey
 
 T = TypeVar("T")
 

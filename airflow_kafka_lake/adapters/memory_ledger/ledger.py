@@ -10,8 +10,8 @@ from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
     RESOLVED,
     WAVE_TRANSITIONS,

@@ -8,9 +8,10 @@ from airflow_kafka_lake.adapters.memory_ledger.restoring import MemoryRestoring
 from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave, StreamRecord
+from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import RangeRecord, origin_receipt
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import RangeState
 
 

@@ -8,8 +8,8 @@ from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
 from airflow_kafka_lake.adapters.memory_ledger.state import State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredWave, edits
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 
 

@@ -11,7 +11,6 @@ from datetime import datetime
 
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import (
     Advance,
     Event,
@@ -23,6 +22,7 @@ from airflow_kafka_lake.core.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import RESOLVED, AttemptOutcome, AttemptRecord, Holder, RangeState, Token, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Clock
 

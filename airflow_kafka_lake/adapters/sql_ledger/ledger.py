@@ -26,7 +26,7 @@ from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Plan, StreamKey, StreamRecord
+from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.records import (
     Advance,
@@ -41,6 +41,7 @@ from airflow_kafka_lake.core.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import (
     AttemptKey,
     AttemptOutcome,

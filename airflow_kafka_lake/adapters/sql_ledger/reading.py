@@ -23,7 +23,6 @@ from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamRecord
 from airflow_kafka_lake.core.records import (
     PipelineRecord,
     Published,
@@ -31,6 +30,7 @@ from airflow_kafka_lake.core.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import (
     RESOLVED,
     AttemptOutcome,

@@ -25,8 +25,9 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.plan import Plan, PlannedStream, StreamKey
+from airflow_kafka_lake.core.plan import Plan, PlannedStream
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 
 

@@ -15,8 +15,8 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, range
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave, edits
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, WaveState
 
 

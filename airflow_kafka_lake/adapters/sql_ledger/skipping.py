@@ -15,8 +15,8 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, skip, 
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
 

@@ -15,8 +15,8 @@ from airflow_kafka_lake.core.checking.progress import check_progress
 from airflow_kafka_lake.core.checking.testimony import check_history
 from airflow_kafka_lake.core.checking.witnesses import Witnesses, check_witnesses
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Holding, RangeRecord
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})

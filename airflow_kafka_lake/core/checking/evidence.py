@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.operations import Operation
-from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, WaveRecord
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import AttemptRecord, RangeState
 
 SHOWN = 100

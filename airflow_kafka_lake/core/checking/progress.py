@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import RESOLVED, UNFINISHED, UNRESOLVED, RangeState
 
 

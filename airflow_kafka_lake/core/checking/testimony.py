@@ -15,7 +15,7 @@ from typing import Any
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.operations import Operation, Phase
-from airflow_kafka_lake.core.plan import StreamKey
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, LedgerEvidence, TableEvidence
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import Commit, RangeRecord, ReceiptRow, WaveRecord
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     AttemptOutcome,

@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.rebuilding.comparison import Comparison, Remembered, TableReading
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream
 from airflow_kafka_lake.core.records import ReceiptRow, origin_receipt
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import Token
 
 

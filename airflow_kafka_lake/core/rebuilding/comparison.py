@@ -15,9 +15,9 @@ from itertools import pairwise
 
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey, StreamRecord
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
 from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
 Range = tuple[str, StreamKey, OffsetRange]

@@ -11,9 +11,9 @@ from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.guards import emptied, overtaken_rebuild
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, AttemptKey, RangeState, Token, WaveState
 
 

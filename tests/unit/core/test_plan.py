@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import MAX_WAVE_RANGES, Asked, Plan, StreamRecord, Weights, build_plan, cut, missing
+from airflow_kafka_lake.core.packing import MAX_WAVE_RANGES, Weights, build_plan, cut, missing
+from airflow_kafka_lake.core.plan import Asked, Plan
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
+from airflow_kafka_lake.core.streams import StreamRecord
 
 pytestmark = pytest.mark.unit
 

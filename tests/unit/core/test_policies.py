@@ -16,10 +16,11 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import Asked, StreamRecord
+from airflow_kafka_lake.core.plan import Asked
 from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, milliseconds, times_needed
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
+from airflow_kafka_lake.core.streams import StreamRecord
 
 pytestmark = pytest.mark.unit
 

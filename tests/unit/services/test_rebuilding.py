@@ -18,9 +18,9 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import StreamKey
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Rejected, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import checking, deciding

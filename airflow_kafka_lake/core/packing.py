@@ -1,0 +1,163 @@
+"""From what is asked to a plan: cut into ranges by weight, packed into waves."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+
+MAX_WAVE_RANGES = 10_000
+"""Spark plans `assign` reads quadratically above about 20,000 partitions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Estimated bytes per offset, by `(topic, partition)`, with a fallback for the rest."""
+
+    by_partition: Mapping[tuple[str, int], float]
+    fallback: float = 1024.0
+
+    def bytes_of(self, topic: str, partition: int, span: int) -> int:
+        """Estimate the bytes of `span` offsets; at least one byte each would never be zero work."""
+        return max(1, round(self.by_partition.get((topic, partition), self.fallback) * span))
+
+
+def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
+    """Return what of a stretch is neither planned nor settled (law L2)."""
+    return RangeSet((asked,)) - planned
+
+
+def cut(stretch: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tuple[OffsetRange, ...]:
+    """Cut a stretch into equal ranges of at most about `target_bytes`, but never into more than a wave can hold."""
+    pieces = max(1, min(stretch.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * stretch.span) // target_bytes)))
+    step, extra = divmod(stretch.span, pieces)
+    edges = [stretch.start]
+    for index in range(pieces):
+        edges.append(edges[-1] + step + (1 if index < extra else 0))
+    return tuple(OffsetRange(a, b) for a, b in itertools.pairwise(edges))
+
+
+def build_plan(
+    plan_id: str,
+    spec: PipelineSpec,
+    observed_at: datetime,
+    asked: Iterable[Asked],
+    known: Mapping[StreamKey, StreamRecord],
+    weights: Weights,
+    blocked: Iterable[Blocked] = (),
+    unknown: Iterable[UnknownPartition] = (),
+) -> Plan:
+    """Decide ranges and waves for what is asked and not yet planned.
+
+    A stretch is also cut at the stream's origin, so that the watermark always lies on a range's edge. What retention
+    has passed is left out and named in `blocked`; the rest goes on.
+    """
+    streams: list[PlannedStream] = []
+    pieces: list[tuple[PartitionSnapshot, OffsetRange]] = []
+    refused = list(blocked)
+    refused += [Blocked(topic=u.topic, partition=u.partition, reason=f"not observed: {u.reason}") for u in unknown]
+    for item in asked:
+        snapshot = item.snapshot
+        record = known.get(snapshot.key)
+        origin = record.origin if record else item.origin
+        streams.append(
+            PlannedStream(
+                snapshot=snapshot,
+                origin=origin,
+                version=record.version if record else None,
+                start=item.start,
+                end=item.end,
+                reason=item.reason,
+            )
+        )
+        if item.start >= item.end:
+            continue
+        wanted = missing(OffsetRange(item.start, item.end), record.planned if record else RangeSet())
+        expired = wanted & RangeSet.between(0, snapshot.log_start)
+        refused += [_expired(spec.name, snapshot, stretch) for stretch in expired]
+        for stretch in wanted - expired:
+            pieces += [(snapshot, part) for part in stretch.split_at((origin,))]
+    waves = pack(plan_id, spec, pieces, weights)
+    waiting = (s.snapshot for s in streams if s.snapshot.last_stable < s.snapshot.high_watermark)
+    return Plan(
+        id=plan_id,
+        spec=spec,
+        observed_at=observed_at,
+        streams=tuple(streams),
+        waves=waves,
+        blocked=tuple(refused),
+        waiting_for_stable=tuple(waiting) if spec.isolation is Isolation.READ_COMMITTED else (),
+    )
+
+
+def _expired(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
+    return Blocked(
+        topic=snapshot.topic,
+        partition=snapshot.partition,
+        reason=f"offsets {stretch} are gone: the log starts at {snapshot.log_start}. Pass them with: kafka-lake skip "
+        f"{pipeline} --topic {snapshot.topic} --partition {snapshot.partition} --from {stretch.start} "
+        f"--to {stretch.end} --reason TEXT",
+    )
+
+
+def pack(
+    plan_id: str,
+    spec: PipelineSpec,
+    pieces: Iterable[tuple[PartitionSnapshot, OffsetRange]],
+    weights: Weights,
+) -> tuple[PlannedWave, ...]:
+    """Cut pieces to range size and pack them into waves, early offsets of every stream first, one table per wave."""
+    by_table: dict[str, list[tuple[int, PartitionSnapshot, OffsetRange]]] = defaultdict(list)
+    depth: dict[StreamKey, int] = defaultdict(int)
+    for snapshot, piece in pieces:
+        per_offset = weights.bytes_of(snapshot.topic, snapshot.partition, piece.span) / piece.span
+        for part in cut(piece, per_offset, spec.target_range_bytes):
+            by_table[spec.table_for(snapshot.topic)].append((depth[snapshot.key], snapshot, part))
+            depth[snapshot.key] += 1
+    waves: list[PlannedWave] = []
+    for table in sorted(by_table):
+        ordered = sorted(by_table[table], key=lambda entry: (entry[0], entry[1].topic, entry[1].partition))
+        for batch in _batches(ordered, spec.max_wave_bytes, weights):
+            wave_id = f"{plan_id}-w{len(waves)}"
+            waves.append(PlannedWave(id=wave_id, table=table, ranges=_ranges(wave_id, batch, weights)))
+    return tuple(waves)
+
+
+def _batches(
+    ordered: list[tuple[int, PartitionSnapshot, OffsetRange]], limit: int, weights: Weights
+) -> Iterable[list[tuple[PartitionSnapshot, OffsetRange]]]:
+    batch: list[tuple[PartitionSnapshot, OffsetRange]] = []
+    size = 0
+    for _, snapshot, part in ordered:
+        weight = weights.bytes_of(snapshot.topic, snapshot.partition, part.span)
+        if batch and (size + weight > limit or len(batch) >= MAX_WAVE_RANGES):
+            yield batch
+            batch, size = [], 0
+        batch.append((snapshot, part))
+        size += weight
+    if batch:
+        yield batch
+
+
+def _ranges(
+    wave_id: str, batch: list[tuple[PartitionSnapshot, OffsetRange]], weights: Weights
+) -> tuple[PlannedRange, ...]:
+    return tuple(
+        PlannedRange(
+            id=f"{wave_id}r{index}",
+            topic=snapshot.topic,
+            topic_id=snapshot.topic_id,
+            partition=snapshot.partition,
+            range=part,
+            estimated_bytes=weights.bytes_of(snapshot.topic, snapshot.partition, part.span),
+        )
+        for index, (snapshot, part) in enumerate(batch)
+    )

@@ -1,0 +1,36 @@
+"""Streams: the unit of a watermark, as the ledger has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.offsets import RangeSet
+
+StreamKey = tuple[str, str, int]
+"""`(topic, topic_id, partition)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRecord:
+    """A stream as the ledger has it.
+
+    `planned` holds every live range whatever its state (compacted: `[origin, watermark)` is one range); `version`
+    grows with every decision about the stream and guards the next one.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    origin: int
+    watermark: int
+    version: int
+    planned: RangeSet
+    covered: RangeSet
+    end_seen: int
+    """Readable end at the newest plan: a smaller one now means that Kafka lost records."""
+    leader_epoch: int | None = None
+
+    @property
+    def key(self) -> StreamKey:
+        """Identity within the pipeline."""
+        return (self.topic, self.topic_id, self.partition)
