@@ -10,6 +10,7 @@ from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import (
     bounds_of,
     ports_of,
+    scope_of,
     spec_of,
     spec_of_subject,
     stream_of,
@@ -19,6 +20,8 @@ from airflow_kafka_lake.core.documents import advance_document, plan_document
 from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
+from airflow_kafka_lake.pages.audit import audit_page
+from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services import (
     checking,
     deciding,
@@ -181,11 +184,15 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
     """`audit PIPELINE`."""
     from airflow_kafka_lake.adapters import histories
 
+    report = report_file(arguments.report) if arguments.report else None
     history = operations(histories.read(Path(arguments.history))) if arguments.history else ()
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = checking.audit(ports, spec, history)
+        document = checking.audit(ports, spec, history, scope=scope_of(arguments), ask_kafka=report is not None)
+    if report:
+        write_report(report, audit_page(document))
+        output.note(f"report: {report}")
     output.result(document, views.audit)
     return 0 if document["ok"] else REFUSED
 

@@ -115,7 +115,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="audit",
         help="compare ledger and lake: nothing missing, twice or unexplained",
-        arguments=(PIPELINE, Argument("--history", metavar="DIR", help="judge this folder of history files too")),
+        arguments=(
+            PIPELINE,
+            Argument("--report", metavar="FILE", help="write a page for a browser, with a strip for every partition"),
+            TOPIC,
+            PARTITION,
+            Argument("--history", metavar="DIR", help="judge this folder of history files too"),
+        ),
         run=actions.audit,
     ),
     Command(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core.checking.report import Scope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
@@ -107,6 +108,12 @@ def bounds_of(arguments: argparse.Namespace) -> Bounds:
         start=None if arguments.from_ is None else parse_bound(arguments.from_),
         end=None if arguments.to is None else parse_bound(arguments.to),
     )
+
+
+def scope_of(arguments: argparse.Namespace) -> Scope:
+    """Read `--topic --partition` of an audit."""
+    partitions = None if arguments.partition is None else frozenset(arguments.partition)
+    return Scope(topic=arguments.topic, partitions=partitions)
 
 
 def topic_name(text: str) -> str:

@@ -11,6 +11,9 @@ from airflow_kafka_lake.cli.output import Output
 
 SHOWN = 40
 """Rows of a long table; the rest is counted."""
+NOTED = 3
+"""Notes that are shown; each stands beside its stream with --json and in the report."""
+
 Json = Mapping[str, Any]
 
 
@@ -155,21 +158,20 @@ def rebuild(output: Output, document: Json) -> None:
 
 
 def audit(output: Output, document: Json) -> None:
-    """Show the proof: rows, duplicates, missing and the accounting of each stream."""
-    names = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+    """Show the proof: where every offset of each stream went, the rows that are there, and all that is wrong."""
     rows = [
-        (
-            f"{item['topic']}/{item['partition']}",
-            " ".join(f"{start}-{end}" for start, end in item["coverage"]) or "nothing",
-            item["rows"],
-            item["duplicates"],
-            item["missing"],
-            *(item["accounting"][name] for name in names),
-        )
+        (f"{item['topic']}/{item['partition']}", item["sentence"], item["rows"], item["duplicates"], item["missing"])
         for item in document["streams"]
     ]
-    columns = ("stream", "settled", "#rows", "#duplicates", "#missing", *(f"#{name}" for name in names))
+    columns = ("stream", "settled offsets", "#rows", "#twice", "#missing")
     _table(output, f"audit of {document['pipeline']}", columns, rows)
+    totals = document["totals"]
+    if totals["streams"] != 1:
+        output.line(totals["sentence"])
+    if totals["unread"]:
+        output.line(f"the tables of {totals['unread']} streams could not be read: their numbers are the recorded ones")
+    for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
+        output.line(f"note: {note}")
     found = [(item["kind"], _where(item), item["words"]) for item in document["findings"]]
     _table(output, f"{len(found)} findings", ("finding", "where", "what"), found)
     output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")

@@ -7,17 +7,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.checking import rows_seen
-from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
-from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.records import Advance, Holding, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold, lag
-from airflow_kafka_lake.core.waves import LEADS_OUT, RESOLVED, UNRESOLVED, AttemptRecord, RangeState
+from airflow_kafka_lake.core.waves import LEADS_OUT, UNRESOLVED, AttemptRecord, RangeState
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]
@@ -92,7 +88,7 @@ def status_document(
     for item in unresolved:
         stuck[item.stream].append(item)
     bounds = {} if isinstance(observed, str) else {item.key: item for item in observed.partitions}
-    states = _bounds_states(streams, observed)
+    states = bounds_states(streams, observed)
     return {
         "pipeline": pipeline,
         "observed_at": timestamp(observed_at),
@@ -116,7 +112,8 @@ def wave_line(wave: WaveRecord) -> Json:
     }
 
 
-def _bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[StreamKey, str]:
+def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[StreamKey, str]:
+    """Say of each stream whether its bounds were observed, and if not, why."""
     if isinstance(observed, str):
         return {stream.key: f"unknown: {observed}" for stream in streams}
     seen = {item.key for item in observed.partitions}
@@ -225,56 +222,4 @@ def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
         ],
         "rows": sum(move.rows for move in moves),
         "sequence": max((move.sequence for move in moves), default=None),
-    }
-
-
-def audit_document(evidence: Evidence, findings: Sequence[Finding]) -> Json:
-    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
-
-    Numbers of rows are null for a stream with waves in a table that could not be read.
-    """
-    known = {stream.key for stream in evidence.ledger.streams}
-    seen, unreadable = rows_seen(evidence), evidence.unreadable
-    settled: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
-    for item in evidence.ledger.ranges:
-        if item.state in RESOLVED:
-            settled[item.stream].append(item)
-    return {
-        "pipeline": evidence.ledger.pipeline,
-        "ok": not findings,
-        "streams": [
-            {
-                **_audited(stream, settled[stream.key], seen.get(stream.key, [])),
-                **(_UNREAD if any(item.wave in unreadable for item in settled[stream.key]) else {}),
-                "problems": [item.words for item in findings if item.stream == stream.key],
-            }
-            for stream in evidence.ledger.streams
-        ],
-        "problems": [item.words for item in findings if item.stream not in known],
-        "findings": [item.to_json() for item in findings],
-    }
-
-
-_UNREAD: Json = {"rows": None, "duplicates": None, "missing": None}
-
-
-def _audited(stream: StreamRecord, settled: Sequence[RangeRecord], holdings: Sequence[Holding]) -> Json:
-    rows = RangeSet(item for holding in holdings for item in holding.offsets)
-    total = sum(holding.offsets.span + holding.duplicates for holding in holdings)
-    accounting, missing = Accounting(), 0
-    for item in settled:
-        if item.state is RangeState.SKIPPED:
-            accounting += Accounting(skipped=item.range.span)
-        elif item.accounting is not None:
-            accounting += item.accounting
-            missing += max(0, item.accounting.visible - (rows & RangeSet((item.range,))).span)
-    return {
-        "topic": stream.topic,
-        "topic_id": stream.topic_id,
-        "partition": stream.partition,
-        "coverage": RangeSet(item.range for item in settled).to_pairs(),
-        "rows": total,
-        "duplicates": total - rows.span,
-        "missing": missing,
-        "accounting": accounting.to_json(),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -126,6 +126,12 @@ class RangeSet:
         if cursor < end:
             gaps.append(OffsetRange(cursor, end))
         return RangeSet(gaps)
+
+    def within(self, stretch: OffsetRange) -> RangeSet:
+        """Return what of the set lies in one stretch, without a walk through all the rest."""
+        first = max(0, bisect_right(self.ranges, stretch.start, key=lambda item: item.start) - 1)
+        last = bisect_left(self.ranges, stretch.end, lo=first, key=lambda item: item.start)
+        return RangeSet(part for item in self.ranges[first:last] if (part := item.intersection(stretch)))
 
     def unbroken_end(self, start: int) -> int:
         """Return the end of the unbroken run that begins at `start`; `start` itself when there is none."""

@@ -14,26 +14,62 @@ from airflow_kafka_lake.core.checking.evidence import (
     StreamTruth,
     TableEvidence,
 )
-from airflow_kafka_lake.core.documents import audit_document
+from airflow_kafka_lake.core.checking.report import EVERYTHING, Observed, Scope, audit_document
+from airflow_kafka_lake.core.documents import bounds_states
 from airflow_kafka_lake.core.errors import DamagedTableError, KafkaLakeError, TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.strips import Bounds
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.identity import look_at_table
+from airflow_kafka_lake.services.reporting import observe
 
 
-def audit(ports: Ports, spec: PipelineSpec, history: Sequence[Operation] = ()) -> dict[str, Any]:
+def audit(
+    ports: Ports,
+    spec: PipelineSpec,
+    history: Sequence[Operation] = (),
+    *,
+    scope: Scope = EVERYTHING,
+    ask_kafka: bool = False,
+) -> dict[str, Any]:
     """Compare ledger, lake, receipts and, where given, a history; returns `audit --json`.
 
-    Rows are read from the tables themselves, only the columns that say whose they are. Raises TransientError when
-    something could not be read: that is no finding.
+    Rows are read from the tables themselves, only the columns that say whose they are. `ask_kafka` also tells how far
+    Kafka goes; a Kafka that does not answer is no finding. Raises TransientError when something else could not be
+    read, which is no finding either, and UnknownSubjectError when no stream is in scope.
     """
-    strangers = _strangers(ports, spec)
-    evidence = gather(ports.ledger, ports.lake, spec, history=history)
-    return audit_document(evidence, (*strangers, *check(evidence)))
+    _require_streams(ports.ledger, spec, scope)
+    strangers = _strangers(ports, spec, scope)
+    evidence = gather(ports.ledger, ports.lake, spec, history=history, scope=scope)
+    observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka else Observed()
+    findings = (*strangers, *check(evidence))
+    return audit_document(evidence, findings, at=ports.clock.now(), scope=scope, observed=observed)
+
+
+def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:
+    """Ask Kafka for the bounds of streams; what it does not tell has its reason."""
+    seen = observe(ports.source, sorted({stream.topic for stream in streams}), None)
+    if isinstance(seen, str):
+        return Observed(states={stream.key: f"unknown: {seen}" for stream in streams})
+    return Observed(
+        bounds={
+            item.key: Bounds(log_start=item.log_start, readable_end=item.readable_end(spec.isolation))
+            for item in seen.partitions
+        },
+        states=bounds_states(streams, seen),
+    )
+
+
+def _require_streams(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
+    streams = ledger.streams(spec.name)
+    if streams and not any(stream.key in scope for stream in streams):
+        raise UnknownSubjectError(
+            f"pipeline {spec.name} has no such stream: see kafka-lake status {spec.name}", pipeline=spec.name
+        )
 
 
 def gather(
@@ -44,13 +80,15 @@ def gather(
     truth: Mapping[StreamKey, StreamTruth] | None = None,
     history: Sequence[Operation] = (),
     at_rest: bool = False,
+    scope: Scope = EVERYTHING,
 ) -> Evidence:
     """Read ledger, tables, ledger: settled ranges before the lake and all else after it, so that a pipeline that goes
-    on meanwhile looks neither ahead of its lake nor behind it."""
+    on meanwhile looks neither ahead of its lake nor behind it. Only the tables
+    of the scope are read: what is found of other streams means nothing then."""
     name = spec.name
     settled = ledger.ranges(pipeline=name, states=(RangeState.SETTLED,))
-    topics = topics_of(ledger, spec)
-    topic_ids = sorted(set().union(*topics.values()))
+    topics = topics_of(ledger, spec, scope)
+    topic_ids = sorted({stream.topic_id for stream in ledger.streams(name)})
     tables = tuple(_read(lake.table(table), name, topic_ids) for table in topics)
     return Evidence(
         ledger=LedgerEvidence(
@@ -68,15 +106,21 @@ def gather(
     )
 
 
-def topics_of(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, set[str]]:
-    """Return the tables that the pipeline writes to, or ever wrote to, sorted, with the topic ids that go there now."""
+def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHING) -> dict[str, set[str]]:
+    """Return the tables that the scope's streams go to, or ever went to, sorted, with the topic ids that go there now.
+
+    `written` comes from the waves: the record of a rebuild has some without a table.
+    """
     streams = ledger.streams(spec.name)
-    written = {wave.table for wave in ledger.waves(spec.name) if wave.table}  # the record of a rebuild has none
-    topics: dict[str, set[str]] = {
-        table: set() for table in sorted(written | {spec.table_for(stream.topic) for stream in streams})
-    }
+    waves = ledger.waves(spec.name)
+    if scope != EVERYTHING:
+        of_scope = {item.wave for item in ledger.ranges(pipeline=spec.name) if item.stream in scope}
+        waves = tuple(wave for wave in waves if wave.id in of_scope)
+    written = {wave.table for wave in waves if wave.table}
+    wanted = written | {spec.table_for(stream.topic) for stream in streams if stream.key in scope}
+    topics: dict[str, set[str]] = {table: set() for table in sorted(wanted)}
     for stream in streams:
-        topics[spec.table_for(stream.topic)].add(stream.topic_id)
+        topics.get(spec.table_for(stream.topic), set()).add(stream.topic_id)
     return topics
 
 
@@ -99,10 +143,10 @@ def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str]) -> TableEvi
     )
 
 
-def _strangers(ports: Ports, spec: PipelineSpec) -> list[Finding]:
+def _strangers(ports: Ports, spec: PipelineSpec, scope: Scope) -> list[Finding]:
     """Find tables that are not the recorded ones, belong to others, were rolled back, or know more than the ledger."""
     found = []
-    for table, topic_ids in topics_of(ports.ledger, spec).items():
+    for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
         ports.say(f"reading {table}")
         try:
             look_at_table(ports, spec.name, table, sorted(topic_ids))

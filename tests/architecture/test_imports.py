@@ -29,7 +29,7 @@ HEAVY = {
     "rich",
     "sqlalchemy",
 }
-LIGHT = ("pipeline", "ports", "get_provider_info", "core", "services")
+LIGHT = ("pipeline", "ports", "get_provider_info", "core", "services", "pages")
 """What Dag files, provider discovery and the Spark driver import: standard library and ourselves."""
 
 NOT_IMPORTABLE = {"__main__", "env", "versions"}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,6 +136,31 @@ def test_a_sound_place_has_no_finding(place: Place) -> None:
     assert "nothing is missing, twice or unexplained" in people.out
 
 
+def test_people_read_where_every_offset_went(place: Place) -> None:
+    """One sentence for each stream, and one for all."""
+    words = "visible, 0 markers, 0 aborted, 0 compacted, 0 skipped, 0 unexplained"
+    people = place.command("audit", PIPELINE)
+    assert people.out.count(f"of [0, 100): 100 {words}") == 2
+    assert f"of 200 offsets of 2 partitions: 200 {words}" in people.out
+
+
+def test_a_part_is_audited_alone(place: Place) -> None:
+    """What is wrong elsewhere is left out; a stream that is not there is refused."""
+    delete_some(place)
+    assert place.audit("--partition", "1").code == 0
+    ended = place.audit("--topic", "orders", "--partition", "0", "1")
+    assert (ended.code, len(ended.document["streams"])) == (1, 2)
+    ended = place.audit("--partition", "7")
+    assert (ended.code, ended.document["error"]["type"]) == (1, "UnknownSubjectError")
+
+
+@pytest.mark.parametrize("file", ["no/folder/report.html", "."])
+def test_a_report_that_cannot_be_written_is_refused_first(place: Place, file: str) -> None:
+    """Before anything is read."""
+    ended = place.audit("--report", str(place.home / file))
+    assert (ended.code, ended.document["error"]["type"]) == (2, "UsageError")
+
+
 def test_a_folder_without_histories_is_refused(place: Place) -> None:
     """A typing error must not look like a sound history."""
     ended = place.audit("--history", str(place.home / "nothing"))
@@ -152,6 +178,42 @@ def delete_all(place: Place) -> None:
 def append_again(place: Place) -> None:
     table = place.lake.load()
     table.append(table.scan("kafka_partition = 1 and kafka_offset < 5").to_arrow())
+
+
+def append_a_file_again(place: Place) -> None:
+    table = place.lake.load()
+    file = next(iter(table.scan("kafka_partition = 1").plan_files())).file.file_path
+    table.add_files([file], check_duplicate_files=False)
+
+
+def edited(place: Place, column: str, change: Callable[[Any], Any], where: str) -> None:
+    """Write some rows anew with one column changed, as an UPDATE does."""
+    table = place.lake.load()
+    rows = table.scan(where).to_arrow()
+    index = rows.schema.get_field_index(column)
+    table.delete(where)
+    table.append(rows.set_column(index, rows.schema.field(column), change(rows.column(column))))
+
+
+def move_rows(place: Place) -> None:
+    """Rows of the first wave go to where none was published yet."""
+    import pyarrow.compute as pc
+
+    edited(place, "kafka_offset", lambda column: pc.add(column, 1000), "kafka_partition = 0 and kafka_offset < 5")
+
+
+def move_to_another_partition(place: Place) -> None:
+    import pyarrow.compute as pc
+
+    moved = lambda column: pc.add(column, 7).cast(column.type)  # noqa: E731
+    edited(place, "kafka_partition", moved, "kafka_partition = 0 and kafka_offset < 5")
+
+
+def forget_whose(place: Place) -> None:
+    import pyarrow as pa
+
+    nobody = lambda column: pa.nulls(len(column), column.type)  # noqa: E731
+    edited(place, "ingest_attempt", nobody, "kafka_partition = 0 and kafka_offset < 5")
 
 
 def append_foreign(place: Place) -> None:
@@ -175,6 +237,10 @@ def move_watermark(place: Place) -> None:
     place.sql("UPDATE kafka_lake_stream SET watermark = watermark + 7 WHERE partition = 0")
 
 
+def move_watermark_back(place: Place) -> None:
+    place.sql("UPDATE kafka_lake_stream SET watermark = watermark - 7 WHERE partition = 0")
+
+
 def make_a_hole(place: Place) -> None:
     place.sql("DELETE FROM kafka_lake_range WHERE start_offset = 0")
 
@@ -187,9 +253,17 @@ MISCHIEF: dict[str, tuple[Callable[[Place], None], set[str]]] = {
     "some rows deleted": (delete_some, {"lost"}),
     "all rows deleted": (delete_all, {"lost", "token-without-rows"}),
     "rows appended again": (append_again, {"duplicate"}),
+    "file appended again": (append_a_file_again, {"duplicate"}),
+    "rows moved to other offsets": (move_rows, {"lost", "inconsistent", "visible-before-accounted"}),
+    "rows moved to another partition": (
+        move_to_another_partition,
+        {"lost", "inconsistent", "visible-before-accounted"},
+    ),
+    "rows that forgot their attempt": (forget_whose, {"visible-without-token"}),
     "rows of nobody": (append_foreign, {"visible-without-token"}),
     "table rolled back": (roll_back, {"lost", "inconsistent"}),
     "watermark edited": (move_watermark, {"watermark-ahead"}),
+    "watermark edited back": (move_watermark_back, {"watermark-back"}),
     "receipts deleted": (forget_receipts, {"visible-before-accounted"}),
 }
 

@@ -104,8 +104,8 @@ def _check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None)
     if recorded.span != item.range.span or recorded.unexplained:
         words = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
         yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, words=words)
-    inside = rows & asked
-    missing = (truth.acknowledged & asked) - rows if truth else RangeSet()
+    inside = rows.within(item.range)
+    missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
     numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
     if missing or inside.span < recorded.visible:
         lost = missing or asked - inside
@@ -113,6 +113,14 @@ def _check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None)
         yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=numbers + named)
     elif inside.span > recorded.visible:
         yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=numbers)
+    elif inside and (ends := (inside.ranges[0].start, inside.ranges[-1].end - 1)) != (
+        item.first_offset,
+        item.last_offset,
+    ):
+        # As many rows as there should be, and not at the same offsets: they were moved.
+        words = f"range {item.range}: its rows are at {ends[0]} to {ends[1]}, published were {item.first_offset} to "
+        words += f"{item.last_offset}"
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=words)
 
 
 def _check_strays(

@@ -25,6 +25,10 @@ def check_progress(evidence: Evidence) -> Iterator[Finding]:
             words = f"the watermark {stream.watermark} is ahead of what is settled: {end}"
             ahead = RangeSet.between(end, stream.watermark)
             yield Finding(kind=FindingKind.WATERMARK_AHEAD, stream=stream.key, offsets=ahead, words=words)
+        elif stream.watermark not in {stream.origin, *(edge for i in mine for edge in (i.range.start, i.range.end))}:
+            # Whatever moves a watermark moves it from one end of a range to another.
+            words = f"the watermark {stream.watermark} is at the end of no range: it was edited; settled is up to {end}"
+            yield Finding(kind=FindingKind.WATERMARK_BACK, stream=stream.key, words=words)
         if evidence.at_rest:
             yield from _left_over(stream, end, mine, evidence.truth.get(stream.key))
     if evidence.at_rest:

@@ -1,0 +1,107 @@
+"""Audit a pipeline inside a Dag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, text_of
+from airflow_kafka_lake.operators.plan import name_of
+from airflow_kafka_lake.pages.audit import audit_page
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.report_file import report_file, write_report
+from airflow_kafka_lake.services.checking import audit
+from airflow_kafka_lake.services.reporting import known_spec
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+LOGGED = 50
+"""Findings that go to the task's log; the report and `kafka-lake audit --json` have all."""
+
+
+class AuditOperator(BaseOperator):
+    """Compares Kafka, ledger and lake of a pipeline, and fails when anything is missing, twice or unexplained.
+
+    Reads only; safe at any moment, also while the pipeline runs.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
+    :param topic: only this topic (templated)
+    :param partitions: only these partitions (templated)
+    :param report: write a page for a browser to this file, on the worker's disk or a shared one (templated)
+    :param ledger_connection: Airflow connection of the ledger
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "topic", "partitions", "report")
+    ui_color = "#e4dcf4"
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        topic: str | None = None,
+        partitions: Sequence[int] | str | None = None,
+        report: str | PathLike[str] | None = None,
+        ledger_connection: str = DEFAULT_LEDGER,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = name_of(pipeline)
+        self.topic = topic
+        self.partitions = partitions
+        self.report = None if report is None else fspath(report)
+        self.ledger_connection = ledger_connection
+        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
+        with airflow_errors():
+            scope = self._scope()
+            file = report_file(self.report) if self.report else None
+            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
+            with assembly.open_ports(
+                spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+            ) as ports:
+                known_spec(ports.ledger, spec.name)
+                document = audit(ports, spec, scope=scope, ask_kafka=file is not None)
+            if file:
+                write_report(file, audit_page(document))
+                self.log.info("report: %s", file)
+        self._tell(document)
+        return summary(document)
+
+    def _scope(self) -> Scope:
+        bounds = bounds_of(self.topic, self.partitions, None, None)
+        return Scope(topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions))
+
+    def _tell(self, document: Mapping[str, Any]) -> None:
+        self.log.info("%s", document["totals"]["sentence"])
+        found = document["findings"]
+        for item in found[:LOGGED]:
+            self.log.error("%s: %s", item["kind"], item["words"])
+        if found:
+            raise AirflowFailException(
+                f"the audit of {document['pipeline']} has {len(found)} findings, the first: {found[0]['kind']}: "
+                f"{found[0]['words']}. All of them: kafka-lake audit {document['pipeline']}"
+            )
+
+
+def summary(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the small numbers of an audit: `{"pipeline", "streams", "offsets", "rows", …, "unexplained"}`."""
+    totals = document["totals"]
+    return {
+        "pipeline": document["pipeline"],
+        "streams": totals["streams"],
+        "offsets": totals["span"],
+        "rows": totals["rows"],
+        "duplicates": totals["duplicates"],
+        "missing": totals["missing"],
+        **totals["accounting"],
+    }

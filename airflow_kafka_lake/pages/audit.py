@@ -1,0 +1,132 @@
+"""The report of an audit as one HTML file that needs nothing else: no network, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from airflow_kafka_lake.core.strips import Band
+from airflow_kafka_lake.pages.markup import Markup, joined, tag
+from airflow_kafka_lake.pages.strip import strip_of
+from airflow_kafka_lake.pages.style import POLICY, STYLE
+
+Json = Mapping[str, Any]
+
+SHOWN = 500
+"""Findings that a page lists; all of them are in the JSON document."""
+
+_BANDS = {
+    Band.SETTLED: "in the lake, every offset accounted for",
+    Band.SKIPPED: "skipped by somebody's decision",
+    Band.PLANNED: "planned, not settled yet",
+    Band.UNREAD: "in Kafka, not planned yet",
+    Band.HELD: "held: it needs a person",
+    Band.LOST: "lost to retention before it was read",
+}
+
+
+def audit_page(document: Json) -> str:
+    """Render `audit --json` as a whole HTML document."""
+    title = f"Audit of {document['pipeline']}"
+    head = tag(
+        "head",
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        tag("title", title),
+        tag("style", Markup(STYLE)),
+    )
+    parts = (*_findings(document), *_parts(document), *_streams(document["streams"]))
+    body = tag("body", _header(title, document), *parts)
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _header(title: str, document: Json) -> Markup:
+    ok = document["ok"]
+    verdict = "✓ nothing is missing, twice or unexplained" if ok else "✗ the audit failed"
+    totals = document["totals"]
+    rows = "not known: a table could not be read" if totals["rows"] is None else f"{totals['rows']:,}"
+    return joined(
+        tag("header", tag("h1", title), tag("span", verdict, class_=f"verdict {'ok' if ok else 'failed'}")),
+        tag("p", totals["sentence"], class_="sum"),
+        tag(
+            "p",
+            f"rows in the lake: {rows}, twice {_number(totals['duplicates'])}, missing {_number(totals['missing'])}. ",
+            f"Audited at {document['audited_at']}.",
+            class_="faint",
+        ),
+        tag("ul", *_legend(document["streams"]), class_="legend small"),
+    )
+
+
+def _legend(streams: Sequence[Json]) -> Iterator[Markup]:
+    for band, words in _BANDS.items():
+        yield tag("li", tag("span", class_=band.value), words)
+    if any(stream.get("seals") for stream in streams):
+        yield tag("li", tag("span", class_="sealed"), "sealed: the layout of the topic ended here")
+
+
+def _number(number: int | None) -> str:
+    return "not known" if number is None else f"{number:,}"
+
+
+def _findings(document: Json) -> Iterator[Markup]:
+    found = document["findings"]
+    if not found:
+        return
+    lines = [
+        tag("tr", tag("td", item["kind"], class_="kind"), tag("td", place(item)), tag("td", item["words"]))
+        for item in found[:SHOWN]
+    ]
+    yield tag("h2", f"{len(found):,} finding{'' if len(found) == 1 else 's'}")
+    yield tag("div", _table(("finding", "where", "what"), lines), class_="card")
+    if len(found) > SHOWN:
+        yield tag("p", f"… and {len(found) - SHOWN:,} more: all of them are in the JSON document", class_="faint")
+
+
+def place(finding: Json) -> str:
+    """Say where a finding is: a partition, or a wave, or a table."""
+    if finding["topic"]:
+        return f"{finding['topic']}/{finding['partition']}"
+    return finding["wave"] or finding["table"] or ""
+
+
+def _table(columns: Sequence[str], lines: Sequence[Markup]) -> Markup:
+    head = tag("thead", tag("tr", *(tag("th", column) for column in columns)))
+    return tag("table", head, tag("tbody", *lines))
+
+
+def _parts(document: Json) -> Iterator[Markup]:
+    """Say what else was looked at: contents, and the seam with a live stream."""
+    for name, title in (("deep", "Contents, compared with Kafka"), ("seam", "Seam with the live stream")):
+        if part := document.get(name):
+            yield tag("h2", title)
+            yield tag("p", part["sentence"])
+            lines = [tag("li", line) for line in part.get("lines", ())]
+            yield tag("ul", *lines, class_="words small faint")
+
+
+def _streams(streams: Sequence[Json]) -> Iterator[Markup]:
+    for (topic, topic_id), mine in groupby(streams, key=lambda item: (item["topic"], item["topic_id"])):
+        yield tag("h2", topic, " ", tag("span", topic_id, class_="faint small"))
+        yield tag("div", *map(_stream, mine), class_="streams")
+
+
+def _stream(stream: Json) -> Markup:
+    pieces = stream["strip"]
+    edges = (pieces[0]["from"], pieces[-1]["to"]) if pieces else ()
+    said = [
+        tag("li", stream["sentence"]),
+        *(tag("li", words, class_="problem") for words in stream["problems"]),
+        *(tag("li", words, class_="faint") for words in stream["notes"]),
+    ]
+    if stream["bounds_state"] != "observed":
+        said.append(tag("li", f"Kafka's bounds: {stream['bounds_state']}", class_="faint"))
+    return tag(
+        "div",
+        tag("div", stream["partition"], class_="number"),
+        tag("div", strip_of(stream), tag("div", *(tag("span", e) for e in edges), class_="edges small faint")),
+        tag("div", tag("ul", *said, class_="words small"), class_="said"),
+        class_="stream bad" if stream["problems"] else "stream",
+    )

@@ -1,0 +1,90 @@
+"""The audit as a task: what it hands on, when it fails, what it leaves on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.operators.audit import AuditOperator
+from airflow_kafka_lake.services import running
+
+from .conftest import ORDERS, World
+
+pytestmark = pytest.mark.airflow
+
+
+def audit(context: dict[str, Any], **words: Any) -> dict[str, Any]:
+    return AuditOperator(task_id="audit", **{"pipeline": ORDERS, **words}).execute(context)
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """Five rows in one partition, three in the other."""
+    world.produce(5)
+    world.produce(3, 1)
+    assert running.run(world.ports(), ORDERS.spec, Bounds()).exit_code == 0
+    return world
+
+
+def lose_a_row(world: World) -> None:
+    store = world.lake.table("raw.orders")._store
+    head = store.commits[store.refs["main"]]
+    store.commits[head.id] = replace(head, rows=head.rows[1:])
+
+
+def test_a_sound_pipeline_returns_small_numbers(landed: World, context: dict[str, Any]) -> None:
+    """Numbers and the name, nothing else."""
+    assert audit(context) == {
+        "pipeline": "orders", "streams": 2, "offsets": 8, "rows": 8, "duplicates": 0, "missing": 0, "visible": 8,
+        "control": 0, "aborted": 0, "compacted": 0, "skipped": 0, "unexplained": 0,
+    }  # fmt: skip
+
+
+def test_a_finding_fails_the_task_for_good(landed: World, context: dict[str, Any]) -> None:
+    """A retry would find it again; the first problem is named."""
+    lose_a_row(landed)
+    with pytest.raises(AirflowFailException, match="1 findings, the first: lost: range 0-5: 4 rows"):
+        audit(context)
+
+
+def test_a_part_is_audited_alone(landed: World, context: dict[str, Any]) -> None:
+    """Templates give text."""
+    lose_a_row(landed)
+    assert audit(context, topic="orders", partitions="[1]")["rows"] == 3
+
+
+def test_a_lake_out_of_reach_may_be_tried_again(landed: World, context: dict[str, Any]) -> None:
+    """What could not be read is no finding."""
+    landed.lake.reachable = False
+    with pytest.raises(AirflowException, match="UnavailableError") as raised:
+        audit(context)
+    assert not isinstance(raised.value, AirflowFailException)
+
+
+def test_the_report_is_written_for_a_failed_audit_too(landed: World, context: dict[str, Any], tmp_path: Path) -> None:
+    """A person wants to look at it just then; nothing half written stays beside it."""
+    lose_a_row(landed)
+    with pytest.raises(AirflowFailException):
+        audit(context, report=tmp_path / "audit.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["audit.html"]
+    html = (tmp_path / "audit.html").read_text()
+    assert "✗ the audit failed" in html
+    assert "range 0-5: 4 rows are in the table" in html
+
+
+def test_a_pipeline_that_never_ran_is_refused(world: World, context: dict[str, Any]) -> None:
+    """Nothing audited is not the same as nothing wrong."""
+    with pytest.raises(AirflowFailException, match="knows no pipeline 'orders'"):
+        audit(context)
+
+
+def test_what_a_dag_gives_can_be_templated() -> None:
+    """A Dag's parameters reach every field that a person may want to choose."""
+    operator = AuditOperator(task_id="audit", pipeline=ORDERS, report=Path("/tmp/x.html"))
+    assert operator.report == "/tmp/x.html"
+    assert set(operator.template_fields) == {"pipeline", "topic", "partitions", "report"}
