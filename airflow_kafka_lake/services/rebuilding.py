@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     OwnershipError,
+    StateError,
     UnknownOutcomeError,
     UnknownSubjectError,
 )
@@ -55,7 +57,8 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False) 
     claims: list[Claim] = []
     try:
         for wave in ports.ledger.waves(spec.name, OPEN):
-            claims.append(claim_wave(ports, wave.id))  # noqa: PERF401 - each claim counts, also when the next is refused
+            with suppress(StateError):  # ended since it was listed: nobody publishes it any more
+                claims.append(claim_wave(ports, wave.id))
         what, comparison = _reinstate(ports, spec, claims, accept_rollback)
     except BaseException as error:
         for claim in claims:

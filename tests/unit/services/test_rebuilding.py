@@ -428,6 +428,17 @@ def test_rebuild_waits_for_a_living_worker(world: World) -> None:
     world.check()
 
 
+def test_wave_that_ends_while_a_rebuild_begins_does_not_stop_it(world: World) -> None:
+    """Somebody settles what the rebuild has listed as open: there is nothing to take over, and nothing is refused."""
+    world.produce(3)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("ledger.settle")))
+    world.lease_ends()
+    restored(world, world.worker(Before("ledger.claim", world.settle)))
+    assert world.stream().watermark == 3
+    goes_on(world, reads=2)
+
+
 def calls_of(world: World) -> int:
     """Return how many calls a rebuild of a lost ledger makes."""
     calls = Calls()
