@@ -3,47 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.memory_lake import Row
+from airflow_kafka_lake.adapters.memory_lake.store import Commit
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold
-from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.memory_ledger import State
     from tests.world import World
 
-Rows = dict[StreamKey, dict[int, Row]]
+Place = tuple[StreamKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What readers see at a commit of main: rows by stream and offset, and the places of each attempt's rows."""
+
+    rows: Mapping[StreamKey, Mapping[int, Row]]
+    places: Mapping[str, set[Place]]
 
 
 def check_always(world: World) -> None:
     """Hold a moment against the truth, also in the middle of everything: what readers see and what is on record."""
     ranges = world.ledger.ranges(pipeline=world.spec.name)
-    rows = _rows_seen_once(world)
-    for item in ranges:
-        _check_range(world, item, rows)
-    by_wave = defaultdict(list)
+    seen, attempts = seen_once(world), _attempts(world)
+    by_wave, by_stream = defaultdict(list), defaultdict(list)
     for item in ranges:
         by_wave[item.wave].append(item)
-    for attempt in {row.attempt for found in rows.values() for row in found.values()}:
-        _check_whole_wave(world, attempt, by_wave, rows)
-    _check_attempts(world, {row.attempt for found in rows.values() for row in found.values()})
+        by_stream[item.stream].append(item)
+        _check_range(world, item, seen)
+    waves = defaultdict(list)
+    for attempt in attempts:
+        waves[attempt.attempt].append(attempt.wave)
+    for name, places in seen.places.items():
+        assert len(waves[name]) == 1, f"rows of attempt {name}, which no wave knows"
+        _check_whole_wave(world, places, waves[name][0], by_wave[waves[name][0]])
+    _check_attempts(world, seen.places.keys(), attempts)
     for stream in world.ledger.streams(world.spec.name):
-        _check_watermark(world, stream, [item for item in ranges if item.stream == stream.key])
+        _check_watermark(world, stream, by_stream[stream.key])
 
 
 def check_lake(world: World) -> None:
     """Hold what readers see against the truth, whatever the ledger knows: each row once, and with a receipt."""
-    rows = _rows_seen_once(world)
+    places = seen_once(world).places
     proven = {
         (i.attempt, i.stream, offset) for i in _row_receipts(world) for offset in range(i.range.start, i.range.end)
     }
-    seen = {(row.attempt, key, offset) for key, found in rows.items() for offset, row in found.items()}
+    seen = {(attempt, *place) for attempt, found in places.items() for place in found}
     assert seen <= proven, f"visible before it was accounted for: {seen - proven}"
 
 
@@ -65,14 +80,14 @@ def check_at_rest(world: World) -> None:
     for item in ranges:
         if item.state is RangeState.SETTLED:
             settled[item.stream].append(item.range)
-    for stream, found in _rows_seen_once(world).items():
+    for stream, found in seen_once(world).rows.items():
         stray = set(found) - _offsets(settled[stream])
         assert not stray, f"rows of {stream} belong to no settled range: {sorted(stray)}"
     for stream in world.ledger.streams(world.spec.name):
         expected = stream.covered.unbroken_end(stream.origin)
         assert stream.watermark == expected, f"{stream.key}: watermark {stream.watermark}, settled to {expected}"
     outcomes = {item.attempt: item.outcome for item in _attempts(world)}
-    for attempt in {row.attempt for row in _own_rows(world)}:
+    for attempt in seen_once(world).places:
         assert outcomes[attempt] is AttemptOutcome.COMMITTED, f"attempt {attempt} is visible and {outcomes[attempt]}"
 
 
@@ -94,40 +109,47 @@ PUBLISHED = frozenset({RangeState.PLANNED, RangeState.SETTLED})
 """What a range of a published wave can be: not settled yet, or settled."""
 
 
-def _own_rows(world: World) -> list[Row]:
+def seen_once(world: World) -> Seen:
+    """Return what readers see, each row once and as it was produced; a commit is judged once, as nothing changes it."""
     store = world.table._store
-    return [row for row in store.rows() if row.topic in world.topic_ids] if store else []
+    commit = store.commits[store.refs["main"]] if store and "main" in store.refs else None
+    if world.judged is None or world.judged[0] is not commit:
+        world.judged = (commit, _judged(world, commit))
+    return world.judged[1]
 
 
-def _rows_seen_once(world: World) -> Rows:
-    rows = _own_rows(world)
-    counts = Counter((row.topic, row.topic_id, row.partition, row.offset) for row in rows)
+def _judged(world: World, commit: Commit | None) -> Seen:
+    own = [row for row in commit.rows if row.topic in world.topic_ids] if commit else []
+    counts = Counter((row.topic, row.topic_id, row.partition, row.offset) for row in own)
     twice = [key for key, count in counts.items() if count > 1]
     assert not twice, f"visible more than once: {twice}"
-    found: Rows = defaultdict(dict)
-    for row in rows:
+    rows: dict[StreamKey, dict[int, Row]] = defaultdict(dict)
+    places = defaultdict(set)
+    for row in own:
         stream = (row.topic, row.topic_id, row.partition)
         assert world.visible[stream].get(row.offset) == row.value, f"no committed record: {row}"
-        found[stream][row.offset] = row
-    return found
+        rows[stream][row.offset] = row
+        places[row.attempt].add((stream, row.offset))
+    return Seen(rows, places)
 
 
 def _offsets(ranges: Iterable[OffsetRange]) -> set[int]:
     return {offset for item in ranges for offset in range(item.start, item.end)}
 
 
-def _truth(world: World, item: RangeRecord) -> set[int]:
-    return {offset for offset in world.visible[item.stream] if offset in item.range}
+def _inside(offsets: Mapping[int, object], stretch: OffsetRange) -> set[int]:
+    return {offset for offset in range(stretch.start, stretch.end) if offset in offsets}
 
 
-def _check_range(world: World, item: RangeRecord, rows: Rows) -> None:
+def _check_range(world: World, item: RangeRecord, seen: Seen) -> None:
     """A settled range shows each of its committed records and accounts for every offset; a skipped one shows none."""
-    inside = {offset for offset in rows[item.stream] if offset in item.range}
+    if item.state not in {RangeState.SKIPPED, RangeState.SETTLED}:
+        return
+    inside = _inside(seen.rows.get(item.stream, {}), item.range)
     if item.state is RangeState.SKIPPED:
         assert not inside, f"skipped and visible: {item}"
-    if item.state is not RangeState.SETTLED:
         return
-    expected = _truth(world, item)
+    expected = _inside(world.visible[item.stream], item.range)
     assert inside == expected, f"range {item.id}: missing {expected - inside}, unexpected {inside - expected}"
     assert item.accounting is not None
     assert item.accounting.unexplained == 0, item
@@ -135,21 +157,20 @@ def _check_range(world: World, item: RangeRecord, rows: Rows) -> None:
     assert item.accounting.visible == item.rows == len(expected), item
 
 
-def _check_whole_wave(world: World, attempt: str, by_wave: dict[str, list[RangeRecord]], rows: Rows) -> None:
+def _check_whole_wave(world: World, seen: set[Place], wave: str, ranges: Sequence[RangeRecord]) -> None:
     """What an attempt shows is all of its wave, and nothing else."""
-    waves = [item.wave for item in _attempts(world) if item.attempt == attempt]
-    assert len(waves) == 1, f"rows of attempt {attempt}, which no wave knows"
-    state = RangeState.SETTLED if world.ledger.wave(waves[0]).state is WaveState.COMMITTED else RangeState.PLANNED
-    expected = {(i.stream, offset) for i in by_wave[waves[0]] if i.state is state for offset in _truth(world, i)}
-    seen = {(key, offset) for key, found in rows.items() for offset, row in found.items() if row.attempt == attempt}
-    assert seen == expected, f"wave {waves[0]}: missing {expected - seen}, unexpected {seen - expected}"
+    committed = world.ledger._state.waves[wave].state is WaveState.COMMITTED
+    state = RangeState.SETTLED if committed else RangeState.PLANNED
+    mine = [item for item in ranges if item.state is state]
+    expected = {(item.stream, offset) for item in mine for offset in _inside(world.visible[item.stream], item.range)}
+    assert seen == expected, f"wave {wave}: missing {expected - seen}, unexpected {seen - expected}"
 
 
-def _check_attempts(world: World, visible: set[str]) -> None:
+def _check_attempts(world: World, visible: AbstractSet[str], attempts: Iterable[AttemptRecord]) -> None:
     """No job starts before its base is on record; what is visible has receipts, and is not called rejected."""
     proven = {row.attempt for row in _row_receipts(world)}
     assert visible <= proven, f"visible before it was accounted for: {visible - proven}"
-    for item in _attempts(world):
+    for item in attempts:
         assert item.job is None or item.base is not None, f"a job without a base: {item}"
         assert item.attempt not in visible or item.outcome is not AttemptOutcome.REJECTED, f"rejected, visible: {item}"
 
@@ -166,9 +187,9 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
     world.watermarks[stream.key] = stream.watermark
 
 
-def _row_receipts(world: World) -> list:  # type: ignore[type-arg]
+def _row_receipts(world: World) -> list[ReceiptRow]:
     return [row for row in world.table._receipts.values() if row.kind == "rows"]
 
 
-def _attempts(world: World) -> list:  # type: ignore[type-arg]
+def _attempts(world: World) -> list[AttemptRecord]:
     return [item.record for item in world.ledger._state.tries.values()]

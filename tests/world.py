@@ -13,6 +13,7 @@ from datetime import timedelta
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.memory_lake import MemoryLake, MemoryTable
+from airflow_kafka_lake.adapters.memory_lake.store import Commit
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.core.plan import Plan
@@ -53,6 +54,7 @@ class World:
 
     def __init__(self, partitions: int = 1, spec: PipelineSpec = SPEC) -> None:
         self.spec = spec
+        self._identifier = spec.table_for("orders")
         self.clock = FakeClock()
         self.kafka = MemoryKafka(now=self.clock.now, isolation=spec.isolation)
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
@@ -62,6 +64,7 @@ class World:
         self.dead: set[int] = set()
         self.visible: dict[StreamKey, dict[int, bytes]] = defaultdict(dict)
         self.watermarks: dict[StreamKey, int] = {}
+        self.judged: tuple[Commit | None, truth.Seen] | None = None
         self.topic_ids: dict[str, str] = {}
         self._open: dict[str, list[tuple[StreamKey, int, bytes]]] = defaultdict(list)
         self._pids, self._plans, self._values = itertools.count(1), itertools.count(1), itertools.count(1)
@@ -70,7 +73,7 @@ class World:
     @property
     def table(self) -> MemoryTable:
         """The table that the pipeline lands `orders` in."""
-        return self.lake.table(self.spec.table_for("orders"))
+        return self.lake.table(self._identifier)
 
     # Kafka
 
@@ -160,6 +163,7 @@ class World:
     def with_spec(self, **changes: object) -> None:
         """Change the pipeline's configuration."""
         self.spec = replace(self.spec, **changes)  # type: ignore[arg-type]
+        self._identifier = self.spec.table_for("orders")
 
     # What there is
 

@@ -38,7 +38,7 @@ class Accounting:
     @property
     def span(self) -> int:
         """The sum of all: how many offsets the numbers speak of."""
-        return sum(getattr(self, field.name) for field in fields(self))
+        return self.visible + self.control + self.aborted + self.compacted + self.skipped + self.unexplained
 
     def __add__(self, other: Accounting) -> Accounting:
         return Accounting(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})

@@ -6,6 +6,7 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,13 +47,16 @@ class OffsetRange:
         return f"{self.start}-{self.end}"
 
 
+_BOUNDS = attrgetter("start", "end")
+
+
 def _normalised(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     merged: list[OffsetRange] = []
-    for item in sorted(ranges):
-        if merged and item.start <= merged[-1].end:
-            merged[-1] = OffsetRange(merged[-1].start, max(merged[-1].end, item.end))
-        else:
+    for item in sorted(ranges, key=_BOUNDS):
+        if not merged or item.start > merged[-1].end:
             merged.append(item)
+        elif item.end > merged[-1].end:
+            merged[-1] = OffsetRange(merged[-1].start, item.end)
     return tuple(merged)
 
 

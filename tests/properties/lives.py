@@ -93,8 +93,8 @@ class Lives:
 
     def note_origins(self) -> None:
         """Remember where streams began, from a ledger that is right."""
-        for stream in self.world.ledger.streams(self.world.spec.name):
-            self.origins.setdefault(stream.key, stream.origin)
+        for (_, key), stream in self.world.ledger._state.streams.items():
+            self.origins.setdefault(key, stream.origin)
 
     def _check(self, before: State, receipts: Iterable[ReceiptRow]) -> None:
         """Hold what a rebuild brought against what was on record, and what the lake could and can prove."""

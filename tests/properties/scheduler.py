@@ -1,13 +1,14 @@
-"""A deterministic scheduler: every worker is a thread that waits at each port call; one at a time is let go."""
+"""A deterministic scheduler: every worker is a coroutine that waits at each port call; one at a time is let go."""
 
 from __future__ import annotations
 
 import itertools
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+
+from greenlet import getcurrent, greenlet
 
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.ports import JobRunner, Ports
@@ -72,17 +73,16 @@ class Worker:
         self.error: BaseException | None = None
         self._action = action
         self._killed = False
-        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._work = greenlet(self._do)
         ports = world.worker(self._pass)
         self.pid = ports.processes.this().pid
         self._ports = replace(ports, runner=OrphaningRunner(ports.runner, jobs, self.pid, world.dead))
-        threading.Thread(target=self._work, daemon=True).start()
 
     def step(self) -> None:
         """Let the worker make the call it waits at, and wait until it waits again or is done."""
         if not self.done:
-            self._go.release()
-            self._back.acquire()
+            self._work.parent = getcurrent()
+            self._work.switch()
 
     def kill(self) -> None:
         """End the process where it stands."""
@@ -92,20 +92,22 @@ class Worker:
     def _pass(self, call: str) -> None:
         if not self._killed:
             self.waits_at = call
-            self._back.release()
-            self._go.acquire()
+            self._let_others()
         if self._killed:
             raise KilledError
 
-    def _work(self) -> None:
-        self._go.acquire()
+    def _let_others(self) -> None:
+        parent = self._work.parent
+        assert parent is not None
+        parent.switch()
+
+    def _do(self) -> None:
         try:
             if not self._killed:
                 self._action(self._ports)
         except BaseException as error:  # noqa: BLE001 - the test judges it
             self.error = error
         self.done = True
-        self._back.release()
 
 
 @contextmanager

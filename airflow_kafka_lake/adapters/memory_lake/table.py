@@ -52,7 +52,9 @@ class MemoryLake:
 
     def table(self, identifier: str) -> MemoryTable:
         """Return the table's handle, the same for the same name."""
-        return self._tables.setdefault(identifier, MemoryTable(identifier, self))
+        if identifier not in self._tables:
+            self._tables[identifier] = MemoryTable(identifier, self)
+        return self._tables[identifier]
 
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core import guards
@@ -73,7 +73,7 @@ class State:
 
     def copy(self) -> State:
         """Return an independent copy."""
-        return State(**{item.name: copy.copy(getattr(self, item.name)) for item in fields(self)})
+        return State(**{name: getattr(self, name).copy() for name in self.__slots__})
 
     def ranges_of(self, wave: str) -> list[RangeRecord]:
         """Return a wave's ranges, sorted by stream and start."""
@@ -91,7 +91,7 @@ class State:
 
 def ordered(ranges: Iterable[RangeRecord]) -> list[RangeRecord]:
     """Sort by stream and start."""
-    return sorted(ranges, key=lambda item: (item.stream, item.range))
+    return sorted(ranges, key=lambda item: (item.stream, item.range.start, item.range.end))
 
 
 class MemoryReader:
@@ -138,17 +138,20 @@ class MemoryReader:
         self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
     ) -> tuple[StreamRecord, ...]:
         state = self._state
+        pieces: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+        for item in state.ranges.values():
+            if item.pipeline == pipeline:
+                pieces[item.stream].append(item)
         found = []
         for (owner, key), stream in sorted(state.streams.items(), key=lambda item: item[0]):
             if owner != pipeline or topic not in (None, key[0]):
                 continue
             if partitions is None or key[2] in partitions:
-                found.append(self._with_coverage(state, pipeline, stream))
+                found.append(self._with_coverage(stream, pieces[key]))
         return tuple(found)
 
     @staticmethod
-    def _with_coverage(state: State, pipeline: str, stream: StreamRecord) -> StreamRecord:
-        pieces = state.pieces(pipeline, stream.key)
+    def _with_coverage(stream: StreamRecord, pieces: Sequence[RangeRecord]) -> StreamRecord:
         return replace(
             stream,
             planned=RangeSet(item.range for item in pieces),
