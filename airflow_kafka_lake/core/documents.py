@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold, lag
-from airflow_kafka_lake.core.waves import LEADS_OUT, UNRESOLVED, AttemptRecord, RangeState
+from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptRecord, RangeState
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]
@@ -167,8 +168,7 @@ def _stream(
 def _blocked_by(item: RangeRecord) -> str | None:
     if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
         return None
-    way_out = LEADS_OUT[item.state].format(id=item.id, pipeline=item.pipeline)
-    return f"range {item.range} {item.state.lower()}: {item.reason}; wave {item.wave}, lead it out with: {way_out}"
+    return f"range {item.range} {item.state.lower()}: {way_out(item)} (wave {item.wave})"
 
 
 def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord]) -> Json:

@@ -83,7 +83,9 @@ def ending(outcome: AttemptOutcome) -> Transition:
 def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
     """Say that somebody else's lease is live."""
     return ConcurrentError(
-        f"Wave {wave} is being worked on by {holder} (fence {fence}). Repeat when its lease has ended.", wave=wave
+        f"Wave {wave} is being worked on by {holder} (fence {fence}). Nothing was changed; repeat when its lease has "
+        f"ended, or take it from its holder now with: kafka-lake cancel {wave} --reason TEXT",
+        wave=wave,
     )
 
 
@@ -243,9 +245,10 @@ def cut_for_skip(
     for item in recorded:
         if item.state in RESOLVED:
             continue
-        for part in item.range.split_at((stretch.start, stretch.end)):
-            name = item.id if part.start == item.range.start else f"{item.id}.{part.start}"
-            pieces.append(Piece(id=name, range=part, source=item, skipped=part.overlaps(stretch)))
+        pieces += [
+            Piece(id=item.piece_id(part.start), range=part, source=item, skipped=part.overlaps(stretch))
+            for part in item.range.split_at((stretch.start, stretch.end))
+        ]
     passed = RangeSet((stretch,)) - taken
     for gap in passed - RangeSet(piece.range for piece in pieces):
         pieces += [

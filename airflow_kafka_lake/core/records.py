@@ -46,6 +46,10 @@ class RangeRecord:
         """The stream the range is a piece of."""
         return (self.topic, self.topic_id, self.partition)
 
+    def piece_id(self, start: int) -> str:
+        """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's."""
+        return self.id if start == self.range.start else f"{self.id}.{start}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveRecord:

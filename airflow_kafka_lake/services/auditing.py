@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
 from airflow_kafka_lake.core.errors import UnexplainedError
+from airflow_kafka_lake.core.losses import gone_topic
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.streams import StreamKey
@@ -58,7 +59,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
 
 def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, str]:
     changed = changed_topics(ports, {(item.topic, item.topic_id) for item in ranges})
-    return {item.id: changed[item.topic] for item in ranges if item.topic in changed}
+    return {item.id: gone_topic(item, changed[item.topic]) for item in ranges if item.topic in changed}
 
 
 def _explained(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, KafkaLakeError, TransientError
+from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, WaveRecord
@@ -73,11 +74,7 @@ def _settle(ports: Ports, pipeline: str) -> None:
 def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
     """Say what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
-    words = [
-        f"{item.topic}/{item.partition} {item.range} {item.state.lower()}: {item.reason}. Release it with: "
-        f"kafka-lake release {item.id}"
-        for item in stuck
-    ]
+    words = [f"{item.topic}/{item.partition} {item.range} {item.state.lower()}: {way_out(item)}" for item in stuck]
     words += [f"{item.topic}/{item.partition}: {item.reason}" for item in (decided.blocked if decided else ())]
     return tuple(words)
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_kafka_lake.core.errors import HeldError, JobFailedError, StaleFenceError, StateError
+from airflow_kafka_lake.core.errors import (
+    HeldError,
+    JobFailedError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    StaleFenceError,
+    StateError,
+    TransientError,
+    UnknownTopicError,
+)
+from airflow_kafka_lake.core.losses import gone_topic, loss
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
@@ -17,6 +28,8 @@ from airflow_kafka_lake.services.settlement import tell_origins
 from airflow_kafka_lake.services.taking import take
 
 TASK_BYTES = 64 * 1024 * 1024
+UNREADABLE = (JobFailedError, RangeExpiredError, RangeBeyondEndError, UnknownTopicError)
+"""What a job may end with that Kafka has taken its offsets from."""
 
 
 def ingest(ports: Ports, wave: str) -> WaveRecord:
@@ -67,11 +80,16 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     if failed := _precheck(ports, held):
         return failed
     heartbeat = Heartbeat(ports, held.key)
-    staged = _stage(ports, held, heartbeat)
+    try:
+        staged = _stage(ports, held, heartbeat)
+    except UNREADABLE:
+        if failed := _lost_meanwhile(ports, held):
+            return failed
+        raise
     ports.ledger.renew(held.key, LEASE)
     audited = audit_attempt(ports, held, staged, heartbeat)
     if audited.failed:
-        return audited.failed
+        return _with_losses(audited.failed, _lost_meanwhile(ports, held))
     heartbeat()
     tell_origins(ports, held.pipeline, held.table)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
@@ -86,20 +104,34 @@ def _precheck(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     changed = changed_topics(ports, {(item.topic, item.topic_id) for item in held.ranges})
     topics = sorted({item.topic for item in held.ranges} - set(changed))
     snapshot = ports.source.snapshot(topics, None) if topics else None
-    starts = {item.key: item.log_start for item in snapshot.partitions} if snapshot else {}
+    seen = {item.key: item for item in snapshot.partitions} if snapshot else {}
     return tuple(
         Verdict(range_id=item.id, state=RangeState.HELD, reason=reason)
         for item in held.ranges
-        if (reason := changed.get(item.topic) or _passed(item, starts))
+        if (reason := _unreadable(item, changed.get(item.topic), seen.get(item.stream)))
     )
 
 
-def _passed(item: RangeRecord, starts: dict[tuple[str, str, int], int]) -> str | None:
-    log_start = starts.get(item.stream, item.range.start)
-    if log_start <= item.range.start:
-        return None
-    gone = min(log_start, item.range.end)
-    return f"skip {item.range.start}-{gone}: {gone - item.range.start} offsets, log start moved to {log_start}"
+def _unreadable(item: RangeRecord, changed: str | None, seen: PartitionSnapshot | None) -> str | None:
+    """Say why a range cannot be read whole; a partition that could not be observed is no loss (law L5)."""
+    if changed:
+        return gone_topic(item, changed)
+    return loss(item, seen) if seen else None
+
+
+def _lost_meanwhile(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
+    """Look once more at what an attempt could not read or explain: Kafka may have lost it since the job began."""
+    try:
+        return _precheck(ports, held)
+    except TransientError as error:
+        ports.say(f"whether Kafka lost offsets of wave {held.key.wave} is not known: {error}")
+        return ()
+
+
+def _with_losses(failed: Sequence[Verdict], lost: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Say of what failed that it is lost, where it is: rows that are staged need no log to prove them."""
+    found = {item.range_id: item for item in lost}
+    return tuple(found.get(item.range_id, item) for item in failed)
 
 
 def _stage(ports: Ports, held: Claim, heartbeat: Heartbeat) -> Staged:

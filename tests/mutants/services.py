@@ -131,11 +131,15 @@ PUBLISHING = (
         "    if failed := _precheck(ports, held):\n"
         "        return failed\n"
         "    heartbeat = Heartbeat(ports, held.key)\n"
-        "    staged = _stage(ports, held, heartbeat)\n",
+        "    try:\n        staged = _stage(ports, held, heartbeat)\n"
+        "    except UNREADABLE:\n"
+        "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n",
         new="    if failed := _precheck(ports, held):\n"
         "        return failed\n"
         "    heartbeat = Heartbeat(ports, held.key)\n"
-        "    staged = _stage(ports, held, heartbeat)\n"
+        "    try:\n        staged = _stage(ports, held, heartbeat)\n"
+        "    except UNREADABLE:\n"
+        "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n"
         "    ports.ledger.record_base(held.key, "
         "EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)\n",
         red=("tests/unit/services/test_staging.py::test_table_is_never_ahead_of_the_base",),
@@ -145,7 +149,7 @@ PUBLISHING = (
         law="L8",
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
-        old="    if audited.failed:\n        return audited.failed\n",
+        old="    if audited.failed:\n        return _with_losses(audited.failed, _lost_meanwhile(ports, held))\n",
         new="",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
     ),
@@ -162,10 +166,28 @@ PUBLISHING = (
         name="read-what-is-gone",
         law="L13",
         guard="Offsets that retention has passed are held with the exact skip, before a job is started.",
-        module=_STAGING,
-        old="    if log_start <= item.range.start:\n",
-        new="    if True:\n",
+        module="airflow_kafka_lake.core.losses",
+        old="    if seen.log_start > start:\n",
+        new="    if False:\n",
         red=("tests/unit/services/test_expiry.py::test_log_start_that_passed_the_range_holds_it_with_the_exact_skip",),
+    ),
+    Mutant(
+        name="read-beyond-what-is-left",
+        law="L13",
+        guard="Offsets that a truncation has taken are held with the exact skip, before a job is started.",
+        module="airflow_kafka_lake.core.losses",
+        old="    if seen.high_watermark < end:\n",
+        new="    if False:\n",
+        red=("tests/unit/services/test_losses.py::test_log_that_was_truncated_under_a_planned_range_holds_it",),
+    ),
+    Mutant(
+        name="loss-under-the-job-is-tried-again",
+        law="L13",
+        guard="A job that fails because Kafka lost its offsets ends in a hold, not in another try.",
+        module=_STAGING,
+        old="        if failed := _lost_meanwhile(ports, held):\n",
+        new="        if failed := ():\n",
+        red=("tests/unit/services/test_expiry.py::test_retention_under_the_job_holds_what_is_lost",),
     ),
     Mutant(
         name="empty-job-is-a-success",

@@ -183,7 +183,7 @@ def _overtaken(what: Restoration) -> ConcurrentError:
 def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:
     return replace(
         item,
-        id=item.id if part.start == item.range.start else f"{item.id}.{part.start}",
+        id=item.piece_id(part.start),
         range=part,
         estimated_bytes=item.estimated_bytes * part.span // item.range.span,
         accounting=item.accounting and Accounting(skipped=part.span),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
@@ -14,9 +16,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import deciding, running
 from tests.gates import Before, Calls, Killed, KilledError
-from tests.world import LEDGER_ID, World
+from tests.world import FOLLOW, LEDGER_ID, SPEC, World
 
 pytestmark = pytest.mark.unit
 
@@ -244,3 +246,43 @@ def test_refused_cancel_leaves_no_lease_behind() -> None:
         deciding.cancel(late, first, "not now")
     assert not world.ledger.wave(wave).lease_live
     assert world.ingest(wave).state is WaveState.COMMITTED
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+def test_cancel_and_release_of_one_range_leave_the_others(claimed: bool) -> None:
+    """An unclaimed wave is cut, a claimed one is fenced first; the released range is read alone."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.produce(3, 1)
+    wave = world.planned_wave()
+    if claimed:
+        with pytest.raises(KilledError):
+            world.ingest(wave, world.worker(Killed("table.publish")))
+    head = world.table.head().snapshot
+    second = world.ledger.ranges(wave=wave)[1]
+    assert cancel(world, second.id) == (second.id,)
+    assert (world.table.head().snapshot != head) is claimed
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    jobs = len(world.runner.jobs)
+    alone, _ = deciding.release(world.worker(), second.id, "repaired")
+    assert world.ingest(alone).rows == 3
+    assert [(s.partition, str(s.range)) for s in world.runner.jobs[jobs].stretches] == [(1, "0-3")]
+    world.advance()
+    world.check()
+
+
+def test_hold_of_one_pipeline_touches_no_other_on_the_topic(world: World, wave: str) -> None:
+    """Two pipelines land the same topic in tables of their own: what one holds, skips or cancels, the other reads."""
+    other = replace(SPEC, name="copies", table="raw.copies")
+    cancel(world, wave)
+    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="bad", acknowledge_order=False)
+    done = running.run(world.worker(), other, FOLLOW)
+    assert (done.exit_code, done.waves[0].rows) == (0, 5)
+    (copied,) = world.ledger.streams("copies")
+    assert copied.watermark == 5
+    world.advance()
+    assert (world.stream().watermark, world.offsets()) == (2, [])
+    assert {item.state.value for item in world.ledger.ranges(pipeline="copies")} == {"SETTLED"}
+    deciding.release(world.worker(), wave, None)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [2, 3, 4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
-from airflow_kafka_lake.core.errors import HeldError, RangeExpiredError
+from airflow_kafka_lake.core.errors import HeldError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
@@ -121,7 +121,11 @@ def test_log_start_that_passed_the_range_holds_it_with_the_exact_skip(world: Wor
         world.ingest(wave)
     assert world.runner.jobs == []
     (item,) = world.ledger.ranges(wave=wave)
-    assert item.reason == "skip 0-2: 2 offsets, log start moved to 2"
+    assert item.reason == (
+        "skip 0-2: 2 offsets, log start moved to 2. Pass them with: kafka-lake skip orders --topic orders "
+        "--partition 0 --from 0 --to 2 --reason TEXT; then let the rest, 2-5, go on with: "
+        f"kafka-lake release {item.id}.2"
+    )
     stream = world.stream()
     skipped = deciding.skip(
         world.worker(), "orders", stream, OffsetRange(0, 2), reason="expired", acknowledge_order=False
@@ -141,7 +145,10 @@ def test_log_start_beyond_the_range_proposes_to_skip_all_of_it(world: World, wav
     world.retain_from(8)
     with pytest.raises(HeldError):
         world.ingest(wave)
-    assert world.ledger.ranges(wave=wave)[0].reason == "skip 0-5: 5 offsets, log start moved to 8"
+    assert world.ledger.ranges(wave=wave)[0].reason == (
+        "skip 0-5: 5 offsets, log start moved to 8. Pass them with: kafka-lake skip orders --topic orders "
+        "--partition 0 --from 0 --to 5 --reason TEXT"
+    )
 
 
 def test_log_start_of_one_partition_holds_only_that_partition() -> None:
@@ -158,13 +165,39 @@ def test_log_start_of_one_partition_holds_only_that_partition() -> None:
 
 
 def test_retention_under_the_job_fails_it_closed(world: World, wave: str) -> None:
-    """A job never reads around a loss; the next try holds the range."""
-    with pytest.raises(RangeExpiredError):
-        world.ingest(wave, world.worker(Before("runner.stage", lambda: world.retain_from(2))))
+    """A job never reads around a loss, also when nobody can say at once what is lost; the next try holds the range."""
+
+    def lost() -> None:
+        world.retain_from(2)
+        world.kafka.log("orders", 0).unreachable = "no leader"
+
+    with pytest.raises(UnavailableError):
+        world.ingest(wave, world.worker(Before("runner.stage", lost)))
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.FAILED
+    world.kafka.log("orders", 0).unreachable = ""
     with pytest.raises(HeldError):
         world.ingest(wave)
     assert "log start moved to 2" in (world.ledger.ranges(wave=wave)[0].reason or "")
+
+
+def test_retention_under_the_job_holds_what_is_lost() -> None:
+    """What the job could not read becomes a hold in the same call, and the wave's other ranges go on."""
+    world = World(partitions=2)
+    world.produce(5, 0)
+    world.produce(5, 1)
+    wave = world.planned_wave()
+    ended = world.ingest(wave, world.worker(Before("runner.stage", lambda: world.retain_from(2))))
+    assert (ended.state, ended.rows) == (WaveState.COMMITTED, 5)
+    first, second = world.ledger.ranges(wave=wave)
+    assert (first.state, second.state) == (RangeState.HELD, RangeState.SETTLED)
+    assert (first.reason or "").startswith("skip 0-2: 2 offsets, log start moved to 2")
+    assert [item.outcome for item in world.ledger.attempts(wave)] == [
+        AttemptOutcome.FAILED,
+        AttemptOutcome.ABANDONED,
+        AttemptOutcome.COMMITTED,
+    ]
+    world.advance()
+    world.check()
 
 
 def test_retention_after_the_job_does_not_matter_for_rows(world: World, wave: str) -> None:
@@ -184,5 +217,5 @@ def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:
         world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(3))))
     (item,) = world.ledger.ranges(wave=wave)
     assert item.state is RangeState.HELD
-    assert "3 offsets are not explained: 0-3" in (item.reason or "")
+    assert (item.reason or "").startswith("skip 0-3: 3 offsets, log start moved to 3")
     assert world.offsets() == []

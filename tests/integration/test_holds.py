@@ -1,0 +1,140 @@
+"""Holds and losses as a user meets them: the command line, a real broker, real jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.waves import OPEN, Holder
+from airflow_kafka_lake.local.kafka import LocalKafka
+from airflow_kafka_lake.local.processes import wait_until
+from tests.rig import Ended, Rig
+
+COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
+WAIT_SECONDS = 120
+
+
+@pytest.fixture
+def single(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Rig:
+    """A place whose topic has one partition."""
+    return Rig(tmp_path / "place", kafka.bootstrap, partitions=1)
+
+
+def done(ended: Ended) -> Any:
+    """Return what a command answered, after it did what it was asked for."""
+    assert ended.code == 0, ended.err or ended.out
+    return ended.document
+
+
+def test_the_trace_of_one_partition(single: Rig) -> None:
+    """9 ok, 10 cancelled, 11 and 12 ok: 10. 13 ok: still 10. Only 10 again: 14. Each command is a process."""
+    rig = single
+    rig.produce(14)
+    (rig.home / "start.json").write_text(json.dumps({rig.topic: {"0": 9}}))
+    rig.write_pipeline(source='start = "offsets:start.json"', sizes="target_range_bytes = 1\nmax_wave_bytes = 1")
+    planned = done(rig.command("plan", str(rig.file), "--json"))
+    waves = {wave["ranges"][0]["start"]: wave["wave"] for wave in planned["waves"]}
+    assert sorted(waves) == [9, 10, 11, 12, 13]
+
+    def ok(*offsets: int) -> None:
+        for offset in offsets:
+            assert done(rig.command("ingest", waves[offset], "--json"))["state"] == "COMMITTED"
+
+    def watermark() -> int:
+        done(rig.command("advance", rig.name, "--json"))
+        (stream,) = done(rig.command("status", rig.name, "--json"))["streams"]
+        return stream["watermark"]
+
+    ok(9)
+    done(rig.command("cancel", waves[10], "--reason", "poison", "--json"))
+    ok(11, 12)
+    assert watermark() == 10
+    ok(13)
+    assert watermark() == 10
+    done(rig.command("release", waves[10], "--json"))
+    last = done(rig.run())
+    assert ([item["wave"] for item in last["waves"]], last["rows"]) == ([waves[10]], 1)
+    assert watermark() == 14
+    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 9})
+    assert len(rig.publishes()) == 5
+
+
+def delete_before(rig: Rig, partition: int, offset: int) -> None:
+    """Move a partition's log start, as an administrator does."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
+    for future in admin.delete_records([TopicPartition(rig.topic, partition, offset)]).values():
+        future.result(30)
+
+
+def obey(rig: Rig, text: str) -> None:
+    """Type the commands that a message names."""
+    for command in COMMAND.findall(text):
+        done(rig.command(*shlex.split(command.replace("TEXT", "lost")), "--json"))
+
+
+class Stopped:
+    """A run whose every driver stops before it reads its first record."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig, self._diary, self._seen = rig, rig.home / "diary", 0
+        armed = {VARIABLE: "driver.append:before=stop", DIARY: str(self._diary)}
+        self.process = rig.start("run", str(rig.file), "--json", env=armed)
+
+    def driver(self) -> psutil.Process:
+        """Wait for the next driver to stop."""
+        self._seen += 1
+        wait_until(self._stopped_or_over, timeout=WAIT_SECONDS, failed=AssertionError)
+        assert self.process.poll() is None, self._rig.end(self.process)
+        ledger = SqlLedger(f"sqlite:///{self._rig.ledger}")
+        (wave,) = ledger.waves(self._rig.name, OPEN)
+        found = psutil.Process(Holder.parse(ledger.attempts(wave.id)[-1].job or "").pid)
+        ledger.close()
+        wait_until(lambda: found.status() == psutil.STATUS_STOPPED, timeout=WAIT_SECONDS, failed=AssertionError)
+        return found
+
+    def _stopped_or_over(self) -> bool:
+        lines = self._diary.read_text().splitlines() if self._diary.exists() else []
+        return len(lines) >= self._seen or self.process.poll() is not None
+
+
+def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> None:
+    """Neither counts as done: the rest goes on, the hold names offsets and commands, and these lead to the end."""
+    rig.produce(40)
+    stopped = Stopped(rig)
+    first = stopped.driver()
+    delete_before(rig, 0, 8)
+    os.killpg(first.pid, signal.SIGCONT)
+    os.killpg(stopped.driver().pid, signal.SIGCONT)
+    ended = rig.end(stopped.process)
+    assert (ended.code, ended.document["rows"]) == (1, 20), ended.err
+    (message,) = ended.document["held"]
+    assert f"{rig.topic}/0 0-20 held: skip 0-8: 8 offsets, log start moved to 8. Pass them with: " in message
+    assert {move["partition"] for move in ended.document["advanced"]} == {1}
+    obey(rig, message)
+    rig.produce(20, begin=40)
+    planned = done(rig.command("plan", str(rig.file), "--partition", "1", "--json"))
+    delete_before(rig, 1, 30)
+    second = rig.run()
+    assert (second.code, second.document["rows"]) == (1, 22), second.err
+    (message,) = second.document["held"]
+    assert "/1 20-30 held: skip 20-30: 10 offsets, log start moved to 30. " in message
+    assert planned["waves"][0]["wave"] not in {item["wave"] for item in second.document["waves"]}
+    obey(rig, message)
+    moves = done(rig.command("advance", rig.name, "--json"))["streams"]
+    assert [(move["partition"], move["from"], move["to"]) for move in moves] == [(1, 20, 30)]
+    rig.assert_exact({(p, o): value for (p, o), value in rig.acknowledged.items() if (o >= 8 if p == 0 else o < 20)})
+    audit = done(rig.command("audit", rig.name, "--json"))
+    assert [stream["accounting"]["skipped"] for stream in audit["streams"]] == [8, 10]

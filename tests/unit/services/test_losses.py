@@ -1,0 +1,160 @@
+"""Offsets that Kafka has lost since they were planned: never done, and led out by exactly what the hold says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.services import deciding
+from tests.gates import Before, Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+COMMAND = re.compile(r"kafka-lake (skip|release) ([^;]+)")
+
+
+def obey(world: World, reason: str) -> list[str]:
+    """Do what a reason says, word by word; returns the commands' names."""
+    known, done = {command.name for command in COMMANDS}, []
+    for name, words in COMMAND.findall(reason):
+        assert name in known
+        if name == "release":
+            deciding.release(world.worker(), words.split()[0], None)
+        else:
+            pipeline, *options = shlex.split(words.replace("=", " "))
+            given = dict(zip(options[::2], options[1::2], strict=True))
+            (stream,) = world.ledger.streams(pipeline, topic=given["--topic"], partitions=[int(given["--partition"])])
+            assert given.get("--topic-id", stream.topic_id) == stream.topic_id
+            stretch = OffsetRange(int(given["--from"]), int(given["--to"]))
+            deciding.skip(world.worker(), pipeline, stream, stretch, reason=given["--reason"], acknowledge_order=False)
+        done.append(name)
+    return done
+
+
+def held(world: World) -> RangeRecord:
+    """Return the one range that is held."""
+    (item,) = world.ledger.ranges(pipeline="orders", states={RangeState.HELD})
+    return item
+
+
+def pieces(world: World) -> list[tuple[str, str]]:
+    """Return the ranges of partition 0 and their states."""
+    return [(str(i.range), i.state.value) for i in world.ledger.ranges(pipeline="orders") if i.partition == 0]
+
+
+def test_what_the_hold_says_leads_out_also_beside_other_ranges() -> None:
+    """Its wave was published without it; skip and release, as named, bring what is left."""
+    world = World(partitions=2)
+    world.produce(6, 0)
+    world.produce(6, 1)
+    wave = world.planned_wave()
+    world.retain_from(4)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    world.advance()
+    assert (world.stream(0).watermark, world.stream(1).watermark) == (0, 6)
+    assert obey(world, held(world).reason or "") == ["skip", "release"]
+    assert pieces(world) == [("0-4", "SKIPPED"), ("4-6", "PLANNED")]
+    assert world.run().exit_code == 0
+    world.check()
+    assert (world.offsets(0), world.stream(0).watermark) == ([4, 5], 6)
+
+
+def test_loss_of_a_whole_range_needs_only_the_skip(world: World) -> None:
+    """There is no rest to be released."""
+    world.produce(5)
+    world.planned_wave(Bounds(start=0, end=3))
+    world.retain_from(4)
+    assert world.run().exit_code == 1
+    assert obey(world, held(world).reason or "") == ["skip"]
+    done = world.run()
+    assert [line.partition(". Pass")[0] for line in done.held] == [
+        "orders/0: offsets 3-4 are gone: the log starts at 4"
+    ]
+
+
+def test_watermark_stands_before_what_is_lost(world: World) -> None:
+    """Retention is no success, also when the log starts beyond the whole range; what lies above waits for it."""
+    world.produce(9)
+    for start in (0, 3, 6):
+        world.planned_wave(Bounds(start=start, end=start + 3))
+    world.run(Bounds(start=0, end=3))
+    world.produce(3)
+    lost = world.planned_wave(Bounds(start=9, end=12))
+    world.retain_from(12)
+    with pytest.raises(HeldError):
+        world.ingest(lost)
+    world.advance()
+    assert (world.stream().watermark, world.offsets()) == (9, list(range(9)))
+
+
+def test_log_that_was_truncated_under_a_planned_range_holds_it(world: World) -> None:
+    """An unclean election takes the end; nothing is read that was not planned, and the hold names both ways out."""
+    world.produce(6)
+    wave = world.planned_wave()
+    world.kafka.log("orders", 0).truncate(4)
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    assert world.runner.jobs == []
+    item = held(world)
+    assert (item.reason or "").startswith("skip 4-6: 2 offsets, the log ends at 4: Kafka lost what was there. ")
+    assert f"let the log grow past 6, then: kafka-lake release {item.id}. Or pass them" in (item.reason or "")
+    _, _, pass_them = (item.reason or "").partition(" Or pass them")
+    assert obey(world, pass_them) == ["skip", "release"]
+    assert pieces(world) == [("0-4", "PLANNED"), ("4-6", "SKIPPED")]
+
+
+def test_log_that_was_truncated_under_the_job_holds_what_it_lost(world: World) -> None:
+    """The job fails, and the reason is found in the same call."""
+    world.produce(6)
+    wave = world.planned_wave()
+    with pytest.raises(HeldError):
+        world.ingest(wave, world.worker(Before("runner.stage", lambda: world.kafka.log("orders", 0).truncate(4))))
+    assert (held(world).reason or "").startswith("skip 4-6: ")
+
+
+def test_partition_that_cannot_be_observed_is_no_loss(world: World) -> None:
+    """Unknown is not gone (law L5): the wave stays as it is."""
+    world.produce(3)
+    wave = world.planned_wave()
+    log = world.kafka.log("orders", 0)
+    with pytest.raises(Exception, match="out of reach"):
+        world.ingest(wave, world.worker(Before("source.snapshot", lambda: setattr(log, "unreachable", "no leader"))))
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+
+
+def test_skip_of_a_deleted_topic_is_named_with_its_generation(world: World) -> None:
+    """The name may be another topic's tomorrow."""
+    world.produce(3)
+    world.planned_wave()
+    old = world.topic_ids["orders"]
+    world.create("orders")
+    world.run()
+    reason = held(world).reason or ""
+    assert f"--topic-id={old} --partition 0 --from 0 --to 3" in reason
+    assert obey(world, reason) == ["skip"]
+
+
+def test_skip_while_somebody_works_says_whose_and_how_to_end_it(world: World) -> None:
+    """A living lease is not robbed; the refusal names the holder, and the command that would take it from him."""
+    world.produce(5)
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+    with pytest.raises(ConcurrentError, match=rf"Wave {wave} is being worked on by alpha/\d/1.00") as refused:
+        deciding.skip(
+            world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False
+        )
+    way_out = f"take it from its holder now with: kafka-lake cancel {wave} --reason TEXT"
+    assert refused.value.message.endswith(f"Nothing was changed; repeat when its lease has ended, or {way_out}")
+    assert pieces(world) == [("0-5", "PLANNED")]
+    deciding.cancel(world.worker(), wave, "lost in part")
+    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False)
+    assert pieces(world) == [("0-2", "SKIPPED"), ("2-5", "CANCELLED")]
