@@ -26,9 +26,8 @@ from tests.world import FakeProcesses, World
 Action = Callable[[Ports], object]
 
 
-STILL = frozenset({"ledger.pipeline", "ledger.knows", "table.staged", "source", "batches"})
+STILL = frozenset({"ledger.pipeline", "table.staged", "source", "batches"})
 """Ports and calls that answer the same whenever they are made: nobody changes what they read."""
-
 
 SOMEBODY = 10**6
 """From here on are the ids of commits that are nobody's step."""
@@ -180,17 +179,18 @@ class Moment:
     dead: frozenset[int]
 
     @classmethod
-    def of(cls, world: World) -> Moment:
-        """Return the moment a world is at; nothing that happens later changes it."""
+    def of(cls, world: World, before: Moment | None = None) -> Moment:
+        """Return the moment a world is at, `before` itself when it still is; nothing that happens later changes it."""
         table = world.table
         assert table._store is not None
-        return cls(
+        now = cls(
             ledger=world.ledger._state,
             store=_copy(table._store),
             receipts=dict(table._receipts),
             late=table._late,
             dead=frozenset(world.dead),
         )
+        return before if before is not None and now.ledger is before.ledger and now == before else now
 
     def enter(self, world: World) -> None:
         """Bring a world to this moment."""
@@ -202,7 +202,7 @@ class Moment:
         world.dead.clear()
         world.dead.update(self.dead)
         world.watermarks.clear()
-        lake_store._IDS = itertools.count(SOMEBODY)
+        lake_store._IDS = itertools.count(max(SOMEBODY, *self.store.commits) + 1)
 
     def leases_end(self) -> Moment | None:
         """Return the moment at which no lease is live any more; None when none is."""
@@ -217,7 +217,7 @@ class Moment:
         ledger, store = self.ledger, self.store
         shared = (ledger.streams, ledger.waves, ledger.ranges, ledger.tries, ledger.settled, ledger.skips, ledger.moves)
         lake = (store.refs, store.commits, store.owners, store.last, sorted(map(repr, self.receipts)))
-        return repr((shared, ledger.outbox, lake, self.late is not None, sorted(self.dead)))
+        return repr((shared, list(ledger.plans), ledger.outbox, lake, self.late is not None, sorted(self.dead)))
 
 
 def _copy(store: lake_store.Store) -> lake_store.Store:
