@@ -184,6 +184,15 @@ def test_claimed_wave_is_given_back(ledger: Ledger) -> None:
     assert claimed(ledger, name).key.fence == 6
 
 
+def test_fence_is_never_lowered(ledger: Ledger) -> None:
+    """The lake may not have seen the newest claims: what it says raises fences only."""
+    (name,) = planned(ledger, [(0, 0, 10)])
+    first = claimed(ledger, name)
+    second = claimed(ledger, name, over=first.key.fence)
+    ledger.reinstate(what(ledger, second.key, fences={name: 1}), "tester")
+    assert claimed(ledger, name).key.fence == 3
+
+
 def test_reopened_range_is_missing_and_the_watermark_falls(ledger: Ledger) -> None:
     """Only here does a watermark move back: to the end of what is left settled."""
     first, second, third = planned(ledger, [(0, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
+from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
 from tests.mutants.services import SERVICES
 from tests.mutants.table import TABLE
 
-MUTANTS: tuple[Mutant, ...] = (*SERVICES, *RECORDS, *TABLE, *MACHINE)
+MUTANTS: tuple[Mutant, ...] = (*SERVICES, *REBUILDING, *RECORDS, *TABLE, *MACHINE)

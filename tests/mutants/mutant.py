@@ -29,7 +29,8 @@ class Mutant:
 
     def source(self) -> str:
         """Return the module's source as it is."""
-        path = ROOT.joinpath(*self.module.split(".")).with_suffix(".py")
+        path = ROOT.joinpath(*self.module.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         return path.read_text(encoding="utf-8")
 
     def changed(self, source: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     IdentityError,
@@ -194,6 +195,21 @@ def test_origin_is_told_before_the_first_row_is_there(world: World) -> None:
     assert (world.stream().origin, world.stream().watermark) == (0, 0)
     assert world.run().exit_code == 0
     world.check()
+
+
+def test_origin_that_the_lake_does_not_know_is_told_by_a_rebuild(world: World) -> None:
+    """The next loss finds it there."""
+    world.produce(10)
+    world.with_spec(start=Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 6),)))
+    world.run()
+    world.run(Bounds(start=2, end=4))
+    before, receipts = summary(world), world.table._receipts
+    for key in [key for key, row in receipts.items() if row.kind == "origin"]:
+        del receipts[key]
+    restored(world)
+    lose(world)
+    restored(world)
+    assert summary(world) == before
 
 
 def test_stream_without_any_record_keeps_its_origin(world: World) -> None:
@@ -393,6 +409,29 @@ def test_rows_without_a_receipt_are_refused(lived: World) -> None:
         restored(lived)
 
 
+@pytest.mark.parametrize("ledger", ["known", "lost"])
+def test_offsets_that_two_attempts_claim_are_refused(lived: World, ledger: str) -> None:
+    """No offset is settled twice, whatever receipts say: a person finds out who is right."""
+    row = next(row for row in lived.table.all_receipts() if row.kind == "published" and row.rows)
+    control = Accounting(control=row.range.span)
+    other = replace(row, wave="w", attempt="8" * 16, rows=0, first_offset=None, last_offset=None, accounting=control)
+    lived.table.add_receipts([other])
+    if ledger == "lost":
+        lose(lived)
+    with pytest.raises(IdentityError, match="settled by"):
+        restored(lived)
+
+
+def test_topic_of_another_pipeline_is_not_taken(lived: World) -> None:
+    """What another pipeline owns by now is its own."""
+    store = lived.table._store
+    assert store is not None
+    store.owners = {lived.topic_ids["orders"]: (NEW_LEDGER, "copies")}
+    with pytest.raises(OwnershipError, match="belongs to pipeline copies"):
+        restored(lived)
+    assert set(lived.table.head().owners.values()) == {(NEW_LEDGER, "copies")}
+
+
 def test_rows_of_others_do_not_disturb(lived: World) -> None:
     """Other pipelines and writers share the table."""
     before = summary(lived)
@@ -484,8 +523,9 @@ def test_rebuild_is_killed_before_each_call(loss: str) -> None:
         assert len(world.runner.jobs) == 2, f"killed before call {nth}, records were read again"
 
 
+@pytest.mark.parametrize("wakes", ["first", "after a run"])
 @pytest.mark.parametrize("loss", ["lost", "older"])
-def test_publisher_of_the_old_life_is_stopped(loss: str) -> None:
+def test_publisher_of_the_old_life_is_stopped(loss: str, wakes: str) -> None:
     """A worker that slept between its last check and its commit wakes after the rebuild: nothing of it is published."""
     world = World()
     world.produce(3)
@@ -500,7 +540,7 @@ def test_publisher_of_the_old_life_is_stopped(loss: str) -> None:
         else:
             world.ledger.restore(backup)
         restored(world)
-        assert world.run().exit_code == 0
+        assert wakes == "first" or world.run().exit_code == 0
 
     outcomes: list[object] = []
     sleeper = world.worker(Before("table.publish", rebuilt_meanwhile))
@@ -511,6 +551,7 @@ def test_publisher_of_the_old_life_is_stopped(loss: str) -> None:
     assert isinstance(stopped.value, (LedgerBehindError, StaleFenceError)), stopped.value
     assert any(isinstance(item, Rejected) for item in outcomes)
     assert (old is world.ledger) == (loss == "older")
+    assert world.run().exit_code == 0
     world.check()
     assert world.offsets() == [0, 1, 2]
 
