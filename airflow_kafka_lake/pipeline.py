@@ -61,6 +61,9 @@ class Pipeline:
         partition_by: str | None = None,
         target_range_bytes: str | int | None = None,
         max_wave_bytes: str | int | None = None,
+        leader_wait_seconds: int | None = None,
+        stable_wait_seconds: int | None = None,
+        audit_rate: str | int | None = None,
         **unknown: Never,
     ) -> None:
         given = {key: value for key, value in locals().items() if key in _KEYWORDS and value is not None}

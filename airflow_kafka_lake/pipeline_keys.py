@@ -31,6 +31,7 @@ from airflow_kafka_lake.units import milliseconds, parse_size, parse_time, shown
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
+LONGEST_WAIT = 86_400
 
 NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
 TOPIC_WORDS = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
@@ -224,6 +225,12 @@ def _size(value: object, _: Path | None) -> int:
         raise IllegalValueError(error.message.removesuffix(".")) from None
 
 
+def _seconds(value: object, _: Path | None) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LONGEST_WAIT:
+        raise IllegalValueError(f"a whole number of seconds from 0 to {LONGEST_WAIT}")
+    return value
+
+
 def one_of(words: list[str]) -> str:
     """Render a closed set for a message."""
     return "one of " + ", ".join(words)
@@ -247,12 +254,15 @@ KEYS: tuple[Key, ...] = (
     Key(section="source", name="end", keyword="end", read=_policy(PolicyKind.LATEST, *_GROUPS)),
     Key(section="source", name="ordering", keyword="ordering", read=_choice(Ordering)),
     Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
+    Key(section="source", name="leader_wait_seconds", keyword="leader_wait_seconds", read=_seconds),
+    Key(section="source", name="stable_wait_seconds", keyword="stable_wait_seconds", read=_seconds),
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
     Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_WORDS),
     Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),
     Key(section="spark", name="connection", keyword="spark_connection", read=_connection),
     Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_size),
     Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_size),
+    Key(section="sizes", name="audit_rate", keyword="audit_rate", read=_size),
 )
 
 SECTIONS: Mapping[str, tuple[Key, ...]] = {

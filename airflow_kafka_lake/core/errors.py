@@ -13,6 +13,12 @@
     │   │   ├── StateError          the subject is in a state that does not allow the request
     │   │   └── SchemaMismatchError the lake table's columns do not fit
     │   ├── IdentityError           a topic or table is not the one that was recorded
+    │   │   ├── TopicDeletedError   the topic is gone
+    │   │   └── TopicRecreatedError another topic has the recorded topic's name
+    │   ├── LostRecordsError        a partition's log is not the one that was planned from any more
+    │   │   ├── LogTruncatedError   it ends below what was planned
+    │   │   ├── LogRewrittenError   it was cut below what was planned, and written again
+    │   │   └── LogStartMovedError  it begins above offsets that were not read yet
     │   ├── DamagedTableError       files of a lake table are missing or cannot be read
     │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
     │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
@@ -49,6 +55,11 @@ class KafkaLakeError(Exception):
     def to_json(self) -> dict[str, object]:
         """Return the wire form `{"type", "message", ...facts}` (WIRE.md, failures under `--json`)."""
         return {"type": type(self).__name__, "message": self.message, **self.facts}
+
+    @property
+    def named(self) -> str:
+        """The sentence behind the error's name, as the reason of a hold: people read it, programs find the name."""
+        return f"{type(self).__name__}: {self.message}"
 
 
 class TerminalError(KafkaLakeError):
@@ -119,6 +130,30 @@ class SchemaMismatchError(RefusedError):
 
 class IdentityError(TerminalError):
     """A topic or table carries a known name and is not the one that was recorded."""
+
+
+class TopicDeletedError(IdentityError):
+    """The topic that was planned from is gone."""
+
+
+class TopicRecreatedError(IdentityError):
+    """The topic that was planned from is gone, and another one has its name."""
+
+
+class LostRecordsError(TerminalError):
+    """A partition's log is not the one that was planned from any more; its topic is."""
+
+
+class LogTruncatedError(LostRecordsError):
+    """The log ends below what was planned: its end was lost."""
+
+
+class LogRewrittenError(LostRecordsError):
+    """The log was cut below what was planned and written again: other records have the same offsets now."""
+
+
+class LogStartMovedError(LostRecordsError):
+    """The log begins above offsets that were planned and not read yet: they were deleted."""
 
 
 class DamagedTableError(TerminalError):

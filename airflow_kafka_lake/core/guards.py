@@ -181,15 +181,20 @@ def range_key(item: PlannedRange) -> StreamKey:
     return (item.topic, item.topic_id, item.partition)
 
 
-def check_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Refuse a taking that takes nothing, something twice, or to a state that is no hold."""
+def check_verdicts(verdicts: Sequence[Verdict], apart: str | None = None) -> None:
+    """Refuse a taking that takes nothing, something twice, or to a state that is no hold.
+
+    To PLANNED is taken what goes to the wave `apart`; naming that wave for nothing is refused too.
+    """
     if not verdicts:
         raise ValueError("no range is named to be taken from the wave")
     if len({verdict.range_id for verdict in verdicts}) != len(verdicts):
         raise ValueError("a range is named twice")
     for verdict in verdicts:
-        if verdict.state not in (RangeState.CANCELLED, RangeState.HELD):
+        if verdict.state not in (RangeState.CANCELLED, RangeState.HELD, *((RangeState.PLANNED,) if apart else ())):
             raise ValueError(f"range {verdict.range_id} cannot be taken to {verdict.state}")
+    if apart and all(verdict.state is not RangeState.PLANNED for verdict in verdicts):
+        raise ValueError(f"no range is taken to wave {apart}")
 
 
 def check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:

@@ -2,34 +2,82 @@
 
 from __future__ import annotations
 
+from airflow_kafka_lake.core.epochs import EpochEnds, cut_below
+from airflow_kafka_lake.core.errors import (
+    IdentityError,
+    LogRewrittenError,
+    LogStartMovedError,
+    LogTruncatedError,
+    LostRecordsError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import LEADS_OUT
 
 COMMAND = "kafka-lake "
 """How a command begins: a reason that has one names its own way out."""
 
 
-def loss(item: RangeRecord, seen: PartitionSnapshot) -> str | None:
-    """Say which offsets of a range are gone, at its begin or at its end; None when all of it is still there."""
+def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRecordsError | None:
+    """Say which offsets of a range are gone, at its begin or at its end, or are others now; None when it is whole.
+
+    Raises UnavailableError when the end of the leader epoch that it was planned under could not be learned.
+    """
     start, end = item.range.start, item.range.end
+    facts = {"topic": item.topic, "partition": item.partition}
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
-        return f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {_way_out(item, gone)}"
-    if seen.high_watermark < end:
-        gone = OffsetRange(max(start, seen.high_watermark), end)
-        return (
-            f"{_proposed(gone)}, the log ends at {seen.high_watermark}: Kafka lost what was there. Bring them back, or "
-            f"let the log grow past {end}, then: kafka-lake release {item.id}. "
-            f"Or pass them with: {_way_out(item, gone)}"
+        return LogStartMovedError(
+            f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {_way_out(item, gone)}", **facts
         )
-    return None
+    if (cut := cut_below(seen, item.leader_epoch, end, ends)) is None:
+        return None
+    gone = OffsetRange(max(start, cut), end)
+    if seen.high_watermark < end:
+        return LogTruncatedError(
+            f"{_proposed(gone)}, the log ends at {cut}: Kafka lost what was there. Bring them back, then: kafka-lake "
+            f"release {item.id}. Or pass them with: {_way_out(item, gone)}",
+            **facts,
+        )
+    return LogRewrittenError(
+        f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
+        f"has grown to {seen.high_watermark} again: these offsets have other records now. Pass them with: "
+        f"{_way_out(item, gone)}",
+        **facts,
+    )
 
 
-def gone_topic(item: RangeRecord, what: str) -> str:
+def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> LostRecordsError | None:
+    """Say how a log lost what a stream's newest plan has seen of it; None when it did not. Raises as `loss`."""
+    until = record.end_seen
+    if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
+        return None
+    facts = {"topic": seen.topic, "partition": seen.partition}
+    skip = (
+        f"kafka-lake skip {pipeline} --topic {seen.topic} --topic-id={seen.topic_id} --partition {seen.partition} "
+        f"--from {cut} --to {until} --reason TEXT"
+    )
+    if seen.high_watermark < until:
+        return LogTruncatedError(
+            f"the log ends at {cut}, it ended at {until} before, and the topic is the same: Kafka lost records. Bring "
+            f"them back, or give {cut}-{until} up with: {skip}. What is written there again is then not read, and "
+            f"planning goes on once the log has passed {until}; if it must be read, write to a re-created topic, which "
+            "is read from its start",
+            **facts,
+        )
+    return LogRewrittenError(
+        f"the log was cut at {cut} after leader epoch {record.leader_epoch} had reached {until}, and has grown to "
+        f"{seen.high_watermark} again: offsets {cut}-{until} have other records now. Give the old ones up with: {skip}",
+        **facts,
+    )
+
+
+def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
     """Say that a range's topic is not there any more (`what`), so that nothing of the range can be read."""
-    return f"{what}. Nothing of it can be read; pass {item.range} with: {_way_out(item, item.range, generation=True)}"
+    pass_it = _way_out(item, item.range, generation=True)
+    return type(what)(f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}", **what.facts)
 
 
 def way_out(item: RangeRecord) -> str:

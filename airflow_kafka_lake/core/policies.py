@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from airflow_kafka_lake.core.epochs import EpochEnds
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     RangeBeyondEndError,
@@ -14,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     UnstableError,
     UsageError,
 )
+from airflow_kafka_lake.core.losses import lost_end
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import missing
 from airflow_kafka_lake.core.plan import Asked, Blocked
@@ -71,18 +73,18 @@ def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
 
 
 def generation_gap(
-    pipeline: str, item: PartitionSnapshot, record: StreamRecord | None, older: Sequence[StreamRecord]
+    pipeline: str,
+    item: PartitionSnapshot,
+    record: StreamRecord | None,
+    older: Sequence[StreamRecord],
+    ends: EpochEnds,
 ) -> Blocked | None:
-    """Stop where the log is not the one that was planned from: it shrank, or an older generation is unfinished."""
-    if record and item.high_watermark < record.end_seen:
-        return Blocked(
-            topic=item.topic,
-            partition=item.partition,
-            reason=f"the log ends at {item.high_watermark}, it ended at {record.end_seen} before, and the topic is the "
-            "same: Kafka lost records. Bring them back, or let the log grow: planning goes on once it has passed "
-            f"{record.end_seen}. What is written to {item.high_watermark}-{record.end_seen} again is not read where "
-            "these offsets are settled; if it must be, write to a re-created topic, which is read from its start",
-        )
+    """Stop where the log is not the one that was planned from: it lost records, or an older generation is unfinished.
+
+    `ends` tells where the leader epochs ended that are not the partitions' any more.
+    """
+    if record and (reason := _lost(pipeline, item, record, ends)):
+        return Blocked(topic=item.topic, partition=item.partition, reason=reason)
     for stream in older:
         if stream.watermark < stream.end_seen:
             return Blocked(
@@ -94,6 +96,14 @@ def generation_gap(
                 f"--from {stream.watermark} --to {stream.end_seen} --reason TEXT",
             )
     return None
+
+
+def _lost(pipeline: str, item: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> str | None:
+    try:
+        found = lost_end(pipeline, item, record, ends)
+    except UnavailableError as unknown:
+        return f"not observed: {unknown.message}"
+    return found.named if found else None
 
 
 def asked_of(

@@ -23,7 +23,10 @@ class PipelineRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRecord:
-    """A range as the ledger has it. `accounting` and the row numbers are None until it is settled."""
+    """A range as the ledger has it. `accounting` and the row numbers are None until it is settled.
+
+    `leader_epoch` is the partition's when the range was planned; None where no plan of it is on record.
+    """
 
     id: str
     pipeline: str
@@ -40,6 +43,7 @@ class RangeRecord:
     first_offset: int | None = None
     last_offset: int | None = None
     accounting: Accounting | None = None
+    leader_epoch: int | None = None
 
     @property
     def stream(self) -> StreamKey:

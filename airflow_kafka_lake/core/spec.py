@@ -97,7 +97,8 @@ LATEST = Policy(kind=PolicyKind.LATEST)
 class PipelineSpec:
     """A pipeline's recorded configuration: names and numbers, never a secret.
 
-    Construct it through `airflow_kafka_lake.pipeline.Pipeline`, which validates; sizes are bytes.
+    Construct it through `airflow_kafka_lake.pipeline.Pipeline`, which validates; sizes are bytes, `audit_rate` is bytes
+    per second (None: as fast as Kafka answers).
     """
 
     name: str
@@ -115,6 +116,10 @@ class PipelineSpec:
     spark_connection: str | None = None
     target_range_bytes: int = 256 * MIB
     max_wave_bytes: int = 64 * 1024 * MIB
+    leader_wait_seconds: int = 60
+    stable_wait_seconds: int = 300
+    audit_rate: int | None = None
+    mirror_group: str | None = None
 
     def table_for(self, topic: str) -> str:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""
@@ -138,6 +143,10 @@ class PipelineSpec:
             "spark_connection": self.spark_connection,
             "target_range_bytes": self.target_range_bytes,
             "max_wave_bytes": self.max_wave_bytes,
+            "leader_wait_seconds": self.leader_wait_seconds,
+            "stable_wait_seconds": self.stable_wait_seconds,
+            "audit_rate": self.audit_rate,
+            "mirror_group": self.mirror_group,
         }
 
     @classmethod

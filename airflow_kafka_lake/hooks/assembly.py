@@ -60,7 +60,7 @@ def open_ports(
     opened = [
         OnFirstUse(LedgerHook(ledger_connection).ledger),
         OnFirstUse(lambda: kafka.source(spec.isolation)),
-        OnFirstUse(kafka.batches),
+        OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
     ]

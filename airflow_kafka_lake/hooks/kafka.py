@@ -42,11 +42,12 @@ class KafkaSourceHook:
 
         return KafkaOffsetSource(self.settings, clock=SystemClock(), isolation=isolation)
 
-    def batches(self) -> KafkaBatchReader:
-        """Return the cluster's raw record batches (`ports.BatchReader`); connects for each call."""
+    def batches(self, bytes_per_second: int | None = None) -> KafkaBatchReader:
+        """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each
+        call."""
         from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
-        return KafkaBatchReader(self.settings.kafka_python())
+        return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
 
     def test_connection(self) -> tuple[bool, str]:
         """Say whether the cluster answers, in one sentence."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap
+from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
@@ -32,6 +33,12 @@ class OffsetSource(Protocol):
         self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
     ) -> Mapping[tuple[str, int], int | None]:
         """Return the first offset at or after a time; None where no record is that late (that means "end")."""
+
+    def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
+        """Ask the leaders where leader epochs ended: the offset that the next epoch began at, or the log's end.
+
+        None: the leader knows neither that epoch nor a later one. What could not be learned is left out.
+        """
 
     def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
         """Read a little at the start of each stretch; stretches that gave nothing within the bound are left out."""

@@ -152,8 +152,18 @@ class Ledger(LedgerReader, Protocol):
     def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
         """End the attempt and its lease: the wave returns to PLANNED; with outcome `unknown` it stays PUBLISHING."""
 
-    def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
-        """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason.
+    def take(
+        self,
+        wave: str,
+        *,
+        fence: int,
+        attempt: str | None,
+        verdicts: Sequence[Verdict],
+        actor: str,
+        apart: str | None = None,
+    ) -> None:
+        """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason, or PLANNED: those stay as
+        they are, in a new wave named `apart`, of which others have no part.
 
         Guarded by the fence; `attempt` is None only for a wave that was never claimed (fence 0). When no PLANNED
         range is left the wave becomes CANCELLED (all its ranges CANCELLED) or DISSOLVED; else it returns to PLANNED.
@@ -175,12 +185,14 @@ class Ledger(LedgerReader, Protocol):
         actor: str,
         acknowledge_order: bool,
         guards: Sequence[AttemptKey],
+        epoch: int | None = None,
     ) -> int:
         """Record a skip: what of the stretch is not settled or skipped becomes SKIPPED; returns how many offsets.
 
         Unresolved ranges that cross an edge are split; the rest keeps state and wave. Every touched wave that was
         ever claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError.
-        Puts a `skip` receipt into the outbox.
+        Puts a `skip` receipt into the outbox. `epoch` is the leader epoch of a log that lost what is skipped: it
+        becomes the stream's, so that the loss is accepted; None leaves the recorded one.
         """
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
-from airflow_kafka_lake.core.errors import UnexplainedError
+from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.losses import gone_topic
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics
+from airflow_kafka_lake.services.losses import look
 
 NAMED_STRETCHES = 5
 
@@ -30,7 +31,8 @@ class Audited:
 def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None) -> Audited:
     """Compare what is staged with what was planned, and explain every offset without a row from Kafka's batches.
 
-    Topic ids are compared before and after the explanations: they bracket the accounting (fine print of §3).
+    Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
+    accounting (fine print of §3). Raises UnavailableError when they cannot be compared.
     """
     contents = {(item.topic, item.topic_id, item.partition): item for item in staged.streams}
     if foreign := sorted(set(contents) - {item.stream for item in claim.ranges}):
@@ -38,7 +40,11 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
     failed = _changed(ports, claim.ranges)
     open_ranges = [item for item in claim.ranges if item.id not in failed]
     explained = _explained(ports, claim, open_ranges, contents, heartbeat)
-    failed |= _changed(ports, open_ranges)
+    seen = look(ports, open_ranges)
+    if seen.unknown:
+        raise UnavailableError(f"{next(iter(seen.unknown.values()))}, so what was read of it is not proven: repeat")
+    # Rows that are staged need no log start to prove them: they were read before it moved.
+    failed |= {i: error.named for i, error in seen.failed.items() if not isinstance(error, LogStartMovedError)}
     receipts = []
     for item in claim.ranges:
         content = contents.get(item.stream)
@@ -51,7 +57,8 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
         )
         receipts.append(result)
         if result.accounting.unexplained and item.id not in failed:
-            failed[item.id] = _unexplained(item, content, explained.get(item.id, ()))
+            unexplained = UnexplainedError(_unexplained(item, content, explained.get(item.id, ())))
+            failed[item.id] = seen.failed.get(item.id, unexplained).named
     failed |= _strays(claim.ranges, contents)
     verdicts = tuple(Verdict(range_id=i, state=RangeState.HELD, reason=reason) for i, reason in failed.items())
     return Audited(receipts=tuple(receipts), failed=verdicts)
@@ -59,7 +66,11 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
 
 def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, str]:
     changed = changed_topics(ports, {(item.topic, item.topic_id) for item in ranges})
-    return {item.id: gone_topic(item, changed[item.topic]) for item in ranges if item.topic in changed}
+    return {
+        item.id: gone_topic(item, changed[key]).named
+        for item in ranges
+        if (key := (item.topic, item.topic_id)) in changed
+    }
 
 
 def _explained(

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.losses import accepted_epoch
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import NEVER_CLAIMED, fenced, take
@@ -80,6 +81,7 @@ def skip(
     """
     reason = _reason(reason)
     _refuse_beyond_end(ports, stream, stretch)
+    accepted = accepted_epoch(ports, stream, stretch)
     claims: list[Claim] = []
     try:
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
@@ -97,6 +99,7 @@ def skip(
             actor=ports.actor,
             acknowledge_order=acknowledge_order,
             guards=[claim.key for claim in claims],
+            epoch=accepted,
         )
     except KafkaLakeError as error:
         for claim in claims:

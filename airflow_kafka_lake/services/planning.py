@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from airflow_kafka_lake.core.epochs import EpochEnds, epochs_in_doubt
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownPartitionError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.packing import build_plan
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
@@ -131,12 +132,13 @@ def _decide(
 ) -> Plan:
     times = _times(ports, spec, bounds, selected)
     origins = _start_offsets(ports, spec, selected, known)
+    ends = _epoch_ends(ports, selected, known)
     asked: list[Asked] = []
     blocked: list[Blocked] = []
     for item in selected:
         older = [stream for key, stream in known.items() if _is_older_generation(key, item)]
         siblings = any(key[:2] == item.key[:2] for key in known)
-        answer = generation_gap(spec.name, item, known.get(item.key), older) or asked_of(
+        answer = generation_gap(spec.name, item, known.get(item.key), older, ends) or asked_of(
             spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), siblings
         )
         (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
@@ -144,6 +146,14 @@ def _decide(
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
     weights = weigh(ports, spec, wanted.values(), known)
     return build_plan(plan_id, spec, snapshot.observed_at, asked, known, weights, blocked, unknown)
+
+
+def _epoch_ends(
+    ports: Ports, selected: Sequence[PartitionSnapshot], known: Mapping[StreamKey, StreamRecord]
+) -> EpochEnds:
+    """Ask where the leader epochs ended under which streams were planned before; nobody is asked while none changed."""
+    doubts = epochs_in_doubt((item, known[item.key].leader_epoch) for item in selected if item.key in known)
+    return ports.source.epoch_ends(doubts) if doubts else {}
 
 
 def _is_older_generation(key: StreamKey, item: PartitionSnapshot) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, KafkaLakeError, TransientError
@@ -46,7 +47,7 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
     except ConcurrentError as error:
         ports.say(f"another planner was first: {error}")
     finished: list[WaveRecord] = []
-    for wave in ports.ledger.waves(spec.name, UNFINISHED):
+    for wave in _unfinished(ports, spec.name):
         try:
             finished.append(ingest(ports, wave.id))
             tidy(ports, finished[-1])
@@ -61,6 +62,15 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
         held=blocked_in_words(ports, spec.name, decided),
         problems=tuple(problems),
     )
+
+
+def _unfinished(ports: Ports, pipeline: str) -> Iterator[WaveRecord]:
+    """Yield every wave that is to be worked on once, also those that come apart from others meanwhile."""
+    seen: set[str] = set()
+    while new := [wave for wave in ports.ledger.waves(pipeline, UNFINISHED) if wave.id not in seen]:
+        for wave in new:
+            seen.add(wave.id)
+            yield wave
 
 
 def _settle(ports: Ports, pipeline: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import (
     HeldError,
@@ -12,17 +13,17 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     StateError,
     TransientError,
+    UnavailableError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.losses import gone_topic, loss
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
-from airflow_kafka_lake.services.identity import changed_topics, check_head
+from airflow_kafka_lake.services.identity import check_head
+from airflow_kafka_lake.services.losses import Seen, look, look_until_known
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, publish, receipt_rows
 from airflow_kafka_lake.services.settlement import tell_origins
 from airflow_kafka_lake.services.taking import take
@@ -35,9 +36,10 @@ UNREADABLE = (JobFailedError, RangeExpiredError, RangeBeyondEndError, UnknownTop
 def ingest(ports: Ports, wave: str) -> WaveRecord:
     """Bring one wave into the lake and settle it; ranges that fail their audit are held and the rest goes on.
 
-    Returns the wave as it stands then. Raises ConcurrentError while another attempt works on it, JobFailedError when
-    the Spark job ended without a result (the wave can be tried again), UnknownOutcomeError when a commit's answer was
-    lost for good, HeldError when every range of the wave ended on hold.
+    Ranges of partitions that stay unknown go on in a wave of their own. Returns the wave as it stands then. Raises
+    ConcurrentError while another attempt works on it, JobFailedError when the Spark job ended without a result (the
+    wave can be tried again), UnavailableError when nothing of it can be read now, UnknownOutcomeError when a commit's
+    answer was lost for good, HeldError when every range of the wave ended on hold.
     """
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
@@ -55,7 +57,8 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
 
 
 def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
-    """Work on a claimed wave; returns the ranges that must be taken away before the rest can be published."""
+    """Work on a claimed wave; returns the ranges that must be taken away before the rest can be published, each to a
+    hold or, still PLANNED, to a wave of its own."""
     try:
         failed = _work(ports, held)
     except StaleFenceError:
@@ -70,16 +73,16 @@ def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
 
 
 def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
-    look = probe(ports, held, held.attempts)
-    if isinstance(look, Found):
-        adopt(ports, held, look)
+    found = probe(ports, held, held.attempts)
+    if isinstance(found, Found):
+        adopt(ports, held, found)
         return ()
     topic_ids = sorted({item.topic_id for item in held.ranges})
-    check_head(ports, held.pipeline, held.table, look.head, topic_ids)
-    ports.ledger.record_base(held.key, EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)
-    if failed := _precheck(ports, held):
-        return failed
+    check_head(ports, held.pipeline, held.table, found.head, topic_ids)
+    ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     heartbeat = Heartbeat(ports, held.key)
+    if failed := _precheck(ports, held, heartbeat):
+        return failed
     try:
         staged = _stage(ports, held, heartbeat)
     except UNREADABLE:
@@ -89,7 +92,7 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     ports.ledger.renew(held.key, LEASE)
     audited = audit_attempt(ports, held, staged, heartbeat)
     if audited.failed:
-        return _with_losses(audited.failed, _lost_meanwhile(ports, held))
+        return audited.failed
     heartbeat()
     tell_origins(ports, held.pipeline, held.table)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
@@ -99,39 +102,39 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     return ()
 
 
-def _precheck(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
-    """Find what cannot be read any more before a job is started for it."""
-    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in held.ranges})
-    topics = sorted({item.topic for item in held.ranges} - set(changed))
-    snapshot = ports.source.snapshot(topics, None) if topics else None
-    seen = {item.key: item for item in snapshot.partitions} if snapshot else {}
-    return tuple(
-        Verdict(range_id=item.id, state=RangeState.HELD, reason=reason)
-        for item in held.ranges
-        if (reason := _unreadable(item, changed.get(item.topic), seen.get(item.stream)))
-    )
+def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict, ...]:
+    """Find what cannot be read any more, or not now, before a job is started for it.
 
-
-def _unreadable(item: RangeRecord, changed: str | None, seen: PartitionSnapshot | None) -> str | None:
-    """Say why a range cannot be read whole; a partition that could not be observed is no loss (law L5)."""
-    if changed:
-        return gone_topic(item, changed)
-    return loss(item, seen) if seen else None
+    What stays unknown beyond the pipeline's patience goes to a wave of its own, so that the others go on.
+    """
+    seen = look_until_known(ports, held.ranges, timedelta(seconds=held.spec.leader_wait_seconds), heartbeat)
+    lost = _held(seen)
+    if len(lost) + len(seen.unknown) < len(held.ranges):
+        return lost + tuple(
+            Verdict(range_id=item, state=RangeState.PLANNED, reason=reason) for item, reason in seen.unknown.items()
+        )
+    if not lost:
+        raise UnavailableError(
+            f"nothing of wave {held.key.wave} can be read now: {next(iter(seen.unknown.values()))}. Repeat when its "
+            "partitions have leaders",
+            wave=held.key.wave,
+        )
+    return lost
 
 
 def _lost_meanwhile(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
-    """Look once more at what an attempt could not read or explain: Kafka may have lost it since the job began."""
+    """Look once more at what an attempt could not read: Kafka may have lost it since the job began."""
     try:
-        return _precheck(ports, held)
+        return _held(look(ports, held.ranges))
     except TransientError as error:
         ports.say(f"whether Kafka lost offsets of wave {held.key.wave} is not known: {error}")
         return ()
 
 
-def _with_losses(failed: Sequence[Verdict], lost: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Say of what failed that it is lost, where it is: rows that are staged need no log to prove them."""
-    found = {item.range_id: item for item in lost}
-    return tuple(found.get(item.range_id, item) for item in failed)
+def _held(seen: Seen) -> tuple[Verdict, ...]:
+    return tuple(
+        Verdict(range_id=item, state=RangeState.HELD, reason=error.named) for item, error in seen.failed.items()
+    )
 
 
 def _stage(ports: Ports, held: Claim, heartbeat: Heartbeat) -> Staged:

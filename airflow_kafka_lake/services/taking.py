@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
-from airflow_kafka_lake.core.waves import Absent, Committed, Found, TableHead, WaveState
+from airflow_kafka_lake.core.waves import Absent, Committed, Found, RangeState, TableHead, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.identity import check_head
@@ -62,12 +63,13 @@ def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
 
 
 def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False) -> None:
-    """Take ranges away from a wave, whoever may still be publishing it.
+    """Take ranges away from a wave, whoever may still be publishing it; PLANNED ones go to a new wave.
 
     Raises StateError when the wave turns out to be published: what is visible is not taken away.
     """
+    apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
     if wave.fence == NEVER_CLAIMED:
-        ports.ledger.take(wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor)
+        ports.ledger.take(wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
         return
     if wave.state is WaveState.COMMITTED:
         raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
@@ -76,7 +78,9 @@ def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_forc
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
     key = claim.key
     try:
-        ports.ledger.take(wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor)
+        ports.ledger.take(
+            wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart
+        )
     except KafkaLakeError as error:
         end_attempt(ports, claim, error)
         raise

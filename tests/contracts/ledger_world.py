@@ -175,7 +175,13 @@ def outbox_of(ledger: Ledger) -> tuple[OutboxItem, ...]:
 
 
 def skipped(
-    ledger: Ledger, start: int, end: int, *held: AttemptKey, skip_id: str | None = None, partition: int = 0
+    ledger: Ledger,
+    start: int,
+    end: int,
+    *held: AttemptKey,
+    skip_id: str | None = None,
+    partition: int = 0,
+    epoch: int | None = None,
 ) -> int:
     """Skip a stretch of a partition."""
     return ledger.skip(
@@ -187,4 +193,5 @@ def skipped(
         actor="tester",
         acknowledge_order=False,
         guards=held,
+        epoch=epoch,
     )

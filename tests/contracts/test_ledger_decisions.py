@@ -133,6 +133,50 @@ def test_taking_is_to_a_hold(ledger: Ledger, state: RangeState) -> None:
         taken(ledger, wave, f"{wave}r0", f"{wave}r0")
 
 
+def test_ranges_set_apart_stay_planned_in_a_wave_of_their_own(ledger: Ledger) -> None:
+    """In one write with the holds: what is set apart can be claimed at once, and its old wave has no part of it."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10), (2, 0, 10)])
+    key = claimed(ledger, wave).key
+    verdicts = [
+        Verdict(range_id=f"{wave}r0", state=RangeState.PLANNED, reason="no leader"),
+        Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="gone"),
+    ]
+    ledger.take(wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0")
+    moved, held, left = (ledger.range(f"{wave}r{number}") for number in range(3))
+    assert (moved.wave, moved.state, moved.reason) == ("apart-w0", RangeState.PLANNED, None)
+    assert (held.wave, held.state, held.reason) == (wave, RangeState.HELD, "gone")
+    assert (left.wave, left.state) == (wave, RangeState.PLANNED)
+    apart = ledger.wave("apart-w0")
+    assert (apart.state, apart.fence, apart.plan, apart.table) == (WaveState.PLANNED, 0, moved.plan, "raw.orders")
+    assert [item.id for item in claimed(ledger, "apart-w0").ranges] == [moved.id]
+    assert [item.id for item in claimed(ledger, wave).ranges] == [left.id]
+
+
+def test_nothing_is_set_apart_without_a_wave_for_it(ledger: Ledger) -> None:
+    """A taking to PLANNED names its wave, a new one, and a wave that is named gets something."""
+    wave, other = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    before = everything(ledger)
+    for state, apart, refusal in (
+        (RangeState.PLANNED, None, ValueError),
+        (RangeState.HELD, "apart-w0", ValueError),
+        (RangeState.PLANNED, other, StateError),
+    ):
+        verdict = Verdict(range_id=f"{wave}r0", state=state, reason="x")
+        with pytest.raises(refusal):
+            ledger.take(wave, fence=0, attempt=None, verdicts=[verdict], actor="tester", apart=apart)
+    assert everything(ledger) == before
+
+
+def test_skip_may_accept_the_leader_epoch_of_a_log_that_lost_it(ledger: Ledger) -> None:
+    """The stream is known under that epoch from then on; its ranges keep the one they were planned under."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    skipped(ledger, 5, 6)
+    assert ledger.streams(SPEC.name)[0].leader_epoch == 3
+    skipped(ledger, 6, 10, epoch=8)
+    assert ledger.streams(SPEC.name)[0].leader_epoch == 8
+    assert ledger.ranges(wave=wave)[0].leader_epoch == 3
+
+
 def test_finished_waves_give_nothing(ledger: Ledger) -> None:
     """From a COMMITTED or CANCELLED wave nothing is taken."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])

@@ -417,6 +417,14 @@ def test_time_in_an_unknown_partition_is_refused(world: World, name: str) -> Non
         world.source.offsets_at([(name, 7)], 0)
 
 
+def test_epoch_ends_where_the_log_ends_while_it_lasts(world: World, name: str) -> None:
+    """An epoch that no leader knows has no end; of what is not there nothing is said."""
+    world.create(name, 2)
+    world.produce(name, 5)
+    epochs = [(name, 0, 0), (name, 1, 0), (name, 0, 7), (f"{name}-gone", 0, 0), (name, 9, 0)]
+    assert world.source.epoch_ends(epochs) == {(name, 0, 0): 5, (name, 1, 0): 0, (name, 0, 7): None}
+
+
 def test_sample_weighs_records(world: World, name: str) -> None:
     """Bytes and records are per offset; a stretch without a visible record gives nothing, not its neighbour's."""
     world.create(name)

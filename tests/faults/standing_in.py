@@ -88,7 +88,7 @@ class KafkaStandIn:
     def source(self, isolation: Any) -> MemoryKafka:
         return self._cluster
 
-    def batches(self) -> MemoryKafka:
+    def batches(self, bytes_per_second: int | None = None) -> MemoryKafka:
         return self._cluster
 
 

@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-UNCROSSED: Mapping[str, str] = {f"table.contents:{side}": "no command asks for it" for side in ("before", "after")}
+_REASONS = {
+    "table.contents": "no command asks for it",
+    "source.epoch_ends": "asked only after a partition's leader epoch has changed",
+}
+
+UNCROSSED: Mapping[str, str] = {f"{call}:{side}": why for call, why in _REASONS.items() for side in ("before", "after")}

@@ -121,7 +121,10 @@ def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> Non
     ended = rig.end(stopped.process)
     assert (ended.code, ended.document["rows"]) == (1, 20), ended.err
     (message,) = ended.document["held"]
-    assert f"{rig.topic}/0 0-20 held: skip 0-8: 8 offsets, log start moved to 8. Pass them with: " in message
+    assert (
+        f"{rig.topic}/0 0-20 held: LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Pass them with: "
+        in message
+    )
     assert {move["partition"] for move in ended.document["advanced"]} == {1}
     obey(rig, message)
     rig.produce(20, begin=40)

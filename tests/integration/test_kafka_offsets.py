@@ -266,10 +266,10 @@ class Coordinator:
         self.left = list(first)
         self.ask = groups._ask
 
-    async def __call__(self, *given: Any) -> Any:
+    async def __call__(self, *given: Any, **named: Any) -> Any:
         if self.left:
             raise self.left.pop(0)
-        return await self.ask(*given)
+        return await self.ask(*given, **named)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ _SETTLEMENT = "airflow_kafka_lake.services.settlement"
 _SWEEPING = "airflow_kafka_lake.services.sweeping"
 _AUDITING = "airflow_kafka_lake.services.auditing"
 _IDENTITY = "airflow_kafka_lake.services.identity"
+_EPOCHS = "airflow_kafka_lake.core.epochs"
 _PLANNING = "airflow_kafka_lake.services.planning"
 
 PUBLISHING = (
@@ -30,7 +31,7 @@ PUBLISHING = (
         law="L10",
         guard="A wave that the first look finds in the lake is adopted, not staged again.",
         module=_STAGING,
-        old="    if isinstance(look, Found):\n        adopt(ports, held, look)\n        return ()\n",
+        old="    if isinstance(found, Found):\n        adopt(ports, held, found)\n        return ()\n",
         new="",
         red=("tests/unit/services/test_publishing.py::test_commit_that_lands_after_its_worker_died_is_adopted",),
     ),
@@ -117,7 +118,7 @@ PUBLISHING = (
         guard="The head that was looked at is recorded as the attempt's base.",
         module=_STAGING,
         old="    ports.ledger.record_base(held.key, "
-        "EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)\n",
+        "EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)\n",
         new="",
         red=("tests/unit/services/test_settlement.py::test_wave_that_is_in_the_lake_is_adopted",),
     ),
@@ -127,21 +128,21 @@ PUBLISHING = (
         guard="The base is recorded before the attempt's job starts.",
         module=_STAGING,
         old="    ports.ledger.record_base(held.key, "
-        "EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)\n"
-        "    if failed := _precheck(ports, held):\n"
-        "        return failed\n"
+        "EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)\n"
         "    heartbeat = Heartbeat(ports, held.key)\n"
+        "    if failed := _precheck(ports, held, heartbeat):\n"
+        "        return failed\n"
         "    try:\n        staged = _stage(ports, held, heartbeat)\n"
         "    except UNREADABLE:\n"
         "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n",
-        new="    if failed := _precheck(ports, held):\n"
+        new="    heartbeat = Heartbeat(ports, held.key)\n"
+        "    if failed := _precheck(ports, held, heartbeat):\n"
         "        return failed\n"
-        "    heartbeat = Heartbeat(ports, held.key)\n"
         "    try:\n        staged = _stage(ports, held, heartbeat)\n"
         "    except UNREADABLE:\n"
         "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n"
         "    ports.ledger.record_base(held.key, "
-        "EMPTY_TABLE if look.head.snapshot is None else look.head.snapshot)\n",
+        "EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)\n",
         red=("tests/unit/services/test_staging.py::test_table_is_never_ahead_of_the_base",),
     ),
     Mutant(
@@ -149,7 +150,7 @@ PUBLISHING = (
         law="L8",
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
-        old="    if audited.failed:\n        return _with_losses(audited.failed, _lost_meanwhile(ports, held))\n",
+        old="    if audited.failed:\n        return audited.failed\n",
         new="",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
     ),
@@ -175,8 +176,8 @@ PUBLISHING = (
         name="read-beyond-what-is-left",
         law="L13",
         guard="Offsets that a truncation has taken are held with the exact skip, before a job is started.",
-        module="airflow_kafka_lake.core.losses",
-        old="    if seen.high_watermark < end:\n",
+        module=_EPOCHS,
+        old="    if seen.high_watermark < until:\n",
         new="    if False:\n",
         red=("tests/unit/services/test_losses.py::test_log_that_was_truncated_under_a_planned_range_holds_it",),
     ),
@@ -391,11 +392,56 @@ IDENTITY = (
     Mutant(
         name="topic-ids-not-after-the-accounting",
         law="fine print: identity brackets the accounting",
-        guard="Topic ids are compared once more after what is missing was explained.",
+        guard="Topic ids, ends and leader epochs are compared once more after what is missing was explained.",
         module=_AUDITING,
-        old="    failed |= _changed(ports, open_ranges)\n",
+        old="    failed |= {i: error.named for i, error in seen.failed.items() if not isinstance(error, "
+        "LogStartMovedError)}\n",
         new="",
-        red=("tests/unit/services/test_identity.py::test_topic_recreated_between_explanation_and_verdict_is_held",),
+        red=(
+            "tests/unit/services/test_identity.py::test_topic_recreated_between_explanation_and_verdict_is_held",
+            "tests/unit/services/test_losses_of_logs.py::test_log_cut_and_regrown_during_the_read_is_held",
+        ),
+    ),
+    Mutant(
+        name="publish-what-nobody-can-compare",
+        law="L5",
+        guard="A partition that cannot be observed after its read is not taken for unchanged.",
+        module=_AUDITING,
+        old="    if seen.unknown:\n",
+        new="    if False:\n",
+        red=("tests/unit/services/test_losses_of_logs.py::test_partition_unknown_after_the_read_proves_nothing",),
+    ),
+    Mutant(
+        name="a-cut-in-the-middle-stops-nobody",
+        law="fine print: leader epochs",
+        guard="A log that was cut and has grown again is told by the end of the epoch that was recorded.",
+        module=_EPOCHS,
+        old="    return end if end < until else None\n",
+        new="    return None\n",
+        red=(
+            "tests/unit/services/test_losses_of_logs.py::test_log_cut_and_regrown_before_the_job_is_held",
+            "tests/unit/services/test_plan_refusals.py::test_shrunken_log_blocks_that_partition_only",
+        ),
+    ),
+    Mutant(
+        name="every-restart-is-a-loss",
+        law="fine print: leader epochs",
+        guard="An epoch that ended where the log ended is no loss: brokers are restarted.",
+        module=_EPOCHS,
+        old="    return end if end < until else None\n",
+        new="    return end\n",
+        red=("tests/unit/services/test_losses_of_logs.py::test_rolling_restart_is_no_loss",),
+    ),
+    Mutant(
+        name="one-partition-stops-its-wave",
+        law="fine print: stream that stays unknown",
+        guard="A partition that stays unknown goes to a wave of its own.",
+        module=_STAGING,
+        old="    if len(lost) + len(seen.unknown) < len(held.ranges):\n",
+        new="    if not seen.unknown:\n",
+        red=(
+            "tests/unit/services/test_losses_of_logs.py::test_partition_that_stays_unknown_goes_on_in_a_wave_of_its_own",
+        ),
     ),
     Mutant(
         name="any-table-of-the-name",

@@ -285,8 +285,8 @@ PLAN = (
         law="L13",
         guard="A log that ends before what was seen of it is a stop.",
         module=_POLICIES,
-        old="    if record and item.high_watermark < record.end_seen:\n",
-        new="    if False:\n",
+        old="    if record and (reason := _lost(pipeline, item, record, ends)):\n",
+        new="    if False and record and (reason := _lost(pipeline, item, record, ends)):\n",
         red=("tests/unit/services/test_plan_refusals.py::test_shrunken_log_blocks_that_partition_only",),
     ),
     Mutant(

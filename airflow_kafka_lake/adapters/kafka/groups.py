@@ -7,37 +7,30 @@ Read with kafka-python, because librdkafka's admin call for it ends the whole pr
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.adapters.kafka.answers import GroupOffset
 from airflow_kafka_lake.adapters.kafka.client import Key
+from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
 from airflow_kafka_lake.ports import Clock
 
 with warnings.catch_warnings():
-    # It reads its protocol definitions with a function that Python 3.11 wants to see replaced.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import errors
-    from kafka.net.compat import KafkaNetClient
     from kafka.protocol.consumer.group import OffsetFetchRequest
     from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 
 _LOG = logging.getLogger(__name__)
-_PAUSE_SECONDS = 0.2
 _STABLE_SINCE, _MANY_GROUPS_SINCE = 7, 8
 """Versions of OffsetFetch: the first that can refuse pending commits, the first that names several groups."""
 
 UNKNOWN: GroupOffset = (None, GroupOffsetState.UNKNOWN)
 NONE: GroupOffset = (None, GroupOffsetState.NONE)
-
-# It reports every refused connection as an error, also those that the next attempt mends. A level set elsewhere stays.
-if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
-    _log.setLevel(logging.CRITICAL)
 
 
 def committed(
@@ -45,27 +38,14 @@ def committed(
 ) -> dict[Key, GroupOffset]:
     """Return every partition's committed offset; whatever could not be learned within the time is UNKNOWN."""
     wanted = sorted(keys)
-    until = time.monotonic() + timeout
-    milliseconds = int(timeout * 1000)
-    client = KafkaNetClient(**settings.kafka_python(), request_timeout_ms=milliseconds)
-    manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
     try:
-        manager.bootstrap(milliseconds)
-        while True:
-            try:
-                return answers(manager.run(_ask, manager, group, wanted), wanted)
-            except errors.GroupIdNotFoundError:
-                return dict.fromkeys(wanted, NONE)
-            except errors.KafkaError as error:
-                if not error.retriable or time.monotonic() > until:
-                    raise
-                clock.sleep(_PAUSE_SECONDS)
-    except (errors.KafkaError, OSError) as error:
+        return answers(asked(settings, partial(_ask, group=group, keys=wanted), timeout=timeout, clock=clock), wanted)
+    except errors.GroupIdNotFoundError:
+        return dict.fromkeys(wanted, NONE)
+    except FAILED as error:
         # As text: a log record that is kept would keep the error's frames, and with them its sockets.
         _LOG.warning("What group %r has committed is not known: %s", group, str(error))
         return dict.fromkeys(wanted, UNKNOWN)
-    finally:
-        client.close()
 
 
 def answers(topics: Iterable[Any], wanted: Iterable[Key]) -> dict[Key, GroupOffset]:
@@ -84,14 +64,14 @@ def _offset(item: Any) -> GroupOffset:
     return NONE if item.committed_offset == -1 else UNKNOWN
 
 
-async def _ask(manager: Any, group: str, keys: Iterable[Key]) -> list[Any]:
+async def _ask(manager: Any, *, group: str, keys: Iterable[Key]) -> list[Any]:
     coordinator = await manager.send(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
-    _raise_for(coordinator.error_code)
+    raise_for(coordinator.error_code)
     newest = manager.broker_version_data.api_version(OffsetFetchRequest)
     version = _MANY_GROUPS_SINCE if newest >= _MANY_GROUPS_SINCE else _STABLE_SINCE
     response = await manager.send(request(group, keys, version=version), node_id=coordinator.node_id)
     told = response.groups[0] if version == _MANY_GROUPS_SINCE else response
-    _raise_for(told.error_code)
+    raise_for(told.error_code)
     return list(told.topics)
 
 
@@ -113,8 +93,3 @@ def _by_topic(keys: Iterable[Key]) -> Mapping[str, list[int]]:
     for topic, partition in keys:
         found[topic].append(partition)
     return found
-
-
-def _raise_for(code: int) -> None:
-    if code:
-        raise errors.for_code(code)(f"the broker answers with error {code}")

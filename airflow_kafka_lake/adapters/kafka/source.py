@@ -13,10 +13,11 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka import groups, sampling
+from airflow_kafka_lake.adapters.kafka import epochs, groups, sampling
 from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
 from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     PipelineFileError,
@@ -57,11 +58,13 @@ class KafkaOffsetSource:
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
         committed: Callable[..., dict[Key, GroupOffset]] = groups.committed,
+        epoch_ends: Callable[..., EpochEnds] = epochs.epoch_ends,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._isolation = isolation
         self._committed = committed
+        self._epoch_ends = epoch_ends
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def check(self) -> str:
@@ -142,6 +145,12 @@ class KafkaOffsetSource:
             **facts,
         )
 
+    def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
+        """See `ports.OffsetSource`."""
+        if not epochs:
+            return {}
+        return self._epoch_ends(self._settings, epochs, timeout=self._client.timeout, clock=self._clock)
+
     def sample(self, stretches: Sequence[sampling.Stretch], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`; reads at most 16 stretches in about 5 s, spread evenly over those given."""
         return sampling.sample(self._settings, stretches, isolation)
@@ -190,7 +199,7 @@ class KafkaOffsetSource:
                 last_stable=steps[0][key].offset,
                 high_watermark=steps[1][key].offset,
                 log_start=steps[2][key].offset,
-                leader_epoch=steps[1][key].leader_epoch,
+                leader_epoch=_lower(steps[0][key].leader_epoch, steps[1][key].leader_epoch),
             )
             for key in keys
         }, unknown
@@ -205,6 +214,12 @@ class KafkaOffsetSource:
 def _name(error: BaseException | KafkaError | None) -> str:
     cause = error.args[0] if isinstance(error, KafkaException) else error
     return cause.name() if isinstance(cause, KafkaError) else ""
+
+
+def _lower(first: int | None, second: int | None) -> int | None:
+    """Return the epoch that stood when the first end was read: a cut in between must be seen by who compares later."""
+    known = [epoch for epoch in (first, second) if epoch is not None and epoch >= 0]
+    return min(known, default=None)
 
 
 def _limit(text: str) -> int | None:

@@ -18,23 +18,30 @@ _FIRST_STREAM_BYTES, _LARGEST_STREAM_BYTES = 64 * 1024, 4 * 1024 * 1024
 _WORTH_A_PROBE_BYTES = 256 * 1024
 """Reading this much takes about as long as asking once more."""
 
+_SIGN_OF_LIFE_SECONDS = 10.0
 _FIRST_GUESS_BYTES = 1024.0
 _BELIEVE_SILENCE_AFTER = 3
 _WITHOUT_END = 2**63 - 1
 
 
 class Pace:
-    """Keeps all walks of a reader below a number of bytes per second; None: no bound."""
+    """Keeps all walks of a reader below a number of bytes per second; None: no bound. `now` tells seconds."""
 
-    def __init__(self, bytes_per_second: float | None) -> None:
+    def __init__(self, bytes_per_second: float | None, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = bytes_per_second
+        self._now = now
         self._paid_until = 0.0
+
+    @property
+    def largest_read(self) -> int:
+        """How much may be asked for at once: what a second pays for, so that the broker's load is even."""
+        return _LARGEST_STREAM_BYTES if self._rate is None else min(max(1, int(self._rate)), _LARGEST_STREAM_BYTES)
 
     def pause_after(self, size: int) -> float:
         """Return how many seconds to wait after `size` bytes were read."""
         if self._rate is None:
             return 0.0
-        now = time.monotonic()
+        now = self._now()
         self._paid_until = max(now, self._paid_until) + size / self._rate
         return self._paid_until - now
 
@@ -75,11 +82,18 @@ class Walk:
                 continue
             if (reached := self._take(answer)) > start:
                 size, silences = self._next_size(size, reached), 0
-                await self._session.sleep(self._pace.pause_after(len(answer.records)))
+                await self._rest(self._pace.pause_after(len(answer.records)))
                 continue
             silences += 1
             await self._silence(start, answer, believe=silences == _BELIEVE_SILENCE_AFTER)
         self.found = list(joined(self.found))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, with a sign of life now and then: one batch may be worth more than a lease."""
+        while seconds > 0:
+            await self._session.sleep(min(seconds, _SIGN_OF_LIFE_SECONDS))
+            self._heartbeat()
+            seconds -= _SIGN_OF_LIFE_SECONDS
 
     def _take(self, answer: Answer) -> int:
         """Explain what lies before the end of the answer's last batch; return that end, 0 for an empty answer."""
@@ -98,7 +112,7 @@ class Walk:
         ahead = self._pieces.next
         if ahead is None or (ahead - reached) * self._bytes_per_offset > _WORTH_A_PROBE_BYTES:
             return _ONE_BATCH
-        return min(max(4 * size, _FIRST_STREAM_BYTES), _LARGEST_STREAM_BYTES)
+        return min(max(4 * size, _FIRST_STREAM_BYTES), self._pace.largest_read)
 
     async def _silence(self, start: int, answer: Answer, *, believe: bool) -> None:
         """Look behind an empty answer: at isolation 1 nothing is left up to an open transaction, which bounds it."""

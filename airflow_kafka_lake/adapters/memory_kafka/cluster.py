@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
 from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     PipelineFileError,
@@ -202,6 +203,13 @@ class MemoryKafka:
         """See `ports.OffsetSource`."""
         logs = {key: self._reached(*key) for key in partitions}
         return {key: log.first_at(timestamp_ms, log.readable_end(self._isolation)) for key, log in logs.items()}
+
+    def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
+        """See `ports.OffsetSource`."""
+        self._reach()
+        topics = {key: self._topics[key[0]] for key in epochs if key[0] in self._topics}
+        logs = {key: topic.logs[key[1]] for key, topic in topics.items() if key[1] < len(topic.logs)}
+        return {key: log.epoch_end(key[2]) for key, log in logs.items() if not log.unreachable}
 
     def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`."""

@@ -28,15 +28,21 @@ class Entry:
 @dataclass(slots=True, kw_only=True)
 class Log:
     """A partition. An offset that is not in `entries` was compacted or lost; `running` maps an open transaction to the
-    offsets of its records, `aborted` are those taken back. A text in `unreachable` puts it out of reach."""
+    offsets of its records, `aborted` are those taken back; `epochs` maps each leader epoch that wrote to its first
+    offset. A text in `unreachable` puts it out of reach."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
     log_start: int = 0
     high_watermark: int = 0
-    leader_epoch: int = 0
+    epochs: dict[int, int] = field(default_factory=lambda: {0: 0})
     running: dict[str, list[int]] = field(default_factory=dict)
     aborted: set[int] = field(default_factory=set)
     unreachable: str = ""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader's epoch."""
+        return max(self.epochs)
 
     @property
     def last_stable(self) -> int:
@@ -83,7 +89,19 @@ class Log:
         self.running = {name: offsets for name, offsets in kept.items() if offsets}
         self.high_watermark = min(end, self.high_watermark)
         self.log_start = min(self.log_start, self.high_watermark)
-        self.leader_epoch += 1
+        self.elect()
+
+    def elect(self) -> None:
+        """Elect a leader, as every restart of a broker does; an epoch in which nothing was written is forgotten."""
+        epoch = self.leader_epoch + 1
+        kept = {name: start for name, start in self.epochs.items() if start < self.high_watermark}
+        self.epochs = {**kept, epoch: self.high_watermark}
+
+    def epoch_end(self, epoch: int) -> int | None:
+        """Return where an epoch ended; None when neither it nor a later one is known."""
+        if epoch == self.leader_epoch:
+            return self.high_watermark
+        return next((start for name, start in sorted(self.epochs.items()) if name > epoch), None)
 
     def records(self, stretch: OffsetRange, isolation: Isolation) -> Iterator[tuple[int, Entry]]:
         """Yield the records of a stretch that a reader sees, in order."""

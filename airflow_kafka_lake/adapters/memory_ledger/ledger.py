@@ -25,8 +25,17 @@ from airflow_kafka_lake.core.waves import (
 class MemoryLedger(MemoryPlanning):
     """`ports.Ledger` over dicts; see the port for every method."""
 
-    def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
-        guards.check_verdicts(verdicts)
+    def take(
+        self,
+        wave: str,
+        *,
+        fence: int,
+        attempt: str | None,
+        verdicts: Sequence[Verdict],
+        actor: str,
+        apart: str | None = None,
+    ) -> None:
+        guards.check_verdicts(verdicts, apart)
         key = AttemptKey(wave=wave, fence=fence, attempt=attempt or "-")
         with self._writing_as(key, "take") as draft:
             row, found = self._wave(draft, wave), draft.tries.get((wave, fence))
@@ -39,8 +48,17 @@ class MemoryLedger(MemoryPlanning):
                 if item is None or item.wave != wave or item.state is not RangeState.PLANNED:
                     raise guards.not_planned(verdict.range_id, wave)
                 draft.ranges[item.id] = replace(item, state=verdict.state, reason=verdict.reason)
+            self._set_apart(draft, row, apart, verdicts)
             self._give_back(draft, row)
             self._event(draft, row.pipeline, actor, "take", wave, history.taken(verdicts))
+
+    def _set_apart(self, draft: State, home: Wave, new: str | None, verdicts: Sequence[Verdict]) -> None:
+        moved = [draft.ranges[item.range_id] for item in verdicts if item.state is RangeState.PLANNED]
+        if new is None or not moved:
+            return
+        self._new_wave(draft, new, home, {item.plan for item in moved})
+        for item in moved:
+            draft.ranges[item.id] = replace(item, wave=new, reason=None)
 
     def _give_back(self, draft: State, row: Wave) -> None:
         """Leave a wave, after ranges went from it, to whoever claims it next: or to nobody, when it is empty."""
@@ -106,9 +124,14 @@ class MemoryLedger(MemoryPlanning):
         actor: str,
         acknowledge_order: bool,
         guards: Sequence[AttemptKey],
+        epoch: int | None = None,
     ) -> int:
         with self._writing() as draft:
-            return self._skip(draft, pipeline, stream, stretch, skip_id, reason, actor, acknowledge_order, guards)
+            passed = self._skip(draft, pipeline, stream, stretch, skip_id, reason, actor, acknowledge_order, guards)
+            if epoch is not None:
+                row = draft.streams[pipeline, stream]
+                draft.streams[pipeline, stream] = replace(row, leader_epoch=epoch)
+            return passed
 
     def _skip(
         self,

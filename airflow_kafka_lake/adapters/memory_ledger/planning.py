@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from airflow_kafka_lake.adapters.memory_ledger.restoring import MemoryRestoring
@@ -11,7 +12,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import RangeRecord, origin_receipt
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import RangeState
 
 
@@ -45,12 +46,13 @@ class MemoryPlanning(MemoryRestoring):
             draft.plans[plan.id] = plan.spec
             for stream in plan.streams:
                 self._plan_stream(draft, plan, stream)
+            epochs = {stream.snapshot.key: stream.snapshot.leader_epoch for stream in plan.streams}
             guards.check_origins(
                 plan, {key: row.origin for (owner, key), row in draft.streams.items() if owner == name}
             )
             for ordinal, wave in enumerate(plan.waves):
                 draft.waves[wave.id] = Wave(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table)
-                self._plan_ranges(draft, plan, wave)
+                self._plan_ranges(draft, plan, wave, epochs)
             self._refuse_overlaps(draft, plan)
             self._event(draft, name, actor, "plan", plan.id, history.planned(plan))
 
@@ -80,7 +82,7 @@ class MemoryPlanning(MemoryRestoring):
         )
 
     @staticmethod
-    def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave) -> None:
+    def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave, epochs: Mapping[StreamKey, int | None]) -> None:
         for item in wave.ranges:
             draft.ranges[item.id] = RangeRecord(
                 id=item.id,
@@ -94,6 +96,7 @@ class MemoryPlanning(MemoryRestoring):
                 state=RangeState.PLANNED,
                 reason=None,
                 estimated_bytes=item.estimated_bytes,
+                leader_epoch=epochs[guards.range_key(item)],
             )
 
     @staticmethod

@@ -30,10 +30,16 @@ from airflow_kafka_lake.core.waves import (
 
 
 def take(
-    connection: Connection, name: str, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str
+    connection: Connection,
+    name: str,
+    fence: int,
+    attempt: str | None,
+    verdicts: Sequence[Verdict],
+    actor: str,
+    apart: str | None = None,
 ) -> None:
     """See `ports.Ledger.take`."""
-    guards.check_verdicts(verdicts)
+    guards.check_verdicts(verdicts, apart)
     sources, _ = transition = WAVE_TRANSITIONS[Act.CANCEL]
     mine = (attempt_.c.wave == name, attempt_.c.fence == fence)
     holder = ~exists().where(*mine) if attempt is None else exists().where(*mine, attempt_.c.attempt == attempt)
@@ -58,9 +64,19 @@ def take(
     )
     if taken.rowcount != len(verdicts):
         raise guards.not_planned(_not_taken(connection, name, verdicts), name)
+    if apart is not None:
+        _set_apart(connection, name, apart, [item.range_id for item in verdicts if item.state is RangeState.PLANNED])
     give_back(connection, [name])
     owner = connection.execute(select(wave.c.pipeline).where(wave.c.id == name)).scalar_one()
     record_event(connection, owner, actor, "take", name, history.taken(verdicts))
+
+
+def _set_apart(connection: Connection, name: str, new: str, moved: Sequence[str]) -> None:
+    """Move ranges, as they are, to a wave of their own."""
+    home = lock_waves(connection, [name])[name]
+    _new_wave(connection, new, home, _named(connection, moved))
+    given = rows(connection, [range_.c.id], ({"id": item} for item in moved))
+    connection.execute(update(range_).where(range_.c.id == given.c.id).values(wave=new, reason=None))
 
 
 def _not_taken(connection: Connection, name: str, verdicts: Sequence[Verdict]) -> str:

@@ -219,9 +219,18 @@ class SqlLedger:
     def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
         self._write_as(key, "end_attempt", lambda c: claiming.end_attempt(c, key, outcome, error))
 
-    def take(self, wave: str, *, fence: int, attempt: str | None, verdicts: Sequence[Verdict], actor: str) -> None:
+    def take(
+        self,
+        wave: str,
+        *,
+        fence: int,
+        attempt: str | None,
+        verdicts: Sequence[Verdict],
+        actor: str,
+        apart: str | None = None,
+    ) -> None:
         key = AttemptKey(wave=wave, fence=fence, attempt=attempt or "-")
-        self._write_as(key, "take", lambda c: deciding.take(c, wave, fence, attempt, verdicts, actor))
+        self._write_as(key, "take", lambda c: deciding.take(c, wave, fence, attempt, verdicts, actor, apart))
 
     def release(self, ranges: Sequence[str], *, wave: str, actor: str, reason: str | None) -> str:
         return self._write(lambda c: deciding.release(c, ranges, wave, actor, reason))
@@ -237,6 +246,7 @@ class SqlLedger:
         actor: str,
         acknowledge_order: bool,
         guards: Sequence[AttemptKey],
+        epoch: int | None = None,
     ) -> int:
         asked = skipping.Skip(
             id=skip_id,
@@ -247,6 +257,7 @@ class SqlLedger:
             actor=actor,
             acknowledge_order=acknowledge_order,
             held=tuple(guards),
+            epoch=epoch,
         )
         return self._write(lambda c: skipping.record_skip(c, asked))
 

@@ -10,25 +10,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, union_all
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
-from airflow_kafka_lake.adapters.sql_ledger.tables import (
-    binding,
-    meta,
-    pipeline,
-    range_,
-    stream,
-    wave,
-)
+from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, snapshot, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import (
-    PipelineRecord,
-    Published,
-    RangeRecord,
-    WaveRecord,
-)
+from airflow_kafka_lake.core.records import PipelineRecord, Published, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import (
@@ -176,7 +164,9 @@ def one_wave(connection: Connection, name: str) -> WaveRecord:
 
 def _range_query() -> Select[Any]:
     key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
-    return select(range_, *key).join(stream, stream.c.id == range_.c.stream)
+    planned = and_(snapshot.c.plan == range_.c.plan, snapshot.c.stream == range_.c.stream)
+    query = select(range_, *key, snapshot.c.leader_epoch).join(stream, stream.c.id == range_.c.stream)
+    return query.outerjoin(snapshot, planned)
 
 
 def ranges(connection: Connection, *where: ColumnElement[bool]) -> tuple[RangeRecord, ...]:
@@ -202,6 +192,7 @@ def _range(row: Any) -> RangeRecord:
         first_offset=row.first_offset,
         last_offset=row.last_offset,
         accounting=None if row.visible is None else accounting_of(row),
+        leader_epoch=row.leader_epoch,
     )
 
 

@@ -32,6 +32,7 @@ class Skip:
     actor: str
     acknowledge_order: bool
     held: tuple[AttemptKey, ...]
+    epoch: int | None
 
 
 def record_skip(connection: Connection, asked: Skip) -> int:
@@ -62,11 +63,12 @@ def record_skip(connection: Connection, asked: Skip) -> int:
 def _lock_stream(connection: Connection, asked: Skip) -> Any:
     """Lock the stream and raise its version: a plan or an advance made from what was before is refused."""
     topic, topic_id, partition = asked.stream
+    epoch = stream.c.leader_epoch if asked.epoch is None else asked.epoch
     written = connection.execute(
         update(stream)
         .where(stream.c.pipeline == asked.pipeline, stream.c.topic == topic)
         .where(stream.c.topic_id == topic_id, stream.c.partition == partition)
-        .values(version=stream.c.version + 1)
+        .values(version=stream.c.version + 1, leader_epoch=epoch)
         .returning(stream.c.id, stream.c.origin)
     ).first()
     if written is None:

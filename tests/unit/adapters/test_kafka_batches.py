@@ -241,10 +241,34 @@ def test_offsets_out_of_range_are_unexplained() -> None:
 
 
 def test_pace_is_kept() -> None:
-    """A bound on bytes per second is slept for."""
-    session = ScriptedSession([written(0, [0, 2], size=100_000)])
-    walked(session, RangeSet.between(1, 2), rate=50_000)
-    assert 3.9 < session.slept < 4.1
+    """At no question has more been read than the bound allows for the time until then, nor is more asked for at once
+    than a second pays for; the wait for a large batch gives signs of life."""
+
+    class Clocked(ScriptedSession):
+        read, paid = 0, True
+
+        async def fetch(self, stream: object, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
+            assert self.read <= rate * self.slept + 1
+            answer = await super().fetch(stream, offset, isolation=isolation, max_bytes=max_bytes)
+            assert answer is not None
+            self.read += len(answer.records)
+            return answer
+
+    rate, beats = 100_000, 0
+
+    def beat() -> None:
+        nonlocal beats
+        beats += 1
+
+    batches = [data for at in range(0, 2000, 2) for data in (written(at, [at], size=900), marker(at + 1, 1, 1))]
+    session = Clocked([*batches, written(2000, [2000, 2002], size=3_000_000)])
+    pace = Pace(rate, now=lambda: session.slept)
+    asked = RangeSet.of(*((at + 1, at + 2) for at in range(0, 2000, 2)), (2001, 2002))
+    walk = Walk(session, ("orders", "id", 0), asked, Isolation.READ_COMMITTED, pace, beat)  # type: ignore[arg-type]
+    asyncio.run(walk.run())
+    assert session.slept == pytest.approx(session.read / rate)
+    assert max(size for _, _, size in session.asked) == rate
+    assert beats > len(session.asked) + session.read / rate / 10 - 2
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,8 @@ def test_log_start_that_passed_the_range_holds_it_with_the_exact_skip(world: Wor
     assert world.runner.jobs == []
     (item,) = world.ledger.ranges(wave=wave)
     assert item.reason == (
-        "skip 0-2: 2 offsets, log start moved to 2. Pass them with: kafka-lake skip orders --topic orders "
-        "--partition 0 --from 0 --to 2 --reason TEXT; then let the rest, 2-5, go on with: "
+        "LogStartMovedError: skip 0-2: 2 offsets, log start moved to 2. Pass them with: kafka-lake skip orders "
+        "--topic orders --partition 0 --from 0 --to 2 --reason TEXT; then let the rest, 2-5, go on with: "
         f"kafka-lake release {item.id}.2"
     )
     stream = world.stream()
@@ -146,8 +146,8 @@ def test_log_start_beyond_the_range_proposes_to_skip_all_of_it(world: World, wav
     with pytest.raises(HeldError):
         world.ingest(wave)
     assert world.ledger.ranges(wave=wave)[0].reason == (
-        "skip 0-5: 5 offsets, log start moved to 8. Pass them with: kafka-lake skip orders --topic orders "
-        "--partition 0 --from 0 --to 5 --reason TEXT"
+        "LogStartMovedError: skip 0-5: 5 offsets, log start moved to 8. Pass them with: kafka-lake skip orders "
+        "--topic orders --partition 0 --from 0 --to 5 --reason TEXT"
     )
 
 
@@ -190,7 +190,7 @@ def test_retention_under_the_job_holds_what_is_lost() -> None:
     assert (ended.state, ended.rows) == (WaveState.COMMITTED, 5)
     first, second = world.ledger.ranges(wave=wave)
     assert (first.state, second.state) == (RangeState.HELD, RangeState.SETTLED)
-    assert (first.reason or "").startswith("skip 0-2: 2 offsets, log start moved to 2")
+    assert (first.reason or "").startswith("LogStartMovedError: skip 0-2: 2 offsets, log start moved to 2")
     assert [item.outcome for item in world.ledger.attempts(wave)] == [
         AttemptOutcome.FAILED,
         AttemptOutcome.ABANDONED,
@@ -217,5 +217,5 @@ def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:
         world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(3))))
     (item,) = world.ledger.ranges(wave=wave)
     assert item.state is RangeState.HELD
-    assert (item.reason or "").startswith("skip 0-3: 3 offsets, log start moved to 3")
+    assert (item.reason or "").startswith("LogStartMovedError: skip 0-3: 3 offsets, log start moved to 3")
     assert world.offsets() == []

@@ -116,7 +116,7 @@ def test_topic_deleted_before_the_audit_is_held(world: World, wave: str) -> None
         world.ingest(wave, world.worker(Before("ledger.renew", lambda: world.kafka.delete_topic("orders"))))
     assert world.offsets() == []
     (reason,) = held_reasons(world)
-    assert reason.startswith(f"topic orders (id {world.topic_ids['orders']}) was deleted. ")
+    assert reason.startswith(f"TopicDeletedError: topic orders (id {world.topic_ids['orders']}) was deleted. ")
     assert f"--topic-id={world.topic_ids['orders']} --partition 0 --from 0 --to 3 --reason" in reason
 
 

@@ -116,7 +116,8 @@ def test_retention_that_passed_unplanned_offsets_blocks_only_them(world: World) 
 
 
 def test_shrunken_log_blocks_that_partition_only() -> None:
-    """A log that ends earlier than it did has lost records: a stop for this partition, nothing for the others."""
+    """A log that ends earlier than it did has lost records: a stop for this partition, nothing for the others, until a
+    person gives up what is lost, and also when the log has grown again."""
     world = World(partitions=2)
     world.produce(5, 0)
     world.produce(5, 1)
@@ -127,8 +128,17 @@ def test_shrunken_log_blocks_that_partition_only() -> None:
     assert pieces(plan) == [(1, OffsetRange(5, 6))]
     assert [item.partition for item in plan.blocked] == [0]
     assert "the log ends at 3, it ended at 5 before" in plan.blocked[0].reason
-    world.produce(4, 0)
-    assert pieces(world.plan()) == [(0, OffsetRange(5, 7))]
+    world.kafka.produce("orders", 0, *[b"written again"] * 4)
+    (stop,) = world.plan().blocked
+    assert stop.reason.startswith("LogRewrittenError: the log was cut at 3 after leader epoch 0 had reached 5")
+    assert "--partition 0 --from 3 --to 5 --reason" in stop.reason
+    accept = {"reason": "lost", "acknowledge_order": False}
+    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(4, 5), **accept)
+    assert world.plan().blocked, "a skip that does not reach down to the cut accepts nothing"
+    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(3, 5), **accept)
+    plan = world.plan()
+    assert pieces(plan) == [(0, OffsetRange(5, 7))]
+    assert plan.blocked == ()
 
 
 def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: World) -> None:

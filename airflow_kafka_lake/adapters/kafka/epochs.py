@@ -1,0 +1,85 @@
+"""Where leader epochs ended, as the partitions' leaders remember it."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.ports import Clock
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+    from kafka.protocol.metadata import MetadataRequest
+
+_LOG = logging.getLogger(__name__)
+_OfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+
+def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: float, clock: Clock) -> EpochEnds:
+    """Return each epoch's end, None where its leader does not know it; what could not be learned is left out."""
+    wanted = tuple(epochs)
+    found: dict[EpochKey, int | None] = {}
+
+    async def ask(manager: Any) -> None:
+        left = [key for key in wanted if key not in found]
+        leaders = await _leaders(manager, {key[0] for key in left})
+        for leader, keys in _rounds(left, leaders):
+            found.update(await _ends(manager, leader, keys))
+        if any(key not in found for key in left if key[:2] in leaders):
+            raise errors.LeaderNotAvailableError("not every leader has answered")
+
+    try:
+        asked(settings, ask, timeout=timeout, clock=clock)
+    except FAILED as error:
+        _LOG.warning("Where %d leader epochs ended is not known: %s", len(wanted) - len(found), str(error))
+    return found
+
+
+async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], int]:
+    """Return who leads each partition that is there; below 0 is nobody."""
+    named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
+    response = await manager.send(MetadataRequest(topics=named, allow_auto_topic_creation=False))
+    manager.cluster.update_metadata(response)
+    return {
+        (topic.name, item.partition_index): item.leader_id for topic in response.topics for item in topic.partitions
+    }
+
+
+def _rounds(
+    epochs: Iterable[EpochKey], leaders: Mapping[tuple[str, int], int]
+) -> Iterable[tuple[int, tuple[EpochKey, ...]]]:
+    """Group by leader, each partition once: an answer does not say which epoch it was asked about."""
+    rounds: dict[tuple[int, int], list[EpochKey]] = defaultdict(list)
+    depth: dict[tuple[str, int], int] = defaultdict(int)
+    for key in epochs:
+        if (leader := leaders.get(key[:2], -1)) >= 0:
+            rounds[depth[key[:2]], leader].append(key)
+            depth[key[:2]] += 1
+    return [(leader, tuple(keys)) for (_, leader), keys in sorted(rounds.items())]
+
+
+async def _ends(manager: Any, leader: int, epochs: Iterable[EpochKey]) -> EpochEnds:
+    """Ask one leader; a partition that it no longer leads is left out."""
+    by_partition = {key[:2]: key for key in epochs}
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for topic, partition, epoch in by_partition.values():
+        piece = _OfTopic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+        by_topic[topic].append(piece)
+    topics = [_OfTopic(topic=topic, partitions=pieces) for topic, pieces in by_topic.items()]
+    response = await manager.send(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), node_id=leader)
+    found: dict[EpochKey, int | None] = {}
+    for topic in response.topics:
+        for item in topic.partitions:
+            if item.error_code == errors.TopicAuthorizationFailedError.errno:
+                raise_for(item.error_code)
+            if item.error_code == 0:
+                end = item.end_offset if item.end_offset >= 0 else None
+                found[by_partition[topic.topic, item.partition]] = end
+    return found

@@ -1,0 +1,193 @@
+"""Logs that are cut, cut and written again, deleted from the front, restarted, or out of reach, at every moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_kafka_lake.core.errors import HeldError, UnavailableError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from tests.gates import Before
+from tests.unit.services.test_identity import held_reasons
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def two() -> World:
+    """Two partitions with five records each."""
+    world = World(partitions=2)
+    world.produce(5, 0)
+    world.produce(5, 1)
+    return world
+
+
+def cut_and_regrow(world: World, end: int = 3, total: int = 20) -> None:
+    """Lose the end of partition 0, and write other records until the log is longer than it ever was."""
+    log = world.kafka.log("orders", 0)
+    log.truncate(end)
+    world.kafka.produce("orders", 0, *[b"another record"] * (total - end))
+
+
+def assert_only_partition_1_is_in_the_lake(world: World, error: str) -> None:
+    """The lost partition is held and its watermark stands; the other one went on."""
+    (reason,) = held_reasons(world)
+    assert reason is not None
+    assert reason.startswith(f"{error}: skip 3-5: 2 offsets, the log ")
+    assert (world.offsets(0), world.stream(0).watermark) == ([], 0)
+    assert (world.offsets(1), world.stream(1).watermark) == ([0, 1, 2, 3, 4], 5)
+
+
+def test_rolling_restart_is_no_loss(two: World) -> None:
+    """Every restart raises the leader epoch; the recorded one ended where the log ended."""
+    wave = two.planned_wave()
+    two.kafka.log("orders", 0).elect()
+    restart = Before("ledger.renew", two.kafka.log("orders", 0).elect)
+    assert two.ingest(wave, two.worker(restart)).state is WaveState.COMMITTED
+    two.kafka.log("orders", 0).elect()
+    two.produce(3, 0)
+    two.kafka.log("orders", 0).elect()
+    assert two.run().exit_code == 0
+    two.check()
+    assert two.stream(0).watermark == 8
+
+
+def test_log_cut_before_the_job_is_held(two: World) -> None:
+    """An end below what was planned: that partition stops before anything is read, the other goes on."""
+    wave = two.planned_wave()
+    two.kafka.log("orders", 0).truncate(3)
+    two.ingest(wave)
+    two.advance()
+    assert_only_partition_1_is_in_the_lake(two, "LogTruncatedError")
+    assert len(two.runner.jobs) == 1
+
+
+def test_log_cut_and_regrown_before_the_job_is_held(two: World) -> None:
+    """Also when it has grown past its old end: the offsets are the same, the records are not."""
+    wave = two.planned_wave()
+    cut_and_regrow(two)
+    two.ingest(wave)
+    two.advance()
+    assert_only_partition_1_is_in_the_lake(two, "LogRewrittenError")
+    assert len(two.runner.jobs) == 1
+
+
+def test_log_cut_and_regrown_during_the_read_is_held(two: World) -> None:
+    """Rows that may be of the one log or the other are not published, though none is missing."""
+    wave = two.planned_wave()
+    two.ingest(wave, two.worker(Before("ledger.renew", lambda: cut_and_regrow(two))))
+    two.advance()
+    assert_only_partition_1_is_in_the_lake(two, "LogRewrittenError")
+
+
+def test_range_below_the_cut_is_read(world: World) -> None:
+    """What a log still has as it was planned is no loss."""
+    world.produce(5)
+    wave = world.planned_wave()
+    world.produce(4)
+    cut_and_regrow(world, end=5)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert world.offsets() == [0, 1, 2, 3, 4]
+
+
+def test_log_cut_after_its_range_was_settled_is_a_stop_at_the_plan(two: World) -> None:
+    """The next plan of a partition with a rewritten past is left out; the others are planned."""
+    two.run()
+    cut_and_regrow(two)
+    two.produce(2, 1)
+    plan = two.plan()
+    assert [(item.partition, item.range) for item in plan.ranges] == [(1, OffsetRange(5, 7))]
+    (stop,) = plan.blocked
+    assert stop.reason.startswith("LogRewrittenError: the log was cut at 3 ")
+
+
+def test_log_start_that_moved_over_what_was_read_is_no_loss(world: World) -> None:
+    """Rows are the evidence that they were read before they were deleted."""
+    world.produce(5)
+    wave = world.planned_wave()
+    world.ingest(wave, world.worker(Before("ledger.renew", lambda: world.retain_from(4))))
+    world.advance()
+    world.check()
+    assert world.stream().watermark == 5
+
+
+def test_log_start_that_moved_over_unread_offsets_is_a_stop(world: World) -> None:
+    """Whether they held records nobody can tell any more: held with the stretch to skip, watermark unchanged."""
+    world.produce(2, transaction="t")
+    world.end("t", commit=False)
+    world.produce(2)
+    wave = world.planned_wave()
+    with pytest.raises(HeldError):
+        world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(1))))
+    (reason,) = held_reasons(world)
+    assert reason is not None
+    assert reason.startswith("LogStartMovedError: skip 0-1: 1 offsets, log start moved to 1. Pass")
+    assert world.advance() == ()
+
+
+def test_partition_unknown_after_the_read_proves_nothing(two: World) -> None:
+    """Nobody can say that it is still the log that was planned from: to be tried again, nothing published."""
+    wave = two.planned_wave()
+    away = Before("ledger.renew", lambda: setattr(two.kafka.log("orders", 0), "unreachable", "no leader"))
+    with pytest.raises(UnavailableError, match="not proven"):
+        two.ingest(wave, two.worker(away))
+    assert two.offsets(0) == two.offsets(1) == []
+    two.kafka.log("orders", 0).unreachable = ""
+    assert two.ingest(wave).state is WaveState.COMMITTED
+
+
+def test_epoch_end_that_nobody_tells_is_unknown(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that does not answer is neither a loss nor an all-clear, at the plan and before the job."""
+    wave = two.planned_wave()
+    two.kafka.log("orders", 0).elect()
+    monkeypatch.setattr(two.kafka, "epoch_ends", lambda _: {})
+    two.ingest(wave)
+    two.advance()
+    assert (two.offsets(0), held_reasons(two)) == ([], [])
+    assert two.stream(1).watermark == 5
+    two.produce(1, 0)
+    (stop,) = two.plan().blocked
+    assert stop.reason.startswith("not observed: the leader of orders/0 did not say where leader epoch 0 ended")
+
+
+def test_partition_that_stays_unknown_goes_on_in_a_wave_of_its_own(two: World) -> None:
+    """The others land and their watermarks move; when it has a leader again its own wave brings it."""
+    wave = two.planned_wave()
+    two.kafka.log("orders", 0).unreachable = "it has no leader now"
+    before = two.clock.now()
+    assert two.ingest(wave).state is WaveState.COMMITTED
+    assert (two.clock.now() - before).total_seconds() >= two.spec.leader_wait_seconds
+    two.advance()
+    assert (two.stream(0).watermark, two.stream(1).watermark) == (0, 5)
+    (left,) = two.ledger.ranges(pipeline="orders", states=(RangeState.PLANNED,))
+    assert left.wave != wave
+    assert [type(problem) for problem in two.run().problems] == [UnavailableError], (
+        "something is left, not readable now"
+    )
+    two.kafka.log("orders", 0).unreachable = ""
+    assert two.run().exit_code == 0
+    two.check()
+    assert two.ledger.wave(left.wave).state is WaveState.COMMITTED
+
+
+def test_partition_between_two_leaders_is_waited_for(two: World) -> None:
+    """An election takes moments: within the pipeline's patience nothing is taken apart."""
+    wave = two.planned_wave()
+    two.kafka.log("orders", 0).unreachable = "it has no leader now"
+    elected = Before("source.snapshot", lambda: setattr(two.kafka.log("orders", 0), "unreachable", ""), nth=3)
+    assert two.ingest(wave, two.worker(elected)).ranges == 2
+    assert two.offsets(0) == [0, 1, 2, 3, 4]
+
+
+def test_wave_of_which_nothing_can_be_read_stays_as_it_is(world: World) -> None:
+    """A cluster without leaders takes no wave apart; it is tried again."""
+    world.produce(3)
+    wave = world.planned_wave()
+    world.kafka.log("orders", 0).unreachable = "it has no leader now"
+    with pytest.raises(UnavailableError, match="it has no leader now"):
+        world.ingest(wave)
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert len(world.ledger.waves("orders")) == 1
+    world.kafka.log("orders", 0).unreachable = ""
+    assert world.ingest(wave).state is WaveState.COMMITTED
