@@ -58,6 +58,7 @@ class Pipeline:
         end: str | None = None,
         ordering: str | None = None,
         partitioner: str | None = None,
+        settle_time: str | int | None = None,
         partition_by: str | None = None,
         target_range_bytes: str | int | None = None,
         max_wave_bytes: str | int | None = None,

@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.spec import (
     PolicyKind,
 )
 from airflow_kafka_lake.offsets_file import read_offsets_file
-from airflow_kafka_lake.units import milliseconds, parse_size, parse_time, shown
+from airflow_kafka_lake.units import milliseconds, parse_size, parse_span, parse_time, shown
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
@@ -231,6 +231,13 @@ def _seconds(value: object, _: Path | None) -> int:
     return value
 
 
+def _span(value: object, _: Path | None) -> int:
+    try:
+        return parse_span(value)
+    except UsageError as error:
+        raise IllegalValueError(error.message.removesuffix(".")) from None
+
+
 def one_of(words: list[str]) -> str:
     """Render a closed set for a message."""
     return "one of " + ", ".join(words)
@@ -256,6 +263,7 @@ KEYS: tuple[Key, ...] = (
     Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
     Key(section="source", name="leader_wait_seconds", keyword="leader_wait_seconds", read=_seconds),
     Key(section="source", name="stable_wait_seconds", keyword="stable_wait_seconds", read=_seconds),
+    Key(section="source", name="settle_time", keyword="settle_time", read=_span),
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
     Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_WORDS),
     Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),

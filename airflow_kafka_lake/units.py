@@ -59,6 +59,21 @@ def parse_time(text: str) -> datetime:
     return datetime(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, tzinfo=UTC)
 
 
+SPANS: Mapping[str, int] = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+SPAN_WORDS = 'a whole number of seconds, or a number and a unit (s, min, h, d) such as "5 min"'
+MAX_SPAN = 30 * 86400
+_SPAN = re.compile(r"([0-9]{1,9}) ?([a-z]+)")
+
+
+def parse_span(value: object) -> int:
+    """Read a stretch of time as whole seconds, 30 days at most; UsageError names what is legal."""
+    match = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    seconds = int(match[1]) * SPANS.get(match[2], -1) if match else value
+    if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_SPAN:
+        raise UsageError(f"{shown(value)} is not a stretch of time up to 30 days: use {SPAN_WORDS}.")
+    return seconds
+
+
 def _time_advice(text: object) -> str:
     if not isinstance(text, str):
         return ""

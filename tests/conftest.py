@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.rig import Rig
+
+settings.register_profile("house", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+"""Enough examples, and no deadline: a shared machine may be slow at any moment."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.cli import actions
+from airflow_kafka_lake.cli import actions, ordering
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import (
     free_text,
@@ -50,10 +50,13 @@ PERIOD = (
     Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone"),
     Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone"),
 )
-ONE_STREAM = (
+THE_STREAM = (
     Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
     Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
     Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
+)
+ONE_STREAM = (
+    *THE_STREAM,
     Argument("--from", dest="from_", metavar="O", type=offset_number, required=True, help="first offset"),
     Argument("--to", metavar="O", type=offset_number, required=True, help="end, exclusive"),
 )
@@ -111,6 +114,38 @@ COMMANDS: tuple[Command, ...] = (
             Argument("--acknowledge-order", action="store_true", help="later segments may start over it"),
         ),
         run=actions.skip,
+    ),
+    Command(
+        name="segments",
+        help="which stretch of which partition must be finished before which",
+        arguments=(PIPELINE, Argument("--svg", metavar="FILE", help="draw the graph into this file")),
+        run=ordering.segments,
+    ),
+    Command(
+        name="seal",
+        help="declare where a partition's log ends for good",
+        arguments=(
+            PIPELINE,
+            *THE_STREAM,
+            Argument("--at", metavar="O", type=offset_number, required=True, help="end, exclusive"),
+        ),
+        run=ordering.seal,
+    ),
+    Command(
+        name="migrate",
+        help="declare that one topic continues another",
+        arguments=(
+            PIPELINE,
+            Argument("--from-topic", metavar="A", type=topic_name, required=True, help="the topic that ends"),
+            Argument("--to-topic", metavar="B", type=topic_name, required=True, help="the topic that continues it"),
+            Argument(
+                "--seal",
+                metavar="FILE.json",
+                required=True,
+                help='where each partition of A ends: {"A": {"0": 120}}',
+            ),
+        ),
+        run=ordering.migrate,
     ),
     Command(
         name="audit",

@@ -44,6 +44,8 @@ def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
             f"waiting for stable: {item['topic']}/{item['partition']} is stable to {item['last_stable']} of "
             f"{item['high_watermark']}"
         )
+    for item in document["settling"]:
+        output.line(f"waiting: {item['topic']}/{item['partition']}: {item['reason']}")
     for item in document["blocked"]:
         output.line(f"blocked: {item['topic']}/{item['partition']}: {item['reason']}")
     if dry_run:
@@ -106,6 +108,33 @@ def status(output: Output, document: Json) -> None:
         for item in reversed(document["waves"])
     ]
     _table(output, "waves, newest first", ("wave", "table", "state", "#fence", "#ranges", "#rows"), waves)
+
+
+def segments(output: Output, document: Json) -> None:
+    """Show the graph of segments as lines: what each continues, and what it waits for."""
+    rows = [
+        (
+            f"{stream['topic']}/{stream['partition']}",
+            item["start"],
+            "open" if item["seal"] is None else item["seal"] if item["sealed"] else f"{item['seal']} (declared)",
+            item["layout"],
+            _segment_state(item),
+            ", ".join(f"{p['topic']}/{p['partition']} from {p['start']}" for p in item["parents"]) or "-",
+        )
+        for stream in document["streams"]
+        for item in stream["segments"]
+    ]
+    columns = ("stream", "#from", "#seal", "#partitions", "state", "continues")
+    _table(output, f"segments of {document['pipeline']}", columns, rows)
+    for stream in document["streams"]:
+        for text in stream["blocked_by"]:
+            output.line(f"{stream['topic']}/{stream['partition']} {text}")
+
+
+def _segment_state(item: Json) -> str:
+    if item["drained"]:
+        return "drained"
+    return "may start" if item["launchable"] else "waits"
 
 
 def wave(output: Output, document: Json) -> None:

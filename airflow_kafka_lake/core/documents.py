@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.core.losses import way_out
+from airflow_kafka_lake.core.order import Order, blocked_by
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold, lag
-from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptRecord, RangeState
+from airflow_kafka_lake.core.waves import AttemptRecord
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]
@@ -63,6 +63,10 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "retention_deadline_state": forecast.retention_deadline_state,
         "retention_stream": list(forecast.retention_stream) if forecast.retention_stream else None,
         "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
+        "settling": [
+            {"topic": item.topic, "partition": item.partition, "until": timestamp(item.until), "reason": item.reason}
+            for item in plan.growth.settling
+        ],
         "waiting_for_stable": [
             {
                 "topic": item.topic,
@@ -81,6 +85,7 @@ def status_document(
     streams: Sequence[StreamRecord],
     waves: Sequence[WaveRecord],
     unresolved: Sequence[RangeRecord],
+    order: Order,
     observed: Snapshot | str,
     isolation: Isolation,
 ) -> Json:
@@ -94,7 +99,7 @@ def status_document(
         "pipeline": pipeline,
         "observed_at": timestamp(observed_at),
         "streams": [
-            _stream(stream, stuck[stream.key], bounds.get(stream.key), states[stream.key], isolation)
+            _stream(stream, stuck[stream.key], order, bounds.get(stream.key), states[stream.key], isolation)
             for stream in streams
         ],
         "waves": [wave_line(wave) for wave in waves],
@@ -136,6 +141,7 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
 def _stream(
     stream: StreamRecord,
     unresolved: Sequence[RangeRecord],
+    order: Order,
     bounds: PartitionSnapshot | None,
     bounds_state: str,
     isolation: Isolation,
@@ -158,17 +164,12 @@ def _stream(
         "lag": lag(stream.watermark, bounds.readable_end(isolation)) if bounds else None,
         "group_offset": bounds.group_offset if bounds else None,
         "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
-        "segments": [
-            {"start": stream.origin, "seal": None, "drained": False, "launchable": True, "parents": []},
+        "segments": order.documents(stream.key),
+        "blocked_by": [
+            *(reason for item in unresolved if (reason := blocked_by(item)) is not None),
+            *order.waits(stream.key),
         ],
-        "blocked_by": [reason for item in unresolved if (reason := _blocked_by(item)) is not None],
     }
-
-
-def _blocked_by(item: RangeRecord) -> str | None:
-    if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
-        return None
-    return f"range {item.range} {item.state.lower()}: {way_out(item)} (wave {item.wave})"
 
 
 def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord]) -> Json:

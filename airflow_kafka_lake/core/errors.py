@@ -29,6 +29,7 @@
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
     │   ├── UnstableError           the answer exists but is not stable yet
     │   ├── ConcurrentError         somebody else changed the same thing first, or is working on it
+    │   ├── GateClosedError         what must come first in the order of the records is not finished
     │   ├── StaleFenceError         somebody else has claimed the wave since
     │   ├── JobFailedError          the Spark job ended without a staged result
     │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
@@ -190,6 +191,10 @@ class UnstableError(TransientError):
 
 class ConcurrentError(TransientError):
     """Somebody else changed the same thing first, or is working on it now."""
+
+
+class GateClosedError(TransientError):
+    """An ancestor of the wave's segments is not drained: the wave waits for its turn."""
 
 
 class StaleFenceError(TransientError):

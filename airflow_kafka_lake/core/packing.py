@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core.growth import Grown
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
+from airflow_kafka_lake.core.segments import Levels
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -54,12 +56,15 @@ def build_plan(
     weights: Weights,
     blocked: Iterable[Blocked] = (),
     unknown: Iterable[UnknownPartition] = (),
+    segments: Grown | None = None,
 ) -> Plan:
     """Decide ranges and waves for what is asked and not yet planned.
 
-    A stretch is also cut at the stream's origin, so that the watermark always lies on a range's edge. What retention
-    has passed is left out and named in `blocked`; the rest goes on.
+    A stretch is also cut at the stream's origin, so that the watermark always lies on a range's edge, and at its
+    segments. Nothing is read past a declared seal. What retention has passed is left out and named in `blocked`; the
+    rest goes on.
     """
+    of = segments or Grown()
     streams: list[PlannedStream] = []
     pieces: list[tuple[PartitionSnapshot, OffsetRange]] = []
     refused = list(blocked)
@@ -78,14 +83,16 @@ def build_plan(
                 reason=item.reason,
             )
         )
-        if item.start >= item.end:
+        limit = of.graph.limit(snapshot.key)
+        end = item.end if limit is None else min(item.end, limit)
+        if item.start >= end:
             continue
-        wanted = missing(OffsetRange(item.start, item.end), record.planned if record else RangeSet())
+        wanted = missing(OffsetRange(item.start, end), record.planned if record else RangeSet())
         expired = wanted & RangeSet.between(0, snapshot.log_start)
         refused += [_expired(spec.name, snapshot, stretch) for stretch in expired]
         for stretch in wanted - expired:
-            pieces += [(snapshot, part) for part in stretch.split_at((origin,))]
-    waves = pack(plan_id, spec, pieces, weights)
+            pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.key)))]
+    waves = pack(plan_id, spec, pieces, weights, of.graph.levels(known))
     waiting = (s.snapshot for s in streams if s.snapshot.last_stable < s.snapshot.high_watermark)
     return Plan(
         id=plan_id,
@@ -94,6 +101,7 @@ def build_plan(
         streams=tuple(streams),
         waves=waves,
         blocked=tuple(refused),
+        growth=of.growth,
         waiting_for_stable=tuple(waiting) if spec.isolation is Isolation.READ_COMMITTED else (),
     )
 
@@ -113,21 +121,26 @@ def pack(
     spec: PipelineSpec,
     pieces: Iterable[tuple[PartitionSnapshot, OffsetRange]],
     weights: Weights,
+    levels: Levels,
 ) -> tuple[PlannedWave, ...]:
-    """Cut pieces to range size and pack them into waves, early offsets of every stream first, one table per wave."""
-    by_table: dict[str, list[tuple[int, PartitionSnapshot, OffsetRange]]] = defaultdict(list)
+    """Cut pieces to range size and pack them into waves, early offsets of every stream first.
+
+    A wave holds one table and one level, so that none waits for itself; lower levels come first.
+    """
+    groups: dict[tuple[int, str], list[tuple[int, PartitionSnapshot, OffsetRange]]] = defaultdict(list)
     depth: dict[StreamKey, int] = defaultdict(int)
     for snapshot, piece in pieces:
         per_offset = weights.bytes_of(snapshot.topic, snapshot.partition, piece.span) / piece.span
+        group = (levels.at(snapshot.key, piece.start), spec.table_for(snapshot.topic))
         for part in cut(piece, per_offset, spec.target_range_bytes):
-            by_table[spec.table_for(snapshot.topic)].append((depth[snapshot.key], snapshot, part))
+            groups[group].append((depth[snapshot.key], snapshot, part))
             depth[snapshot.key] += 1
     waves: list[PlannedWave] = []
-    for table in sorted(by_table):
-        ordered = sorted(by_table[table], key=lambda entry: (entry[0], entry[1].topic, entry[1].partition))
+    for group in sorted(groups):
+        ordered = sorted(groups[group], key=lambda entry: (entry[0], entry[1].topic, entry[1].partition))
         for batch in _batches(ordered, spec.max_wave_bytes, weights):
             wave_id = f"{plan_id}-w{len(waves)}"
-            waves.append(PlannedWave(id=wave_id, table=table, ranges=_ranges(wave_id, batch, weights)))
+            waves.append(PlannedWave(id=wave_id, table=group[1], ranges=_ranges(wave_id, batch, weights)))
     return tuple(waves)
 
 

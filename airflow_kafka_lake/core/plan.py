@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -90,6 +91,7 @@ class Plan:
     waves: tuple[PlannedWave, ...]
     blocked: tuple[Blocked, ...] = ()
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
+    growth: Growth = field(default_factory=Growth)
     forecast: Forecast = field(default_factory=Forecast)
 
     @property
@@ -99,5 +101,5 @@ class Plan:
 
     @property
     def changes_nothing(self) -> bool:
-        """Say whether recording this plan would add neither a range nor a stream."""
-        return not self.waves and all(stream.version is not None for stream in self.streams)
+        """Say whether recording this plan would add neither a range, nor a stream, nor anything to the segments."""
+        return not self.waves and not self.growth and all(stream.version is not None for stream in self.streams)

@@ -93,7 +93,7 @@ def generation_gap(
                 reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
                 f"settled only up to {stream.watermark} of {stream.end_seen}. Pass the rest with: kafka-lake skip "
                 f"{pipeline} --topic {item.topic} --topic-id={stream.topic_id} --partition {item.partition} "
-                f"--from {stream.watermark} --to {stream.end_seen} --reason TEXT",
+                f"--from {stream.watermark} --to {stream.end_seen} --reason TEXT --acknowledge-order",
             )
     return None
 

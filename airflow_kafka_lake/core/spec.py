@@ -110,6 +110,8 @@ class PipelineSpec:
     end: Policy = LATEST
     ordering: Ordering = Ordering.KEY
     partitioner: Partitioner = Partitioner.MURMUR2
+    settle_time: int = 300
+    """Seconds until an expansion that was seen, or a seal that was declared, counts: producers learn of it late."""
     lake_connection: str = "lake_default"
     table: str
     partition_by: str = ""
@@ -137,6 +139,7 @@ class PipelineSpec:
             "end": self.end.to_json(),
             "ordering": self.ordering.value,
             "partitioner": self.partitioner.value,
+            "settle_time": self.settle_time,
             "lake_connection": self.lake_connection,
             "table": self.table,
             "partition_by": self.partition_by,

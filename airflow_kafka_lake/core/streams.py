@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.offsets import RangeSet
 
@@ -29,6 +29,8 @@ class StreamRecord:
     end_seen: int
     """Readable end at the newest plan: a smaller one now means that Kafka lost records."""
     leader_epoch: int | None = None
+    unacknowledged: RangeSet = field(default_factory=RangeSet)
+    """What of `covered` was skipped without acknowledging the order: it frees the watermark, and no later segment."""
 
     @property
     def key(self) -> StreamKey:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
-from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, UsageError
+from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, StaleFenceError, UsageError
 from airflow_kafka_lake.core.records import WaveRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import WaveState
@@ -18,33 +19,43 @@ from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.settlement import tidy
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, done_or_fail
+from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger, done_or_fail
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+GATE_TIMEOUT = timedelta(days=1)
 
 
 class IngestWaveOperator(BaseOperator):
     """Claims, stages, audits, publishes and settles one wave; safe to repeat at any moment, does not advance.
 
-    While somebody else works on the wave, or has taken it over, the task waits without a worker slot. Killing the task
-    ends the Spark driver; what it staged stays invisible.
+    While somebody else works on the wave or has taken it over, and while records that come first are not in the lake,
+    the task waits without a worker slot. Killing the task ends the Spark driver; what it staged stays invisible.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)
     :param ledger_connection: Airflow connection of the ledger
+    :param gate_timeout: longest wait for what comes first; the task fails then, and nothing is lost
     """
 
     template_fields: Sequence[str] = ("wave", "pipeline")
     ui_color = "#d8f0d8"
 
     def __init__(
-        self, *, wave: str, pipeline: str | None = None, ledger_connection: str = DEFAULT_LEDGER, **kwargs: Any
+        self,
+        *,
+        wave: str,
+        pipeline: str | None = None,
+        ledger_connection: str = DEFAULT_LEDGER,
+        gate_timeout: timedelta = GATE_TIMEOUT,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.wave = wave
         self.pipeline = pipeline
         self.ledger_connection = ledger_connection
+        self.gate_timeout = gate_timeout
         self._working = False
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -57,7 +68,10 @@ class IngestWaveOperator(BaseOperator):
                     record = self._ingest(context, wave, spec)
                 except (ConcurrentError, StaleFenceError) as busy:
                     self.log.info("%s Waiting until wave %s is free.", busy.message, wave)
-                    self._wait_for(record)
+                    self._wait_for(record, WaveFreeTrigger, None)
+                except GateClosedError as closed:
+                    self.log.info("%s", closed.message)
+                    self._wait_for(record, WaveLaunchableTrigger, self.gate_timeout)
         return {"wave": record.id, "state": record.state.value, "ranges": record.ranges, "rows": record.rows}
 
     def try_again(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +113,6 @@ class IngestWaveOperator(BaseOperator):
             tidy(ports, record)
             return record
 
-    def _wait_for(self, record: WaveRecord) -> None:
-        trigger = WaveFreeTrigger(wave=record.id, pipeline=record.pipeline, ledger_connection=self.ledger_connection)
-        self.defer(trigger=trigger, method_name="try_again")
+    def _wait_for(self, record: WaveRecord, kind: type[WaveFreeTrigger], timeout: timedelta | None) -> None:
+        trigger = kind(wave=record.id, pipeline=record.pipeline, ledger_connection=self.ledger_connection)
+        self.defer(trigger=trigger, method_name="try_again", timeout=timeout)

@@ -152,6 +152,8 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
             f"waiting for stable: {stable.topic}/{stable.partition} is stable to {stable.last_stable} of "
             f"{stable.high_watermark}"
         )
+    for settling in made.growth.settling[:SHOWN_RANGES]:
+        yield f"waiting: {settling.topic}/{settling.partition}: {settling.reason}"
     for blocked in made.blocked[:SHOWN_RANGES]:
         yield f"left out: {blocked.topic}/{blocked.partition}: {blocked.reason}"
     if dry_run:

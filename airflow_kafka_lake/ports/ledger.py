@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
@@ -22,6 +23,7 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
+from airflow_kafka_lake.core.segments import Blocker, Segment
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import (
@@ -84,6 +86,16 @@ class LedgerReader(Protocol):
         """Say whether a token of the lake is one of ours: its wave has an attempt of that id and fence, or it is an
         ownership or fence commit that we recorded."""
 
+    def layouts(self, pipeline: str) -> tuple[Layout, ...]:
+        """Return the layouts that the pipeline's topics were seen in, those that are not in force yet included."""
+
+    def segments(self, pipeline: str) -> tuple[Segment, ...]:
+        """Return the pipeline's segments, sorted by stream and start."""
+
+    def gate(self, wave: str) -> tuple[Blocker, ...]:
+        """Return what a wave must wait for: the ancestors of its segments that are not drained (law L14); nothing
+        where the plan of the wave was made without ordering."""
+
     def pace(self, pipeline: str) -> Pace:
         """Return what the last settled waves cost."""
 
@@ -112,9 +124,9 @@ class Ledger(LedgerReader, Protocol):
     def record_plan(self, plan: Plan, actor: str) -> None:
         """Record snapshots, streams, waves, ranges in one transaction, guarded by each stream's version.
 
-        Puts one `origin` receipt per new stream into the outbox. Raises ConcurrentError when another planner was first
-        (nothing is recorded). A plan that overlaps a recorded
-        range is refused by constraint.
+        Puts one `origin` receipt per new stream into the outbox, and adds the plan's growth to the segments; a seal is
+        never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a
+        recorded range is refused by constraint.
         """
 
     def claim(self, wave: str, *, attempt: str, holder: Holder, lease: timedelta, over: int | None = None) -> Claim:
@@ -139,7 +151,7 @@ class Ledger(LedgerReader, Protocol):
         """CLAIMED → STAGED with the audited snapshot's id and the staged bytes."""
 
     def mark_publishing(self, key: AttemptKey) -> None:
-        """STAGED or PUBLISHING → PUBLISHING, just before the commit."""
+        """STAGED or PUBLISHING → PUBLISHING, just before the commit; GateClosedError while the gate is closed."""
 
     def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
         """Wave → COMMITTED, its PLANNED ranges → SETTLED with their receipts' numbers, in one transaction.

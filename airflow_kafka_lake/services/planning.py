@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.epochs import EpochEnds, epochs_in_doubt
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownPartitionError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.growth import Grown, Growth, Known, Topic, grown
+from airflow_kafka_lake.core.layouts import develop, topics_seen
 from airflow_kafka_lake.core.packing import build_plan
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
 from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, times_needed
+from airflow_kafka_lake.core.sealing import check_seals
+from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -31,6 +35,30 @@ class Planned:
     recorded: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What a plan is decided from: Kafka's partitions, those that are asked about, and the streams on record."""
+
+    snapshot: Snapshot
+    selected: tuple[PartitionSnapshot, ...]
+    known: Mapping[StreamKey, StreamRecord]
+
+    def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
+        """Return the tables that the selected partitions land in, with their topic ids."""
+        tables: dict[str, set[str]] = {}
+        for item in self.selected:
+            tables.setdefault(spec.table_for(item.topic), set()).add(item.topic_id)
+        return {table: sorted(ids) for table, ids in sorted(tables.items())}
+
+
+def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
+    """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
+    ports.say(f"observing {spec.name}")
+    snapshot = ports.source.snapshot(_topics(ports, spec, bounds), spec.end.group or spec.start.group)
+    known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
+    return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known)
+
+
 def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, plan_id: str, dry_run: bool = False) -> Planned:
     """Decide what is read next and record it.
 
@@ -38,26 +66,27 @@ def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, plan_id: str, dry_
     planner was first, UnavailableError when Kafka, ledger or catalog is out of reach.
     """
     check_bounds(bounds)
-    ports.say(f"observing {spec.name}")
-    topics = _topics(ports, spec, bounds)
-    snapshot = _observe(ports, spec, topics)
-    selected = _selected(snapshot, bounds)
-    known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
-    tables = _tables(spec, selected)
-    for table, topic_ids in tables.items():
+    seen = observe(ports, spec, bounds)
+    for table, topic_ids in seen.tables(spec).items():
         look_at_table(ports, spec.name, table, topic_ids)
         check_settled(ports, spec.name, table)
-    decided = _decide(ports, spec, bounds, snapshot, selected, known, plan_id)
+    decided = decide(ports, spec, bounds, seen, plan_id)
     decided = replace(decided, forecast=forecast(ports, decided, exact=dry_run))
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
+    record(ports, decided, seen)
+    return Planned(plan=decided, recorded=True)
+
+
+def record(ports: Ports, decided: Plan, seen: Observed) -> None:
+    """Record a plan, after its tables are there and ours."""
+    spec = decided.spec
     ports.ledger.save_pipeline(spec)
-    for table, topic_ids in tables.items():
+    for table, topic_ids in seen.tables(spec).items():
         take_possession(ports, spec.name, table, spec.partition_by, topic_ids)
     ports.ledger.record_plan(decided, ports.actor)
     if any(stream.version is None for stream in decided.streams):
         flush(ports, spec.name)  # their origins, before the first of their rows is there
-    return Planned(plan=decided, recorded=True)
 
 
 def check_bounds(bounds: Bounds) -> None:
@@ -97,10 +126,6 @@ def _refuse_tables(spec: PipelineSpec, topics: Sequence[str]) -> None:
             )
 
 
-def _observe(ports: Ports, spec: PipelineSpec, topics: Sequence[str]) -> Snapshot:
-    return ports.source.snapshot(topics, spec.end.group or spec.start.group)
-
-
 def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:
     if bounds.partitions is None:
         return snapshot.partitions
@@ -114,22 +139,23 @@ def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ..
     return tuple(item for item in snapshot.partitions if item.partition in bounds.partitions)
 
 
-def _tables(spec: PipelineSpec, selected: Sequence[PartitionSnapshot]) -> dict[str, list[str]]:
-    tables: dict[str, set[str]] = {}
-    for item in selected:
-        tables.setdefault(spec.table_for(item.topic), set()).add(item.topic_id)
-    return {table: sorted(ids) for table, ids in sorted(tables.items())}
+Declare = Callable[[Known, Sequence[Topic]], Growth]
 
 
-def _decide(
+def _declare_nothing(_known: Known, _topics: Sequence[Topic]) -> Growth:
+    return Growth()
+
+
+def decide(
     ports: Ports,
     spec: PipelineSpec,
     bounds: Bounds,
-    snapshot: Snapshot,
-    selected: Sequence[PartitionSnapshot],
-    known: Mapping[StreamKey, StreamRecord],
+    seen: Observed,
     plan_id: str,
+    declare: Declare = _declare_nothing,
 ) -> Plan:
+    """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
+    snapshot, selected, known = seen.snapshot, seen.selected, seen.known
     times = _times(ports, spec, bounds, selected)
     origins = _start_offsets(ports, spec, selected, known)
     ends = _epoch_ends(ports, selected, known)
@@ -144,8 +170,32 @@ def _decide(
         (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
     wanted = {item.snapshot.key: item for item in asked}
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
+    segments = _grown(ports, spec, snapshot, known, asked, declare)
+    waiting = segments.growth.waiting
+    asked = [item for item in asked if (item.snapshot.topic, item.snapshot.partition) not in waiting]
+    blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
     weights = weigh(ports, spec, wanted.values(), known)
-    return build_plan(plan_id, spec, snapshot.observed_at, asked, known, weights, blocked, unknown)
+    return build_plan(plan_id, spec, snapshot.observed_at, asked, known, weights, blocked, unknown, segments)
+
+
+def _grown(
+    ports: Ports,
+    spec: PipelineSpec,
+    snapshot: Snapshot,
+    streams: Mapping[StreamKey, StreamRecord],
+    asked: Sequence[Asked],
+    declare: Declare,
+) -> Grown:
+    """Decide what becomes of the segments of every topic that was observed."""
+    known = Known(
+        streams=streams, graph=Graph(ports.ledger.segments(spec.name)), layouts=ports.ledger.layouts(spec.name)
+    )
+    topics = topics_seen(snapshot, {item.snapshot.key for item in asked})
+    growth = Growth()
+    for topic in topics:
+        growth |= check_seals(spec, topic, known) | develop(spec, topic, known)
+    then = replace(known, graph=grown(known.graph, growth).graph)
+    return grown(known.graph, growth | declare(then, topics))
 
 
 def _epoch_ends(

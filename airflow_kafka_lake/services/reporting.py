@@ -7,6 +7,8 @@ from typing import Any
 
 from airflow_kafka_lake.core.documents import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError
+from airflow_kafka_lake.core.order import Order, segments_document
+from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNRESOLVED
@@ -33,15 +35,25 @@ def status(
     keys = {stream.key for stream in streams}
     unresolved = [i for i in ports.ledger.ranges(pipeline=spec.name, states=UNRESOLVED) if i.stream in keys]
     topics = sorted({stream.topic for stream in streams})
+    graph = Graph(ports.ledger.segments(spec.name))
+    everyone = streams if topic is None and partitions is None else ports.ledger.streams(spec.name)
     return status_document(
         spec.name,
         ports.clock.now(),
         streams,
         ports.ledger.waves(spec.name),
         unresolved,
+        Order(graph, everyone, unresolved),
         observe(ports.source, topics, spec.end.group or spec.start.group),
         spec.isolation,
     )
+
+
+def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
+    """Return `segments --json`: every segment with its parents, and what keeps it from starting."""
+    unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
+    graph = Graph(ledger.segments(spec.name))
+    return segments_document(spec.name, graph, Order(graph, ledger.streams(spec.name), unresolved))
 
 
 def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> Snapshot | str:

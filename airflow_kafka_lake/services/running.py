@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, KafkaLakeError, TransientError
+from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, HeldError, KafkaLakeError, TransientError
 from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
@@ -46,14 +45,8 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
         decided = plan(ports, spec, bounds, plan_id=new_id()).plan
     except ConcurrentError as error:
         ports.say(f"another planner was first: {error}")
-    finished: list[WaveRecord] = []
-    for wave in _unfinished(ports, spec.name):
-        try:
-            finished.append(ingest(ports, wave.id))
-            tidy(ports, finished[-1])
-        except KafkaLakeError as error:
-            ports.say(f"wave {wave.id}: {error}")
-            problems.append(error)
+    finished, failed = _ingest_all(ports, spec.name)
+    problems += failed
     moves = advance(ports, spec.name) if ports.ledger.pipeline(spec.name) else ()
     return Run(
         plan=decided,
@@ -64,13 +57,30 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
     )
 
 
-def _unfinished(ports: Ports, pipeline: str) -> Iterator[WaveRecord]:
-    """Yield every wave that is to be worked on once, also those that come apart from others meanwhile."""
-    seen: set[str] = set()
-    while new := [wave for wave in ports.ledger.waves(pipeline, UNFINISHED) if wave.id not in seen]:
-        for wave in new:
-            seen.add(wave.id)
-            yield wave
+def _ingest_all(ports: Ports, pipeline: str) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
+    """Ingest every unfinished wave once, also those that come apart from others meanwhile; what waits for its turn is
+    tried again as long as anything else comes to an end."""
+    finished: list[WaveRecord] = []
+    problems: list[KafkaLakeError] = []
+    waiting: dict[str, GateClosedError] = {}
+    ended: set[str] = set()
+    before = -1
+    while before < len(ended):
+        before = len(ended)
+        for wave in ports.ledger.waves(pipeline, UNFINISHED):
+            if wave.id in ended:
+                continue
+            try:
+                finished.append(ingest(ports, wave.id))
+                tidy(ports, finished[-1])
+            except GateClosedError as error:
+                waiting[wave.id] = error
+                continue
+            except KafkaLakeError as error:
+                ports.say(f"wave {wave.id}: {error}")
+                problems.append(error)
+            ended.add(wave.id)
+    return finished, [*problems, *(error for wave, error in waiting.items() if wave not in ended)]
 
 
 def _settle(ports: Ports, pipeline: str) -> None:

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
 )
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
+from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
@@ -39,11 +40,14 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
     Ranges of partitions that stay unknown go on in a wave of their own. Returns the wave as it stands then. Raises
     ConcurrentError while another attempt works on it, JobFailedError when the Spark job ended without a result (the
     wave can be tried again), UnavailableError when nothing of it can be read now, UnknownOutcomeError when a commit's
-    answer was lost for good, HeldError when every range of the wave ended on hold.
+    answer was lost for good, HeldError when every range of the wave ended on hold, GateClosedError while it must wait
+    for its turn.
     """
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
             raise HeldError(f"every range of wave {wave} is held or cancelled: see kafka-lake wave {wave}", wave=wave)
+        if record.state is WaveState.PLANNED:  # an open one may be in the lake already, and is looked for first
+            _pass_gate(ports, wave)
         try:
             held = claim(ports, wave)
         except StateError:
@@ -54,6 +58,12 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
         if failed:
             take(ports, ports.ledger.wave(wave), failed)
     return record
+
+
+def _pass_gate(ports: Ports, wave: str) -> None:
+    """Refuse to start what must come later in the order of the records (law L14)."""
+    if closed := ports.ledger.gate(wave):
+        raise gate_closed(wave, closed)
 
 
 def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
@@ -77,6 +87,7 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     if isinstance(found, Found):
         adopt(ports, held, found)
         return ()
+    _pass_gate(ports, held.key.wave)
     topic_ids = sorted({item.topic_id for item in held.ranges})
     check_head(ports, held.pipeline, held.table, found.head, topic_ids)
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.errors import HeldError, UsageError
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.order import Order
 from airflow_kafka_lake.core.policies import milliseconds
+from airflow_kafka_lake.core.segments import Graph, in_words
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, UNRESOLVED
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
@@ -140,6 +142,32 @@ class WaveFree:
         if record.state in FINISHED or not record.lease_live:
             return Answer(done=True, words=f"wave {self.wave} is {record.state} and free")
         return Answer(done=False, words=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveLaunchable:
+    """What must come before a wave is drained. What only a person can lead on from is a HeldError: nobody waits for it.
+
+    A ledger that does not answer is an error that the caller reads as "unknown": not drained, and no failure (law L5).
+    """
+
+    wave: str
+
+    def __call__(self, ledger: LedgerReader, _source: Source, /) -> Answer:
+        """Look once."""
+        closed = ledger.gate(self.wave)
+        if not closed:
+            return Answer(done=True, words=f"everything that comes before wave {self.wave} is drained")
+        pipeline = ledger.wave(self.wave).pipeline
+        order = Order(
+            Graph(ledger.segments(pipeline)),
+            ledger.streams(pipeline),
+            ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
+        )
+        words = f"wave {self.wave} waits for its turn: {in_words(closed[0])}{order.because(closed[0])}"
+        if any(order.needs_person(blocker) for blocker in closed):
+            raise HeldError(f"{words}. See: kafka-lake status {pipeline}", wave=self.wave)
+        return Answer(done=False, words=words)
 
 
 def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:

@@ -23,7 +23,14 @@ from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER, LedgerHook
 from airflow_kafka_lake.hooks.ledger import TYPES as LEDGER_TYPES
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
-from airflow_kafka_lake.triggers.conditions import Condition, Drained, PlanResolved, WatermarkReached, WaveFree
+from airflow_kafka_lake.triggers.conditions import (
+    Condition,
+    Drained,
+    PlanResolved,
+    WatermarkReached,
+    WaveFree,
+    WaveLaunchable,
+)
 
 T = TypeVar("T")
 POLL_SECONDS = 5.0
@@ -183,6 +190,13 @@ class WaveFreeTrigger(LedgerTrigger):
 
     def condition(self) -> Condition:
         return WaveFree(wave=self.wave)
+
+
+class WaveLaunchableTrigger(WaveFreeTrigger):
+    """Waits until everything is drained that must come before a wave; fails when only a person can lead on."""
+
+    def condition(self) -> Condition:
+        return WaveLaunchable(wave=self.wave)
 
 
 class WatermarkTrigger(LedgerTrigger):

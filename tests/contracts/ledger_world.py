@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, Verdict
@@ -54,6 +55,7 @@ def plan_of(
     spec: PipelineSpec = SPEC,
     origin: int = 0,
     topic: str = "orders",
+    growth: Growth | None = None,
 ) -> Plan:
     """Build a plan whose waves hold `(partition, start, end)`, with the stream versions that are on record."""
     name = plan or f"p{next(_numbers)}"
@@ -74,6 +76,7 @@ def plan_of(
         id=name,
         spec=spec,
         observed_at=AT,
+        growth=growth or Growth(),
         streams=tuple(streams),
         waves=tuple(
             PlannedWave(
@@ -182,6 +185,7 @@ def skipped(
     skip_id: str | None = None,
     partition: int = 0,
     epoch: int | None = None,
+    acknowledge_order: bool = False,
 ) -> int:
     """Skip a stretch of a partition."""
     return ledger.skip(
@@ -191,7 +195,7 @@ def skipped(
         skip_id=skip_id or f"s{next(_numbers)}",
         reason="poison",
         actor="tester",
-        acknowledge_order=False,
+        acknowledge_order=acknowledge_order,
         guards=held,
         epoch=epoch,
     )

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.errors import PipelineFileError
 from airflow_kafka_lake.core.spec import Isolation, Ordering, Partitioner, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.pipeline import MAX_FILE_BYTES, Pipeline, load_pipelines, parse_size
 from airflow_kafka_lake.pipeline_keys import COLUMNS, KEYS
+from airflow_kafka_lake.units import parse_span
 
 pytestmark = pytest.mark.unit
 
@@ -31,6 +32,7 @@ start = "group:live"
 end = "timestamp:2026-01-31T06:00:00.5+01:00"
 ordering = "partition"
 partitioner = "crc32"
+settle_time = "1 h"
 [lake]
 connection = "lake_prod"
 table = "raw.{topic}"
@@ -75,6 +77,7 @@ def test_every_key_of_a_file_arrives(tmp_path: Path) -> None:
         end=Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=1_769_835_600_500),
         ordering=Ordering.PARTITION,
         partitioner=Partitioner.CRC32,
+        settle_time=3600,
         lake_connection="lake_prod",
         table="raw.{topic}",
         partition_by="days(kafka_timestamp), bucket(16, kafka_partition)",
@@ -130,6 +133,9 @@ BAD_FILES = {
     "isolation in capitals": ('[source]\nisolation = "READ_COMMITTED"', ["found 'READ_COMMITTED'", "read_committed"]),
     "ordering as boolean": ("[source]\nordering = true", ["ordering: found true", "one of key, partition, none"]),
     "partitioner": ('[source]\npartitioner = "md5"', ["found 'md5'", "one of murmur2, crc32, unknown"]),
+    "settle time without a unit": ('[source]\nsettle_time = "5"', ["found '5'", "a number and a unit (s, min, h, d)"]),
+    "settle time below zero": ("[source]\nsettle_time = -1", ["found -1", "a whole number of seconds"]),
+    "settle time of months": ('[source]\nsettle_time = "31 d"', ["found '31 d'", "up to 30 days"]),
     "start latest": ('[source]\nstart = "latest"', ["[source] start: found 'latest'", "earliest, group:<id>"]),
     "end earliest": ('[source]\nend = "earliest"', ["[source] end: found 'earliest'", "one of latest, group:<id>"]),
     "earliest with argument": ('[source]\nstart = "earliest:1"', ["found 'earliest:1'", "one of earliest"]),
@@ -490,6 +496,8 @@ def test_reference_names_every_key_and_default() -> None:
         default = row.split("|")[5].strip()
         if key.required:
             assert default == "required"
+        elif key.name == "settle_time":
+            assert parse_span(default.strip("`")) == defaults[key.keyword]
         elif "bytes" in key.name:
             assert parse_size(default.strip("`")) == defaults[key.keyword]
         elif isinstance(value := defaults[key.keyword], str) and value:

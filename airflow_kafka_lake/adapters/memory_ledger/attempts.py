@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.adapters.memory_ledger.state import MemoryReader, State, Try, Wave
+from airflow_kafka_lake.adapters.memory_ledger.reader import MemoryReader
+from airflow_kafka_lake.adapters.memory_ledger.state import State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import StaleFenceError
 from airflow_kafka_lake.core.records import Claim, Event, OutboxItem, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -118,6 +120,8 @@ class MemoryAttempts(MemoryReader):
     def mark_publishing(self, key: AttemptKey) -> None:
         with self._writing_as(key, "mark_publishing") as draft:
             row = self._act(draft, key, WAVE_TRANSITIONS[Act.PUBLISH])
+            if closed := self.gate(key.wave):
+                raise gate_closed(key.wave, closed)
             self._event(draft, row.pipeline, key.attempt, "publish", key.wave, f"attempt {key.attempt}")
 
     def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:

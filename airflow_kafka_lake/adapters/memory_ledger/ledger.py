@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from airflow_kafka_lake.adapters.memory_ledger.planning import MemoryPlanning
-from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave
+from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -157,7 +157,9 @@ class MemoryLedger(MemoryPlanning):
         pieces, passed = guards.cut_for_skip(touched, stretch, skip_id, row.origin)
         for piece in pieces:
             draft.ranges[piece.id] = _piece(piece, pipeline, key, skip_id, reason)
-        draft.skips[skip_id] = acknowledge_order
+        draft.skips[skip_id] = Skipped(
+            pipeline=pipeline, stream=key, stretch=stretch, passed=passed, acknowledged=acknowledge_order
+        )
         draft.streams[pipeline, key] = replace(row, version=row.version + 1)
         for name in sorted(taken_from | {item.wave for item in held if self._holds(draft.waves.get(item.wave), item)}):
             self._give_back(draft, draft.waves[name])

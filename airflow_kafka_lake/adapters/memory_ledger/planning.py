@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from airflow_kafka_lake.adapters.memory_ledger.restoring import MemoryRestoring
 from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import RangeRecord, origin_receipt
@@ -54,6 +56,7 @@ class MemoryPlanning(MemoryRestoring):
                 draft.waves[wave.id] = Wave(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table)
                 self._plan_ranges(draft, plan, wave, epochs)
             self._refuse_overlaps(draft, plan)
+            self._grow(draft, name, plan.growth)
             self._event(draft, name, actor, "plan", plan.id, history.planned(plan))
 
     def _plan_stream(self, draft: State, plan: Plan, stream: PlannedStream) -> None:
@@ -80,6 +83,22 @@ class MemoryPlanning(MemoryRestoring):
             end_seen=seen.readable_end(plan.spec.isolation),
             leader_epoch=seen.leader_epoch,
         )
+
+    @staticmethod
+    def _grow(draft: State, name: str, growth: Growth) -> None:
+        for layout in growth.layouts:
+            key = (name, layout.topic_id, layout.partitions)
+            draft.layouts[key] = replace(draft.layouts.get(key, layout), in_force=layout.in_force)
+        for segment in growth.segments:
+            known = draft.segments.get((name, segment.key), segment)
+            if known.seal not in (None, segment.seal):
+                raise guards.overtaken("A segment was sealed by somebody else first, and a seal is never moved.")
+            draft.segments[name, segment.key] = replace(
+                segment,
+                sealed=segment.sealed or known.sealed,
+                declared_at=known.declared_at or segment.declared_at,
+                parents=segment.parents | known.parents,
+            )
 
     @staticmethod
     def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave, epochs: Mapping[StreamKey, int | None]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
-from airflow_kafka_lake.adapters.memory_ledger.state import State, Try, Wave
+from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredWave, edits
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredSkip, RestoredWave, edits
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 
@@ -35,7 +35,8 @@ class MemoryRestoring(MemoryAttempts):
             for gone in changed.removed:
                 del draft.ranges[gone]
             draft.ranges.update({item.record.id: item.record for item in changed.placed})
-            draft.skips.update({skip.id: draft.skips.get(skip.id, False) for skip in what.skips})
+            for skip in what.skips:
+                draft.skips.setdefault(skip.id, _skipped(name, skip))
             self._restore_watermarks(draft, what, changed)
             for table, row in what.receipts:
                 self._send(draft, table, row)
@@ -116,6 +117,11 @@ class MemoryRestoring(MemoryAttempts):
             draft.streams[what.spec.name, key] = replace(
                 row, watermark=min(row.watermark, reached), version=row.version + 1
             )
+
+
+def _skipped(pipeline: str, skip: RestoredSkip) -> Skipped:
+    stretch = OffsetRange(skip.passed.ranges[0].start, skip.passed.ranges[-1].end)
+    return Skipped(pipeline=pipeline, stream=skip.stream, stretch=stretch, passed=skip.passed, acknowledged=False)
 
 
 def _attempt(item: RestoredWave) -> AttemptRecord:

@@ -1,30 +1,29 @@
-"""What the memory ledger remembers, and how it is read: plain dicts of frozen values."""
+"""What the memory ledger remembers: plain dicts of frozen values."""
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.growth import Layout
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import (
     Advance,
     Event,
     OutboxItem,
-    Pace,
-    PipelineRecord,
-    Published,
     RangeRecord,
-    WaveRecord,
 )
+from airflow_kafka_lake.core.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
-from airflow_kafka_lake.core.waves import RESOLVED, AttemptOutcome, AttemptRecord, Holder, RangeState, Token, WaveState
-from airflow_kafka_lake.ports import MAX_LEASE, Clock
+from airflow_kafka_lake.core.waves import (
+    AttemptOutcome,
+    AttemptRecord,
+    Holder,
+    RangeState,
+    WaveState,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,17 @@ class Try:
     staged_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A skip: what was asked for, what it passed, and whether the order may go on over it."""
+
+    pipeline: str
+    stream: StreamKey
+    stretch: OffsetRange
+    passed: RangeSet
+    acknowledged: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class State:
     """Everything on record. Every field is a container of immutable values, so that a copy is a snapshot."""
@@ -64,7 +74,9 @@ class State:
     ranges: dict[str, RangeRecord] = field(default_factory=dict)
     tries: dict[tuple[str, int], Try] = field(default_factory=dict)
     settled: list[str] = field(default_factory=list)
-    skips: dict[str, bool] = field(default_factory=dict)
+    skips: dict[str, Skipped] = field(default_factory=dict)
+    layouts: dict[tuple[str, str, int], Layout] = field(default_factory=dict)
+    segments: dict[tuple[str, SegmentKey], Segment] = field(default_factory=dict)
     events: list[tuple[str, Event]] = field(default_factory=list)
     moves: list[tuple[str, Advance]] = field(default_factory=list)
     told: dict[str, int] = field(default_factory=dict)
@@ -84,6 +96,15 @@ class State:
         outcomes = {item.record.outcome: item.record.attempt for (name, _), item in self.tries.items() if name == wave}
         return outcomes[AttemptOutcome.COMMITTED]
 
+    def unacknowledged(self, pipeline: str, key: StreamKey) -> RangeSet:
+        """Return what of a stream was skipped without acknowledging the order."""
+        mine = [item for item in self.skips.values() if (item.pipeline, item.stream) == (pipeline, key)]
+        left = RangeSet(stretch for item in mine if not item.acknowledged for stretch in item.passed)
+        if not left:
+            return left
+        still = RangeSet(item.range for item in self.pieces(pipeline, key) if item.state is RangeState.SKIPPED)
+        return (left & still) - RangeSet(item.stretch for item in mine if item.acknowledged)
+
     def pieces(self, pipeline: str, key: StreamKey) -> list[RangeRecord]:
         """Return a stream's ranges by start."""
         return ordered(item for item in self.ranges.values() if item.pipeline == pipeline and item.stream == key)
@@ -92,181 +113,3 @@ class State:
 def ordered(ranges: Iterable[RangeRecord]) -> list[RangeRecord]:
     """Sort by stream and start."""
     return sorted(ranges, key=lambda item: (item.stream, item.range.start, item.range.end))
-
-
-class MemoryReader:
-    """`ports.LedgerReader` over dicts; one lock makes every call one transaction."""
-
-    def __init__(self, clock: Clock, *, ledger_id: str) -> None:
-        self._clock = clock
-        self._ledger_id = ledger_id
-        self._state = State()
-        self._lock = threading.RLock()
-
-    def snapshot(self) -> State:
-        """Return a copy of all state, for `restore`: an older ledger, as after a restored backup."""
-        with self._lock:
-            return self._state.copy()
-
-    def restore(self, state: State) -> None:
-        """Go back to what `snapshot` returned."""
-        with self._lock:
-            self._state = state.copy()
-
-    @contextmanager
-    def _writing(self) -> Iterator[State]:
-        with self._lock:
-            draft = self._state.copy()
-            yield draft
-            self._state = draft
-
-    def ledger_id(self) -> str:
-        """See `ports.LedgerReader`, as for all below."""
-        return self._ledger_id
-
-    def pipeline(self, name: str) -> PipelineRecord | None:
-        state = self._state
-        if name not in state.specs:
-            return None
-        tables = {table: uuid for (pipeline, table), uuid in state.tables.items() if pipeline == name}
-        return PipelineRecord(spec=state.specs[name][-1], tables=tables)
-
-    def pipelines(self) -> tuple[str, ...]:
-        return tuple(sorted(self._state.specs))
-
-    def streams(
-        self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
-    ) -> tuple[StreamRecord, ...]:
-        state = self._state
-        pieces: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
-        for item in state.ranges.values():
-            if item.pipeline == pipeline:
-                pieces[item.stream].append(item)
-        found = []
-        for (owner, key), stream in sorted(state.streams.items(), key=lambda item: item[0]):
-            if owner != pipeline or topic not in (None, key[0]):
-                continue
-            if partitions is None or key[2] in partitions:
-                found.append(self._with_coverage(stream, pieces[key]))
-        return tuple(found)
-
-    @staticmethod
-    def _with_coverage(stream: StreamRecord, pieces: Sequence[RangeRecord]) -> StreamRecord:
-        return replace(
-            stream,
-            planned=RangeSet(item.range for item in pieces),
-            covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
-        )
-
-    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
-        state, wanted = self._state, set(WaveState if states is None else states)
-        order = {plan: number for number, plan in enumerate(state.plans)}
-        found = [wave for wave in state.waves.values() if wave.pipeline == pipeline and wave.state in wanted]
-        found.sort(key=lambda wave: (order[wave.plan], wave.ordinal))
-        return tuple(self._wave_record(state, wave) for wave in found)
-
-    def wave(self, wave: str) -> WaveRecord:
-        state = self._state
-        if wave not in state.waves:
-            raise guards.unknown("wave", wave)
-        return self._wave_record(state, state.waves[wave])
-
-    def _wave_record(self, state: State, wave: Wave) -> WaveRecord:
-        ranges = state.ranges_of(wave.id)
-        rows = [item.rows for item in ranges if item.rows is not None and item.state is RangeState.SETTLED]
-        return WaveRecord(
-            id=wave.id,
-            pipeline=wave.pipeline,
-            plan=wave.plan,
-            table=wave.table,
-            state=wave.state,
-            fence=wave.fence,
-            holder=wave.holder,
-            lease_until=wave.lease_until,
-            lease_live=self._live(wave),
-            snapshot=wave.snapshot,
-            ranges=len(ranges),
-            rows=sum(rows) if rows else None,
-        )
-
-    def _live(self, wave: Wave) -> bool:
-        return guards.lease_is_live(wave.lease_until, self._clock.now(), MAX_LEASE)
-
-    def range(self, range_id: str) -> RangeRecord:
-        if range_id not in self._state.ranges:
-            raise guards.unknown("range", range_id)
-        return self._state.ranges[range_id]
-
-    def ranges(
-        self,
-        *,
-        pipeline: str | None = None,
-        wave: str | None = None,
-        plan: str | None = None,
-        states: Iterable[RangeState] | None = None,
-    ) -> tuple[RangeRecord, ...]:
-        if [pipeline, wave, plan].count(None) != 2:
-            raise ValueError("name exactly one of pipeline, wave and plan")
-        wanted = set(RangeState if states is None else states)
-        known = {*self._state.waves, *self._state.plans}
-        return tuple(
-            ordered(
-                item
-                for item in self._state.ranges.values()
-                if item.state in wanted
-                and (item.pipeline == pipeline or item.wave == wave in known or item.plan == plan in known)
-            )
-        )
-
-    def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
-        waves = {wave} if pipeline is None else {w.id for w in self._state.waves.values() if w.pipeline == pipeline}
-        found = [item.record for (name, _), item in self._state.tries.items() if name in waves]
-        return tuple(sorted(found, key=lambda record: (record.wave, record.fence)))
-
-    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
-        state = self._state
-        found = []
-        for name in reversed(state.settled):
-            wave = state.waves[name]
-            if wave.pipeline != pipeline or table not in (None, wave.table) or wave.state is not WaveState.COMMITTED:
-                continue
-            if any(item.rows for item in state.ranges_of(name) if item.state is RangeState.SETTLED):
-                attempt = state.committed(name)
-                found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot))
-        return tuple(found[:newest])
-
-    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
-        state = self._state
-        found = [item.record for item in state.tries.values() if item.record.attempt in attempts]
-        return {record.attempt: (record.outcome, state.waves[record.wave].state) for record in found}
-
-    def knows(self, token: Token) -> bool:
-        found = self._state.tries.get((token.wave, token.fence))
-        return token.wave == guards.OWNER_WAVE or (found is not None and found.record.attempt == token.attempt)
-
-    def pace(self, pipeline: str) -> Pace:
-        state = self._state
-        mine = [wave for wave in state.settled if state.waves[wave].pipeline == pipeline]
-        costs = []
-        for wave in mine[-guards.PACE_WAVES :]:
-            span = sum(item.range.span for item in state.ranges_of(wave) if item.state is RangeState.SETTLED)
-            for (name, _), item in state.tries.items():
-                record = item.record
-                if record.holder == guards.RESTORED_HOLDER:
-                    continue
-                if name == wave and record.outcome is AttemptOutcome.COMMITTED and record.ended_at is not None:
-                    costs.append((item.staged_bytes, (record.ended_at - record.started_at).total_seconds(), span))
-        return guards.pace(costs)
-
-    def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
-        mine = [event for name, event in self._state.events if name == pipeline and event.sequence > after]
-        return tuple(mine[:limit])
-
-    def untold(self, pipeline: str) -> tuple[Advance, ...]:
-        state = self._state
-        told = state.told.get(pipeline, 0)
-        return tuple(move for name, move in state.moves if name == pipeline and move.sequence > told)
-
-    def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
-        mine = (item for name, item in self._state.outbox.values() if name == pipeline)
-        return tuple(item for item in mine if kind in (None, item.row.kind))

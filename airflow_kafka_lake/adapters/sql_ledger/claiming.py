@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, literal, not_, or_, select, update
 
-from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger import reading, segmenting
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, pipeline, range_, wave
@@ -17,6 +17,7 @@ from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.records import Claim
+from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -156,6 +157,8 @@ def mark_staged(connection: Connection, key: AttemptKey, audited: int, staged_by
 def mark_publishing(connection: Connection, key: AttemptKey) -> None:
     """See `ports.Ledger.mark_publishing`."""
     name = referee(connection, key, WAVE_TRANSITIONS[Act.PUBLISH])
+    if closed := segmenting.gate(connection, key.wave):
+        raise gate_closed(key.wave, closed)
     record_event(connection, name, key.attempt, "publish", key.wave, f"attempt {key.attempt}")
 
 

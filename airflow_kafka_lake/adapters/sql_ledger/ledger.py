@@ -19,12 +19,15 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     recording,
     reinstating,
     schema,
+    segmenting,
     skipping,
+    streams,
 )
 from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
+from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
@@ -40,6 +43,7 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
+from airflow_kafka_lake.core.segments import Blocker, Segment
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import (
@@ -129,7 +133,7 @@ class SqlLedger:
     def streams(
         self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
     ) -> tuple[StreamRecord, ...]:
-        return self._read(lambda c: reading.streams(c, pipeline, topic, partitions))
+        return self._read(lambda c: streams.streams(c, pipeline, topic, partitions))
 
     def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
         wanted = None if states is None else tuple(states)
@@ -175,6 +179,15 @@ class SqlLedger:
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
         return self._read(lambda c: chronicle.outbox_items(c, pipeline, kind))
+
+    def layouts(self, pipeline: str) -> tuple[Layout, ...]:
+        return self._read(lambda c: segmenting.layouts(c, pipeline))
+
+    def segments(self, pipeline: str) -> tuple[Segment, ...]:
+        return self._read(lambda c: segmenting.segments(c, pipeline))
+
+    def gate(self, wave: str) -> tuple[Blocker, ...]:
+        return self._read(lambda c: segmenting.gate(c, wave))
 
     def save_pipeline(self, spec: PipelineSpec) -> None:
         self._write(lambda c: recording.save_pipeline(c, spec, self._actor))

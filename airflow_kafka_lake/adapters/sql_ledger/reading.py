@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, snapshot, stream, wave
@@ -15,12 +14,11 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.errors import LedgerSchemaError
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import PipelineRecord, Published, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import (
-    RESOLVED,
     AttemptOutcome,
     AttemptRecord,
     Holder,
@@ -44,8 +42,14 @@ def ledger_id(connection: Connection) -> str:
 
 
 def spec_of(text: str) -> PipelineSpec:
-    """Read a stored configuration."""
-    return PipelineSpec.from_json(json.loads(text))
+    """Read a stored configuration; LedgerSchemaError when it lacks something, for nothing of it is ever guessed."""
+    try:
+        return PipelineSpec.from_json(json.loads(text))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerSchemaError(
+            f"A pipeline's configuration on record cannot be read: {error}. Nothing was touched; restore the ledger, "
+            "or make it anew with: kafka-lake rebuild"
+        ) from None
 
 
 def newest_spec(connection: Connection, name: str) -> Any | None:
@@ -68,47 +72,6 @@ def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
 def pipelines(connection: Connection) -> tuple[str, ...]:
     """Return all names, sorted."""
     return tuple(sorted(connection.execute(select(pipeline.c.name).distinct()).scalars()))
-
-
-def streams(
-    connection: Connection, name: str, topic: str | None, partitions: Sequence[int] | None
-) -> tuple[StreamRecord, ...]:
-    """Return streams with coverage. Of `[origin, watermark)`, settled for good, no range is read."""
-    chosen = [stream.c.pipeline == name]
-    if topic is not None:
-        chosen.append(stream.c.topic == topic)
-    if partitions is not None:
-        chosen.append(stream.c.partition.in_(list(partitions)))
-    columns = (range_.c.stream, range_.c.start_offset, range_.c.end_offset, range_.c.state)
-    base = select(*columns).join(stream, stream.c.id == range_.c.stream).where(*chosen)
-    # Two branches, because each can walk the index by (stream, start).
-    outside = union_all(
-        base.where(range_.c.start_offset >= stream.c.watermark), base.where(range_.c.start_offset < stream.c.origin)
-    )
-    planned: dict[int, list[OffsetRange]] = defaultdict(list)
-    covered: dict[int, list[OffsetRange]] = defaultdict(list)
-    for key, start, end, state in connection.execute(outside):
-        planned[key].append(OffsetRange(start, end))
-        if state in RESOLVED:
-            covered[key].append(OffsetRange(start, end))
-    found = []
-    for row in connection.execute(select(stream).where(*chosen)):
-        passed = RangeSet.between(row.origin, row.watermark).ranges
-        found.append(
-            StreamRecord(
-                topic=row.topic,
-                topic_id=row.topic_id,
-                partition=row.partition,
-                origin=row.origin,
-                watermark=row.watermark,
-                version=row.version,
-                planned=RangeSet((*passed, *planned[row.id])),
-                covered=RangeSet((*passed, *covered[row.id])),
-                end_seen=row.end_seen,
-                leader_epoch=row.leader_epoch,
-            )
-        )
-    return tuple(sorted(found, key=lambda record: record.key))
 
 
 def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveRecord, ...]:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
-from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger import reading, segmenting
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
     binding,
     event,
@@ -23,7 +22,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
     wave,
 )
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows, upsert
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.plan import Plan, PlannedStream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -44,11 +43,6 @@ def record_event(connection: Connection, name: str, actor: str, kind: str, subje
     latch(connection)
     values = {"actor": actor, "kind": kind, "subject": subject, "detail": detail}
     connection.execute(insert(event).values(pipeline=name, at=now(), **values))
-
-
-def upsert(connection: Connection, table: Any) -> Any:
-    """Return an INSERT that knows `on_conflict_…`, in the database's dialect."""
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 def save_pipeline(connection: Connection, spec: PipelineSpec, actor: str) -> None:
@@ -126,6 +120,7 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
     )
     insert_rows(connection, range_, _ranges(plan, ids), plan=plan.id, state=RangeState.PLANNED, generation=0)
     _tell_origins(connection, plan, ids)
+    segmenting.grow(connection, name, plan.growth, plan.observed_at)
     record_event(connection, name, actor, "plan", plan.id, history.planned(plan))
 
 

@@ -9,11 +9,11 @@ from sqlalchemy import Connection, case, delete, func, insert, literal, select, 
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.claiming import FREE, abandon
-from airflow_kafka_lake.adapters.sql_ledger.recording import plan_version, record_event, upsert
+from airflow_kafka_lake.adapters.sql_ledger.recording import plan_version, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, insert_rows, now, rows, upsert
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave, edits
 from airflow_kafka_lake.core.streams import StreamKey

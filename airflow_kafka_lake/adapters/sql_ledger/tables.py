@@ -64,6 +64,30 @@ stream = _table(
     _offset("end_seen"),
     Column("leader_epoch", Integer),
 )
+layout = _table(
+    "layout",
+    _id("pipeline", key=True),
+    Column("topic", String(249), nullable=False),
+    Column("topic_id", String(40), primary_key=True),
+    Column("partitions", Integer, primary_key=True, autoincrement=False),
+    Column("seen_at", Timestamp, nullable=False),
+    Column("in_force", Integer, nullable=False),
+)
+segment = _table(
+    "segment",
+    Column("id", Number, primary_key=True),
+    Column("stream", BigInteger, nullable=False),
+    _offset("start_offset"),
+    Column("layout", Integer, nullable=False),
+    _offset("seal", null=True),
+    Column("sealed", Integer, nullable=False),
+    Column("declared_at", Timestamp),
+)
+segment_parent = _table(
+    "segment_parent",
+    Column("segment", BigInteger, primary_key=True, autoincrement=False),
+    Column("parent", BigInteger, primary_key=True, autoincrement=False),
+)
 plan = _table(
     "plan",
     Column("number", Number, primary_key=True),

@@ -31,6 +31,7 @@ from sqlalchemy import (
     literal,
     select,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -129,6 +130,11 @@ def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mappin
 
 def _plain(kind: Any) -> Any:
     return Text() if isinstance(kind, (Word, Prose, String)) else BigInteger()
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """Return an INSERT that knows `on_conflict_…`, in the database's dialect."""
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 def insert_rows(connection: Connection, table: Table, values: Sequence[Mapping[str, Any]], **constants: Any) -> None:

@@ -39,6 +39,7 @@ OTHER = {
     "end": Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 7),)),
     "ordering": Ordering.NONE,
     "partitioner": Partitioner.CRC32,
+    "settle_time": 60,
     "lake_connection": "l",
     "table": "raw.other",
     "partition_by": "days(kafka_timestamp)",

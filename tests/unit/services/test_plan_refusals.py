@@ -152,7 +152,8 @@ def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: 
     assert plan.waves == ()
     (blocked,) = plan.blocked
     assert f"--topic-id={old.topic_id} --partition 0 --from 3 --to 5" in blocked.reason
-    deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=False)
+    assert "--acknowledge-order" in blocked.reason
+    deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
     world.advance()
     assert world.run().exit_code == 0
     world.check()

@@ -147,6 +147,8 @@ def test_partition_added_later_starts_at_its_log_start(world: World) -> None:
     world.plan()
     world.kafka.add_partitions("orders", 2)
     world.produce(2, 1)
+    world.plan()
+    world.clock.advance(timedelta(seconds=world.spec.settle_time))
     assert pieces(world.plan()) == [(1, OffsetRange(0, 2))]
     assert (world.stream(0).origin, world.stream(1).origin) == (3, 0)
 

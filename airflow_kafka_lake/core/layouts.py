@@ -1,0 +1,163 @@
+"""How the segments of a topic come about: its first layout, more partitions, a new generation, a declared migration.
+
+Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to `metadata.max.age.ms` late
+(5 minutes by default). So an expansion is seen first, and its old segments are sealed a settle time later, at the ends
+that the logs have by then. Old partition i and new partition j can share a key exactly when i = j modulo the greatest
+common divisor of the old and the new number of partitions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from math import gcd
+
+from airflow_kafka_lake.core.growth import Growth, Known, Layout, Settling, Topic
+from airflow_kafka_lake.core.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.wire import timestamp
+
+
+def topics_seen(snapshot: Snapshot, asked: Collection[StreamKey]) -> tuple[Topic, ...]:
+    """Return the topics of a snapshot; the number of partitions counts those that could not be observed."""
+    seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
+    for item in snapshot.partitions:
+        seen[item.topic, item.topic_id][item.partition] = item
+    unseen = [(item.topic, item.partition) for item in snapshot.unknown]
+    return tuple(
+        Topic(
+            name=name,
+            id=topic_id,
+            partitions=1 + max([*found, *(partition for topic, partition in unseen if topic == name)]),
+            seen=found,
+            asked=sorted(key[2] for key in asked if key[:2] == (name, topic_id)),
+            at=snapshot.observed_at,
+        )
+        for (name, topic_id), found in sorted(seen.items())
+    )
+
+
+def develop(spec: PipelineSpec, topic: Topic, known: Known) -> Growth:
+    """Decide what becomes of a topic's segments; partitions that must wait are in `settling`.
+
+    More partitions matter to stories told by key only: in the other modes an old partition just goes on.
+    """
+    in_force = [item.partitions for item in _layouts(topic, known) if item.in_force]
+    first = Growth(layouts=(_layout(topic, in_force=True),)) if not in_force else Growth()
+    current = max(in_force, default=topic.partitions)
+    if topic.partitions > current and spec.ordering is Ordering.KEY:
+        grown = _expand(spec, topic, known, current)
+    else:
+        grown = Growth(segments=_roots(spec, topic, known, topic.partitions))
+    return first | grown
+
+
+def _layouts(topic: Topic, known: Known) -> list[Layout]:
+    return [item for item in known.layouts if item.topic_id == topic.id]
+
+
+def _layout(topic: Topic, *, in_force: bool) -> Layout:
+    return Layout(topic=topic.name, topic_id=topic.id, partitions=topic.partitions, seen_at=topic.at, in_force=in_force)
+
+
+def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[Segment, ...]:
+    """Open the first segment of every asked partition that has none; it continues an older generation's, if any."""
+    new = [p for p in sorted(topic.asked) if p < below and not known.graph.of(topic.stream(p))]
+    if not new:
+        return ()
+    older = _older_generation(topic, known)
+    sealed = [_sealed_where_it_ends(item, known.streams[item.stream]) for item in older if not item.sealed]
+    opened = [
+        Segment(
+            stream=topic.stream(p),
+            start=0,
+            layout=topic.partitions,
+            parents=related(spec, p, topic.partitions, older),
+        )
+        for p in new
+    ]
+    return (*sealed, *opened)
+
+
+def _older_generation(topic: Topic, known: Known) -> list[Segment]:
+    """Return the last segment of every stream of the same topic with another id."""
+    last = {item.stream: item for item in known.graph}
+    return [item for key, item in sorted(last.items()) if key[0] == topic.name and key[1] != topic.id]
+
+
+def _sealed_where_it_ends(segment: Segment, record: StreamRecord) -> Segment:
+    """Seal a segment of a topic that is gone: nothing more of it can ever be planned."""
+    end = max([segment.start, record.end_seen, *(item.end for item in record.planned)])
+    return replace(segment, seal=segment.seal or end, sealed=True)
+
+
+def _expand(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> Growth:
+    """Wait until the expansion has settled, then seal what is open and open the new layout's segments."""
+    pending = max((i for i in _layouts(topic, known) if not i.in_force), key=lambda i: i.partitions, default=None)
+    is_new = pending is None or pending.partitions != topic.partitions
+    seen_at = topic.at if is_new or pending is None else pending.seen_at
+    until = seen_at + timedelta(seconds=spec.settle_time)
+    if topic.at >= until and topic.is_whole:
+        return Growth(layouts=(_layout(topic, in_force=True),), segments=_relayed(spec, topic, known, current))
+    waiting = (
+        f"the topic went from {current} to {topic.partitions} partitions, seen at {timestamp(seen_at)}: producers may "
+        f"use the old ones until {timestamp(until)}"
+    )
+    if topic.at >= until:
+        waiting = f"the topic went from {current} to {topic.partitions} partitions: plan it without naming partitions"
+    return Growth(
+        layouts=(_layout(topic, in_force=False),) if is_new else (),
+        segments=_roots(spec, topic, known, current),
+        settling=tuple(
+            Settling(topic=topic.name, partition=p, until=until, reason=waiting, is_new=True)
+            for p in sorted(topic.asked)
+            if p >= current
+        ),
+    )
+
+
+def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tuple[Segment, ...]:
+    """Return the old segments, sealed where their logs end now, and those of the new layout."""
+    older = _older_generation(topic, known)
+    old: dict[int, Segment] = {}
+    for p in range(current):
+        found = known.graph.of(topic.stream(p))
+        parents = related(spec, p, current, older)
+        open_ = found[-1] if found else Segment(stream=topic.stream(p), start=0, layout=current, parents=parents)
+        end = topic.seen[p].high_watermark if open_.seal is None else open_.seal
+        old[p] = replace(open_, seal=end, sealed=True)
+    opened = []
+    for p in range(topic.partitions):
+        before = old.get(p)
+        own = before.parents if before and before.is_empty else frozenset()
+        opened.append(
+            Segment(
+                stream=topic.stream(p),
+                start=(before.seal or 0) if before else 0,
+                layout=topic.partitions,
+                parents=own | related(spec, p, topic.partitions, old.values()),
+            )
+        )
+    return (*(item for item in old.values() if not item.is_empty), *opened)
+
+
+def related(spec: PipelineSpec, partition: int, partitions: int, older: Iterable[Segment]) -> frozenset[SegmentKey]:
+    """Return those older segments that can hold records of the same story; an empty one is replaced by its parents."""
+    found: set[SegmentKey] = set()
+    for item in older:
+        if not _shares(spec, item, partition, partitions):
+            continue
+        found |= item.parents if item.is_empty else {item.key}
+    return frozenset(found)
+
+
+def _shares(spec: PipelineSpec, older: Segment, partition: int, partitions: int) -> bool:
+    if spec.ordering is Ordering.PARTITION:
+        return older.stream[2] == partition
+    if spec.partitioner is Partitioner.UNKNOWN:
+        return True
+    return (older.stream[2] - partition) % gcd(older.layout, partitions) == 0

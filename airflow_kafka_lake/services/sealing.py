@@ -1,0 +1,118 @@
+"""A person's word about segments: where a stream ends, and which topic continues which."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from airflow_kafka_lake.core.errors import StateError, UnavailableError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.growth import Growth, Known, Topic, grown
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.sealing import declared, migrated
+from airflow_kafka_lake.core.segments import Graph, Levels, Segment
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.planning import Declare, decide, observe, record
+from airflow_kafka_lake.services.taking import take
+
+
+def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Segment:
+    """Declare the end of a stream; it counts once a plan has found it unchanged a settle time later.
+
+    Refused with StateError unless the log ends exactly there, with no open transaction; a seal is never moved.
+    """
+    made: list[Segment] = []
+
+    def declare(known: Known, topics: Sequence[Topic]) -> Growth:
+        topic = _topic(topics, stream.topic)
+        if topic.id != stream.topic_id:
+            raise StateError(f"topic {stream.topic} of id {stream.topic_id} is gone: it ends where it ended")
+        _refuse_unobserved(topic, [stream.partition])
+        made.append(declared(topic, stream.partition, at, known))
+        return Growth(segments=(made[0],))
+
+    _record(ports, spec, Bounds(topic=stream.topic), declare)
+    return made[0]
+
+
+def migrate(
+    ports: Ports, spec: PipelineSpec, source: str, target: str, seals: Mapping[int, int]
+) -> tuple[Segment, ...]:
+    """Declare that one topic continues another, whose partitions end at `seals`; returns the segments that wait.
+
+    Each end counts once a plan has found it unchanged a settle time later; until then nothing more of the target is
+    published. Waves that would wait for themselves are split first. Refused with UsageError or StateError when a
+    partition is missing, a log does not end at its seal, or a segment would wait for itself.
+    """
+    if source == target:
+        raise UsageError(f"topic {source} cannot continue itself: give two topics")
+
+    def declare(known: Known, topics: Sequence[Topic]) -> Growth:
+        old, new = _topic(topics, source), _topic(topics, target)
+        if missing := sorted(set(range(old.partitions)) ^ set(seals)):
+            raise UsageError(
+                f"the seals of {source} must name each of its {old.partitions} partitions once: look at {missing}"
+            )
+        _refuse_unobserved(old, range(old.partitions))
+        _refuse_unobserved(new, range(new.partitions))
+        return migrated(spec, old, new, seals, known)
+
+    decided = _record(ports, spec, Bounds(), declare)
+    return tuple(item for item in decided.growth.segments if item.stream[0] == target)
+
+
+def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
+    """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
+    seen = observe(ports, spec, bounds)
+    decided = decide(ports, spec, bounds, seen, new_id(), declare)
+    graph = grown(Graph(ports.ledger.segments(spec.name)), decided.growth).graph
+    _split(ports, spec.name, graph, graph.levels(seen.known))
+    record(ports, replace(decided, waves=()), seen)
+    return decided
+
+
+def _topic(topics: Sequence[Topic], name: str) -> Topic:
+    found = next((item for item in topics if item.name == name), None)
+    if found is None:
+        raise UnknownTopicError(
+            f"topic {name!r} is not one of the pipeline's, or could not be observed: add it to its topics", topic=name
+        )
+    return found
+
+
+def _refuse_unobserved(topic: Topic, partitions: Iterable[int]) -> None:
+    if left := sorted(set(partitions) - (topic.seen.keys() & set(topic.asked))):
+        raise UnavailableError(
+            f"{topic.name}: partitions {left} could not be observed, or are not in order: see what kafka-lake plan "
+            "says of them, then repeat the call",
+            topic=topic.name,
+        )
+
+
+def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
+    """Move what would wait for its own wave into waves of its own, level by level."""
+    for wave in ports.ledger.waves(pipeline, UNFINISHED):
+        ranges = ports.ledger.ranges(wave=wave.id, states=(RangeState.PLANNED,))
+        moved = _waiting_for_each_other(graph, ranges)
+        if not moved:
+            continue
+        reason = "it continues what the same wave reads, and goes into a wave of its own"
+        verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in moved]
+        take(ports, wave, verdicts, by_force=True)
+        by_level: dict[int, list[str]] = defaultdict(list)
+        for item in moved:
+            by_level[levels.at(item.stream, item.range.start)].append(item.id)
+        for _, ids in sorted(by_level.items()):
+            ports.ledger.release(ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason)
+
+
+def _waiting_for_each_other(graph: Graph, ranges: Sequence[RangeRecord]) -> list[RangeRecord]:
+    segments = {item.id: graph.at(item.stream, item.range.start) for item in ranges}
+    there = {segment.key for segment in segments.values() if segment}
+    return [item for item in ranges if (segment := segments[item.id]) and graph.ancestors(segment.key) & there]

@@ -1,0 +1,378 @@
+"""Order over layouts: no record of a later segment is published before the last one of those it continues."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kafka_lake.core.errors import GateClosedError, StateError, UsageError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import Ordering, Partitioner
+from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.services import deciding, sealing
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+SETTLE = timedelta(seconds=300)
+
+
+def of_three(**changes: object) -> World:
+    """Return a world whose topic has three partitions of four settled records each."""
+    world = World(3, replace(SPEC, **changes))
+    for partition in range(3):
+        world.produce(4, partition)
+    assert world.run().exit_code == 0
+    return world
+
+
+def expanded(world: World, partitions: int, records: int = 2, *, run: bool = True) -> None:
+    """Give the topic more partitions, have it seen, and let the settle time pass."""
+    world.kafka.add_partitions("orders", partitions)
+    for partition in range(partitions):
+        world.produce(records, partition)
+    if run:
+        world.run()
+    else:
+        world.plan()
+    world.clock.advance(SETTLE)
+
+
+def starts(plan: Plan) -> list[tuple[int, int, int]]:
+    """Return the ranges of a plan by wave, partition and start."""
+    waves = {wave.id: number for number, wave in enumerate(plan.waves)}
+    return sorted((waves[wave.id], item.partition, item.range.start) for wave in plan.waves for item in wave.ranges)
+
+
+def parents(world: World, partition: int) -> set[tuple[int, int]]:
+    """Return partition and start of the parents of a partition's last segment."""
+    last = [item for item in world.ledger.segments("orders") if item.stream[2] == partition][-1]
+    return {(stream[2], start) for stream, start in last.parents}
+
+
+def test_new_partition_waits_until_the_expansion_has_settled() -> None:
+    """Producers may still use the old layout: the new partition is left out, the old ones go on."""
+    world = of_three()
+    world.kafka.add_partitions("orders", 4)
+    for partition in range(4):
+        world.produce(2, partition)
+    plan = world.plan()
+    assert {item.partition for item in plan.ranges} == {0, 1, 2}
+    assert [(item.partition, item.until - world.clock.now()) for item in plan.growth.settling] == [(3, SETTLE)]
+    assert plan.blocked == ()
+    world.clock.advance(SETTLE - timedelta(seconds=1))
+    assert world.plan().waves == ()
+    world.clock.advance(timedelta(seconds=1))
+    assert {item.partition for item in world.plan().ranges} == {3}
+
+
+def test_old_partitions_are_sealed_where_their_logs_end_after_the_settle_time() -> None:
+    """What a late producer wrote to the old layout before the seal lies in the old segment."""
+    world = of_three()
+    expanded(world, 4)
+    world.produce(1, 0)
+    world.run()
+    found = {(item.stream[2], item.start): item.seal for item in world.ledger.segments("orders")}
+    assert found == {(0, 0): 7, (1, 0): 6, (2, 0): 6, (0, 7): None, (1, 6): None, (2, 6): None, (3, 0): None}
+
+
+def test_children_share_a_key_with_their_parents_only() -> None:
+    """From 3 to 4 partitions any old one may hold the key; from 4 to 8 only the one that is equal modulo 4."""
+    world = of_three()
+    expanded(world, 4)
+    world.run()
+    assert parents(world, 3) == {(0, 0), (1, 0), (2, 0)}
+    expanded(world, 8)
+    world.run()
+    assert parents(world, 7) == {(3, 0)}
+    assert parents(world, 5) == {(1, 6)}
+    assert parents(world, 1) == {(1, 6)}
+
+
+def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
+    """Nobody knows where a key was: all must be drained."""
+    world = of_three(partitioner=Partitioner.UNKNOWN)
+    expanded(world, 6)
+    world.run()
+    assert parents(world, 4) == {(0, 0), (1, 0), (2, 0)}
+
+
+def test_empty_old_segment_is_replaced_by_what_it_continues() -> None:
+    """A partition that never got a record under its layout is nobody's parent; its own parents are."""
+    world = of_three()
+    world.kafka.add_partitions("orders", 4)
+    world.plan()
+    world.clock.advance(SETTLE)
+    world.run()
+    world.kafka.add_partitions("orders", 8)
+    world.produce(2, 7)
+    world.plan()
+    world.clock.advance(SETTLE)
+    assert world.run().exit_code == 0
+    assert parents(world, 7) == {(0, 0), (1, 0), (2, 0)}
+    assert world.offsets(7) == [0, 1]
+
+
+@pytest.mark.parametrize("ordering", [Ordering.NONE, Ordering.PARTITION])
+def test_expansion_waits_for_nothing_where_keys_do_not_matter(ordering: Ordering) -> None:
+    """Without an order by key, a new partition is read at once."""
+    world = of_three(ordering=ordering)
+    world.kafka.add_partitions("orders", 4)
+    world.produce(2, 3)
+    assert world.run().exit_code == 0
+    assert world.offsets(3) == [0, 1]
+
+
+def test_levels_never_share_a_wave() -> None:
+    """What is not drained and what waits for it are in two waves, the earlier one first."""
+    world = of_three()
+    expanded(world, 4)
+    for partition in range(3):
+        world.produce(1, partition)
+    assert starts(world.plan()) == [(0, 0, 6), (0, 1, 6), (0, 2, 6), (1, 3, 0)]
+
+
+def test_child_waits_until_its_parents_are_drained() -> None:
+    """A cancelled range of a parent stops the child, and its release lets it go on; run says what it waits for."""
+    world = of_three()
+    expanded(world, 4)
+    world.produce(1, 0)
+    first, second = world.plan().waves
+    (old,) = [item.id for item in first.ranges if item.partition == 0]
+    deciding.cancel(world.worker(), old, "look at it first")
+    with pytest.raises(GateClosedError, match=r"orders/0 from 0 to its seal 7 has 1 open offsets: 6-7"):
+        world.ingest(second.id)
+    assert world.ledger.wave(second.id).fence == 0
+    done = world.run()
+    assert done.exit_code == 1
+    assert world.offsets(3) == []
+    deciding.release(world.worker(), old, None)
+    assert world.run().exit_code == 0
+    assert world.offsets(3) == [0, 1]
+    world.check()
+
+
+def test_one_run_goes_through_all_levels() -> None:
+    """3 to 4 to 8 partitions, seen late: one run brings every level in its order."""
+    world = of_three()
+    expanded(world, 4, run=False)
+    expanded(world, 8, run=False)
+    for partition in range(8):
+        world.produce(1, partition)
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.stream(7).watermark == 3
+
+
+def test_gate_is_looked_at_again_when_the_publish_is_recorded() -> None:
+    """A parent that is no longer drained by then stops the child at the last moment."""
+    world = of_three()
+    expanded(world, 4)
+    (child,) = world.plan().waves
+    before = world.ledger.snapshot()
+
+    def undrain(call: str) -> None:
+        if call == "ledger.mark_publishing":
+            state = world.ledger.snapshot()
+            item = next(i for i in before.ranges.values() if i.partition == 0)
+            state.ranges[item.id] = replace(item, state=RangeState.PLANNED)
+            world.ledger.restore(state)
+
+    with pytest.raises(GateClosedError):
+        world.ingest(child.id, world.worker(undrain))
+    assert world.offsets(3) == []
+    world.ledger.restore(before)
+    assert world.ingest(child.id).state is WaveState.COMMITTED
+
+
+def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> None:
+    """A skip frees the watermark; the child starts once somebody takes the order upon himself."""
+    world = of_three()
+    expanded(world, 4)
+    world.produce(1, 0)
+    _, second = world.plan().waves
+    stretch = OffsetRange(6, 7)
+    skip = {"reason": "poison", "acknowledge_order": False}
+    assert deciding.skip(world.worker(), "orders", world.stream(0), stretch, **skip) == 1
+    world.run()
+    assert world.stream(0).watermark == 7
+    with pytest.raises(GateClosedError, match="skipped at 6-7 without acknowledging the order"):
+        world.ingest(second.id)
+    assert (
+        deciding.skip(world.worker(), "orders", world.stream(0), stretch, reason="known", acknowledge_order=True) == 0
+    )
+    assert world.ingest(second.id).state is WaveState.COMMITTED
+
+
+def test_pruned_parent_is_not_drained() -> None:
+    """Retention that passes what was not read drains nothing: the child waits for a person."""
+    world = of_three()
+    expanded(world, 4)
+    world.produce(2, 0)
+    world.plan()
+    world.retain_from(8, 0)
+    assert world.run().exit_code == 1
+    assert world.offsets(3) == []
+
+
+def test_new_generation_waits_for_what_was_left_of_the_old_one() -> None:
+    """The old generation's rest is passed by a person; the new one starts when the order is acknowledged."""
+    world = of_three()
+    world.produce(3, 0)
+    world.plan()
+    old = world.stream(0)
+    world.create("orders", 3)
+    world.produce(2, 0)
+    world.produce(2, 1)
+    assert world.run().exit_code == 1
+    skip = {"reason": "the topic is gone", "acknowledge_order": False}
+    deciding.skip(world.worker(), "orders", old, OffsetRange(4, 7), **skip)
+    world.advance()
+    world.run()
+    assert (world.offsets(0), world.offsets(1)) == ([], [0, 1])
+    deciding.skip(world.worker(), "orders", old, OffsetRange(4, 7), reason="known", acknowledge_order=True)
+    assert world.run().exit_code == 0
+    assert world.offsets(0) == world.offsets(1) == [0, 1]
+
+
+def test_partition_named_alone_waits_for_a_plan_of_the_whole_topic() -> None:
+    """One partition cannot tell where all the others end."""
+    world = of_three()
+    expanded(world, 4)
+    plan = world.plan(Bounds(topic="orders", partitions=(3,)))
+    assert plan.waves == ()
+    assert "without naming partitions" in plan.growth.settling[0].reason
+
+
+def test_mode_is_the_plans_own() -> None:
+    """A pipeline that is told afterwards not to mind the order does not change what was planned with it."""
+    world = of_three()
+    expanded(world, 4)
+    world.produce(1, 0)
+    _, second = world.plan().waves
+    world.with_spec(ordering=Ordering.NONE)
+    world.plan()
+    with pytest.raises(GateClosedError):
+        world.ingest(second.id)
+
+
+def two_topics() -> World:
+    """Return a world with topics `old` of two partitions and `orders` of one, of one pipeline; nothing is planned."""
+    world = World(1, replace(SPEC, topics=("old", "orders")))
+    world.create("old", 2)
+    for partition in range(2):
+        world.produce(4, partition, topic="old")
+    world.produce(3)
+    return world
+
+
+def migrate(world: World, *, source: str = "old", target: str = "orders", **seals: int) -> None:
+    """Declare that a topic continues another, which ends where the keywords `p0`, `p1`… say."""
+    given = {int(name[1:]): seal for name, seal in seals.items()}
+    sealing.migrate(world.worker(), world.spec, source, target, given)
+
+
+def test_migration_waits_for_its_second_look_and_then_for_the_parents() -> None:
+    """Until the settle time has passed the seals do not count; then the old topic's last offset decides."""
+    world = two_topics()
+    migrate(world, p0=4, p1=4)
+    assert world.run().exit_code == 3
+    assert (world.offsets(0, "old"), world.offsets()) == ([0, 1, 2, 3], [])
+    world.clock.advance(SETTLE)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1, 2]
+    world.check()
+
+
+def test_migrated_topic_is_drained_by_position_and_not_by_its_last_record() -> None:
+    """The very last offset is a transaction's marker: the child waits for it, and it brings no row."""
+    world = two_topics()
+    world.produce(2, 1, topic="old", transaction="last")
+    world.end("last")
+    migrate(world, p0=4, p1=7)
+    world.clock.advance(SETTLE)
+    plan = world.plan()
+    (last,) = [item for item in plan.ranges if item.topic == "old" and item.partition == 1]
+    deciding.cancel(world.worker(), last.id, "later")
+    world.run()
+    assert world.offsets() == []
+    deciding.release(world.worker(), last.id, None)
+    assert world.run().exit_code == 0
+    assert (world.offsets(1, "old"), world.offsets()) == ([0, 1, 2, 3, 4, 5], [0, 1, 2])
+
+
+@pytest.mark.parametrize("seals", [{"p0": 4}, {"p0": 4, "p1": 4, "p2": 0}])
+def test_migration_names_every_partition_once(seals: dict[str, int]) -> None:
+    """A partition that is forgotten, or that the topic has not, is named; nothing is recorded."""
+    world = two_topics()
+    with pytest.raises(UsageError, match=r"each of its 2 partitions once: look at \[[12]\]"):
+        migrate(world, **seals)
+    assert world.ledger.segments("orders") == ()
+
+
+def test_seal_that_is_not_the_end_of_the_log_is_refused() -> None:
+    """Too early, too late, or with a transaction open: the words name the end that the log has."""
+    world = two_topics()
+    with pytest.raises(StateError, match="the log of old/1 ends at 4, not at 3"):
+        migrate(world, p0=4, p1=3)
+    world.produce(1, 1, topic="old", transaction="open")
+    with pytest.raises(StateError, match="ends at 5 and is stable only to 4, not at 5"):
+        migrate(world, p0=4, p1=5)
+
+
+def test_log_that_runs_past_its_seal_is_named_until_somebody_decides() -> None:
+    """What lies beyond is not read, the child waits, and a skip of it leads out."""
+    world = two_topics()
+    migrate(world, p0=4, p1=4)
+    world.produce(2, 1, topic="old")
+    world.clock.advance(SETTLE)
+    (blocked,) = world.plan().blocked
+    assert "the log ends at 6, past its declared seal 4" in blocked.reason
+    assert world.run().exit_code == 1
+    assert (world.offsets(1, "old"), world.offsets()) == ([0, 1, 2, 3], [])
+    stretch = OffsetRange(4, 6)
+    deciding.skip(world.worker(), "orders", world.stream(1, "old"), stretch, reason="late", acknowledge_order=False)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1, 2]
+
+
+def test_seal_is_declared_once() -> None:
+    """The same seal again changes nothing; another one is refused."""
+    world = two_topics()
+    world.run()
+    sealing.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
+    before = world.ledger.segments("orders")
+    sealing.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
+    assert world.ledger.segments("orders") == before
+    world.produce(1, 0, topic="old")
+    with pytest.raises(StateError, match="old/0 is sealed at 4: a seal is never moved"):
+        sealing.seal(world.worker(), world.spec, world.stream(0, "old"), 5)
+
+
+def test_migration_splits_waves_that_would_wait_for_themselves() -> None:
+    """What was planned into one wave before the edge was declared goes into two, also when it was claimed."""
+    world = two_topics()
+    (mixed,) = world.plan().waves
+    world.ledger.claim(mixed.id, attempt="a" * 16, holder=world.worker().processes.this(), lease=SETTLE)
+    migrate(world, p0=4, p1=4)
+    tables = {
+        wave.id: {item.topic for item in world.ledger.ranges(wave=wave.id)} for wave in world.ledger.waves("orders")
+    }
+    assert sorted(map(sorted, tables.values())) == [["old"], ["orders"]]
+    world.clock.advance(SETTLE)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1, 2]
+    world.check()
+
+
+def test_migration_in_a_circle_is_refused() -> None:
+    """A topic cannot continue one that continues it."""
+    world = two_topics()
+    migrate(world, p0=4, p1=4)
+    before = world.ledger.segments("orders")
+    with pytest.raises(StateError, match="would wait for itself"):
+        migrate(world, source="orders", target="old", p0=3)
+    assert world.ledger.segments("orders") == before
