@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.adapters.spark_submit.submission import pyspark_home
@@ -22,6 +24,7 @@ class SparkCluster:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._keepers: list[Keeper] = []
+        self._starting = threading.Lock()
         self._port, self._page, self._worker_page = free_ports(3)
 
     @property
@@ -29,10 +32,23 @@ class SparkCluster:
         """`spark://host:port`."""
         return f"spark://127.0.0.1:{self._port}"
 
+    def connection(self) -> dict[str, Any]:
+        """Return the connection to it: a job takes one core, so that every worker of the soak has room for its own."""
+        conf = {
+            "spark.master.ui.port": str(self._page),
+            "spark.cores.max": "1",
+            "spark.executor.memory": "512m",
+            "spark.driver.host": "127.0.0.1",
+        }
+        return {"host": self.master, "extra": {"conf": conf}}
+
     def start(self) -> None:
-        """Start it unless it runs."""
-        if self._keepers:
-            return
+        """Start it unless it runs; whoever asks meanwhile waits until it does."""
+        with self._starting:
+            if not self._keepers:
+                self._start()
+
+    def _start(self) -> None:
         self._home.mkdir(exist_ok=True)
         deploy = "org.apache.spark.deploy"
         here = ["--host", "127.0.0.1"]

@@ -23,6 +23,7 @@ from tests.soak.lanes import LANES, TABLE, TOPICS
 
 KEPT_ADMINS = 8
 ROOMY, WAREHOUSE_TYPE = "4g", "tmpfs"
+LOCAL_SPARK: Mapping[str, Any] = {"host": "local[1]"}
 
 
 class Place:
@@ -127,7 +128,7 @@ class Place:
 
     # -- how the product gets there -----------------------------------------------------------------------------------
 
-    def connections(self, *, master: str = "local[1]") -> dict[str, str]:
+    def connections(self, *, spark: Mapping[str, Any] = LOCAL_SPARK) -> dict[str, str]:
         """Return the connections as environment variables; ledger and catalog lie behind their networks."""
         lake = {
             "format": "iceberg",
@@ -147,10 +148,12 @@ class Place:
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
             "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
             "AIRFLOW_CONN_KAFKA_LAKE_LEDGER": json.dumps(ledger),
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": master}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", **spark}),
         }
 
-    def environment(self, further: Mapping[str, str] | None = None, *, master: str = "local[1]") -> dict[str, str]:
+    def environment(
+        self, further: Mapping[str, str] | None = None, *, spark: Mapping[str, Any] = LOCAL_SPARK
+    ) -> dict[str, str]:
         """Return a command's environment: the connections, and nothing of the caller's Airflow."""
         strangers = ("AIRFLOW", "KAFKA_LAKE")
         return {
@@ -158,7 +161,7 @@ class Place:
             "AIRFLOW_HOME": str(self.home / "no-airflow"),
             "TMPDIR": str(self.home / "tmp"),
             "KAFKA_LAKE_HISTORY": str(self.home / "history"),
-            **self.connections(master=master),
+            **self.connections(spark=spark),
             **(further or {}),
         }
 

@@ -107,7 +107,7 @@ class Worker(threading.Thread):
         if not order.cluster:
             return self._place.environment(order.environment)
         self._place.cluster.start()
-        return self._place.environment(order.environment, master=self._place.cluster.master)
+        return self._place.environment(order.environment, spark=self._place.cluster.connection())
 
     def _wait(self, process: subprocess.Popen[bytes], number: int) -> int:
         try:

@@ -44,15 +44,18 @@ class ExecutorKill(WorkerFault):
 
     name = "executor-kill"
     words = "SIGKILL to an executor of a standalone cluster; the driver gets a new one"
+    patience = 200.0
+    """A run that has begun on a local master ends first."""
 
     def begin(self) -> None:
-        """Send the next runs to the cluster: a local master has no executor of its own."""
+        """Start the cluster."""
         self.scene.place.cluster.start()
-        for worker in self.scene.workers:
-            worker.orders.insert(0, Order(cluster=True))
 
     def strike(self) -> bool:
-        """Kill an executor."""
+        """Kill an executor; until there is one, the next runs are sent there: a local master has none of its own."""
+        for worker in self.scene.workers:
+            if not any(order.cluster for order in worker.orders):
+                worker.orders.insert(0, Order(cluster=True))
         for keeper in self.scene.place.cluster.pids():
             with contextlib.suppress(psutil.NoSuchProcess):
                 for child in psutil.Process(keeper).children(recursive=True):

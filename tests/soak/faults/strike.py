@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from tests.soak.workers import Worker
 
 
-PATIENCE_SECONDS = 75.0
-"""How long a fault that found nothing to hit yet may look for it, once it has begun."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """What faults can reach; `flight` is the Airflow of the rounds that have one."""
@@ -42,6 +38,8 @@ class Fault:
     words: ClassVar[str] = ""
     every: ClassVar[float] = 20.0
     in_airflow: ClassVar[bool] = False
+    patience: ClassVar[float] = 75.0
+    """How long a fault that found nothing to hit yet may look for it, once it has begun, in seconds."""
 
     def __init__(self, scene: Scene, choose: random.Random) -> None:
         self.scene = scene
@@ -49,14 +47,14 @@ class Fault:
         self.struck = 0
         self.problems: list[str] = []
         self._round_over = threading.Event()
-        self._patience = 0.0
+        self._looks_until = 0.0
 
     def run(self, over: threading.Event) -> None:
         """Strike until `over`, then heal; what goes wrong in the fault itself is a problem of the soak."""
         self._round_over = over
         try:
             self.begin()
-            self._patience = time.monotonic() + PATIENCE_SECONDS
+            self._looks_until = time.monotonic() + self.patience
             wait = self.choose.uniform(0.5, self.every)
             while not self.over(after=wait):
                 if self.strike():
@@ -81,7 +79,7 @@ class Fault:
         """Wait, then say whether to stop: the round is over, and it has struck or found nothing to hit for long."""
         if not self._round_over.wait(after):
             return False
-        if self.struck or time.monotonic() > self._patience:
+        if self.struck or time.monotonic() > self._looks_until:
             return True
         time.sleep(0.5)
         return False
