@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -315,6 +316,21 @@ def test_slow_clock_keeps_history_in_order(world: IcebergWorld) -> None:
     times = [entry.timestamp_ms for entry in metadata.snapshot_log]
     assert times == sorted(times)
     assert metadata.last_updated_ms >= times[-1]
+
+
+def test_fast_clock_closes_the_receipts_to_nobody(world: IcebergWorld) -> None:
+    """What somebody wrote an hour ahead is followed by what others write now, in order."""
+    hour = 3_600_000
+    fast = IcebergLake(world.settings, now_ms=lambda: int(time.time() * 1000) + hour)
+    fast.table(NAME).add_receipts([receipt(attempt_id())])
+    fast.close()
+    world.table.add_receipts([receipt(attempt_id())])
+    assert len(world.table.all_receipts()) == 2
+    metadata = world.catalog.load_table(f"{NAME}__receipts").metadata
+    times = [entry.timestamp_ms for entry in metadata.snapshot_log]
+    assert times == sorted(times)
+    assert times[0] > int(time.time() * 1000)
+    assert metadata.last_updated_ms == times[-1] > times[0]
 
 
 def test_slow_clock_drops_no_branch(world: IcebergWorld) -> None:

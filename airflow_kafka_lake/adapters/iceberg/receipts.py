@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
@@ -13,7 +14,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
-from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
+from airflow_kafka_lake.adapters.iceberg.commit_time import InOrder
 from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.core.accounting import Accounting
@@ -69,7 +70,7 @@ class Receipts:
             return
         for _ in range(_TRIES):
             table = self._catalog.find(self._identifier) or self._create()
-            require_clock(table.metadata, self._now_ms(), self._identifier)
+            table.catalog = cast(Catalog, InOrder(table, self._now_ms))
             with self._catalog.reaching(f"add receipts to {self._identifier}"):
                 there = {_identity(row) for row in _read(table, among("attempt", {row.attempt for row in rows}))}
                 missing = list({_identity(row): row for row in rows if _identity(row) not in there}.values())
