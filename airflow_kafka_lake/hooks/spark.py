@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
@@ -21,6 +21,8 @@ _MASTER = re.compile(r"local(\[(\*|[0-9]{1,4})(,[0-9]{1,3})?\])?|yarn|(spark|k8s
 _CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
 """The Spark provider's ways to follow a job; ours is followed by its own process."""
+_QUIET = "quiet-minutes"
+_QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class SparkRunnerHook:
@@ -40,15 +42,22 @@ class SparkRunnerHook:
     @cached_property
     def master_and_conf(self) -> tuple[str, Mapping[str, str]]:
         """The master's address and further Spark settings; ConnectionSettingsError names what is wrong."""
-        if self.spark_conn_id is None:
-            return EMBEDDED_MASTER, {}
-        connection = get_connection(self.spark_conn_id, *TYPES)
-        return master_of(connection), conf_of(connection)
+        connection = self._connection
+        return (EMBEDDED_MASTER, {}) if connection is None else (master_of(connection), conf_of(connection))
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long a job may show no progress, also while it waits for a full cluster."""
+        return QUIET_SECONDS if self._connection is None else quiet_seconds_of(self._connection)
+
+    @cached_property
+    def _connection(self) -> ConnectionSettings | None:
+        return None if self.spark_conn_id is None else get_connection(self.spark_conn_id, *TYPES)
 
     def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str]) -> SparkJobs:
         """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings."""
         master, conf = self.master_and_conf
-        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka)
+        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=self.quiet_seconds)
 
     def test_connection(self) -> tuple[bool, str]:
         """Say whether a job could be submitted from this machine, in one sentence; starts none."""
@@ -64,11 +73,17 @@ class SparkJobs:
     """`ports.JobRunner` that verifies Java, PySpark and the jars anew before every job."""
 
     def __init__(
-        self, *, master: str, conf: Mapping[str, str], catalog: Mapping[str, str], kafka: Mapping[str, str]
+        self,
+        *,
+        master: str,
+        conf: Mapping[str, str],
+        catalog: Mapping[str, str],
+        kafka: Mapping[str, str],
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._conf = conf
         self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
-            master=master, catalog=catalog, kafka=kafka, conf=conf, **further
+            master=master, catalog=catalog, kafka=kafka, conf=conf, quiet_seconds=quiet_seconds, **further
         )
 
     def where(self) -> str:
@@ -119,7 +134,7 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
     """Return the Spark settings of a connection's extra: `queue`, `namespace`, `conf` and keys that are Spark's own."""
     conf: dict[str, str] = {}
     for key, value in connection.extra.items():
-        if value is None or value == "" or key in _IGNORED:
+        if value is None or value == "" or key in {*_IGNORED, _QUIET}:
             continue
         if key == "conf":
             conf |= _spark_settings(connection, value)
@@ -130,6 +145,16 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
         else:
             _check_plain(connection, key, value)
     return conf
+
+
+def quiet_seconds_of(connection: ConnectionSettings) -> float:
+    """Return how long a job may show no progress: `quiet-minutes` of the extra, else thirty."""
+    given = connection.extra.get(_QUIET)
+    if given is None or given == "":
+        return QUIET_SECONDS
+    if not _QUIET_MINUTES.fullmatch(str(given)):
+        raise _refusal(connection, f"{_QUIET} must be a whole number of minutes, at least 1")
+    return float(given) * 60
 
 
 def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
@@ -143,7 +168,9 @@ def _check_plain(connection: ConnectionSettings, key: str, value: object) -> Non
         case "spark-binary":
             raise _refusal(connection, "spark-binary must be spark-submit: other programs are not started")
         case _:
-            raise _refusal(connection, f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, spark.…")
+            raise _refusal(
+                connection, f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, quiet-minutes, spark.…"
+            )
 
 
 def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, str]:

@@ -17,7 +17,7 @@ from airflow_kafka_lake.hooks.connections import ConnectionSettings, aget_connec
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.hooks.ledger import LedgerHook, ledger_url
-from airflow_kafka_lake.hooks.spark import EMBEDDED_MASTER, SparkRunnerHook, conf_of, master_of
+from airflow_kafka_lake.hooks.spark import EMBEDDED_MASTER, SparkRunnerHook, conf_of, master_of, quiet_seconds_of
 
 SECRET = "s3cr3t-value"
 
@@ -233,6 +233,24 @@ def test_other_settings_of_the_extra_are_refused(extra: dict[str, Any]) -> None:
     """Programs, cluster mode and unknown keys are refused by name."""
     with pytest.raises(ConnectionSettingsError, match="'s'"):
         conf_of(spark(**extra))
+
+
+def test_patience_with_a_quiet_job_is_the_connections() -> None:
+    """Half an hour, unless jobs wait longer for their cluster."""
+    assert quiet_seconds_of(spark("local")) == 1800
+    assert quiet_seconds_of(spark("local", **{"quiet-minutes": 240})) == 240 * 60
+    assert conf_of(spark("local", **{"quiet-minutes": "240"})) == {}
+    for wrong in (0, -1, "ever", 1.5, True):
+        with pytest.raises(ConnectionSettingsError, match="whole number of minutes"):
+            quiet_seconds_of(spark("local", **{"quiet-minutes": wrong}))
+
+
+def test_a_runner_has_the_patience_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the connection says reaches the job."""
+    given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"quiet-minutes": 90}})
+    assert SparkRunnerHook("s").quiet_seconds == 90 * 60
+    runner = SparkRunnerHook("s").runner(catalog={}, kafka={})._runner_with({})
+    assert runner._quiet_seconds == 90 * 60
 
 
 def test_spark_connect_is_for_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 
-__all__ = ["SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
+__all__ = ["QUIET_SECONDS", "SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
 _LIGHT_TASKS = 4
 QUIET_SECONDS = 1800.0

@@ -129,7 +129,8 @@ def job_stalled(job: StageJob, seconds: float) -> JobFailedError:
     """Return the error of a driver that lives and gets nowhere."""
     return JobFailedError(
         f"The Spark job of wave {job.wave} (attempt {job.attempt}) has made no progress for {seconds / 60:.0f} minutes "
-        "and was ended. Look for a stuck task or a full cluster; the wave is unharmed and can be run again.",
+        "and was ended. Look for a stuck task or a full cluster; the wave is unharmed and can be run again. Where jobs "
+        "wait longer for a cluster, say so by quiet-minutes in the extra of the Spark connection.",
         wave=job.wave,
         attempt=job.attempt,
         reason="stalled",
