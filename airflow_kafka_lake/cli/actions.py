@@ -43,7 +43,14 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
     planning.check_bounds(bounds)
     with ports_of(arguments, output, spec) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
-        made = planning.plan(ports, spec, bounds, plan_id=deciding.new_id(), dry_run=arguments.dry_run)
+        made = planning.plan(
+            ports,
+            spec,
+            bounds,
+            plan_id=deciding.new_id(),
+            dry_run=arguments.dry_run,
+            patience=spec.stable_wait,
+        )
     document = plan_document(made.plan, recorded=made.recorded)
     if output.as_json:
         output.document(document)

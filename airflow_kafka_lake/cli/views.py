@@ -39,17 +39,21 @@ def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
         output.line("nothing to do: everything up to the end policy is planned or settled")
     else:
         _forecast(output, document, where)
-    for item in document["waiting_for_stable"]:
-        output.line(
-            f"waiting for stable: {item['topic']}/{item['partition']} is stable to {item['last_stable']} of "
-            f"{item['high_watermark']}"
-        )
+    _waiting(output, document)
     for item in document["settling"]:
         output.line(f"waiting: {item['topic']}/{item['partition']}: {item['reason']}")
     for item in document["blocked"]:
         output.line(f"blocked: {item['topic']}/{item['partition']}: {item['reason']}")
     if dry_run:
         output.line("nothing was written")
+
+
+def _waiting(output: Output, document: Json) -> None:
+    for item in document["waiting_for_stable"]:
+        output.line(
+            f"waiting for stable: {item['topic']}/{item['partition']} is stable to {item['last_stable']} of "
+            f"{item['high_watermark']}" + (f", held by {item['words']}" if item["words"] else "")
+        )
 
 
 def _forecast(output: Output, document: Json, where: str) -> None:
@@ -103,6 +107,7 @@ def status(output: Output, document: Json) -> None:
     for item in document["streams"]:
         for text in item["blocked_by"]:
             output.line(f"{item['topic']}/{item['partition']} blocked by {text}")
+    _waiting(output, document)
     waves = [
         (item["wave"], item["table"], item["state"], item["fence"], item["ranges"], item["rows"])
         for item in reversed(document["waves"])

@@ -10,9 +10,10 @@ from typing import Any
 from airflow_kafka_lake.core.order import Order, blocked_by
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.transactions import OpenTransaction
 from airflow_kafka_lake.core.watermarks import hold, lag
 from airflow_kafka_lake.core.waves import AttemptRecord
 from airflow_kafka_lake.core.wire import timestamp
@@ -67,15 +68,20 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
             {"topic": item.topic, "partition": item.partition, "until": timestamp(item.until), "reason": item.reason}
             for item in plan.growth.settling
         ],
-        "waiting_for_stable": [
-            {
-                "topic": item.topic,
-                "partition": item.partition,
-                "last_stable": item.last_stable,
-                "high_watermark": item.high_watermark,
-            }
-            for item in plan.waiting_for_stable
-        ],
+        "waiting_for_stable": [_waiting(item, plan.transactions, plan.observed_at) for item in plan.waiting_for_stable],
+    }
+
+
+def _waiting(item: PartitionSnapshot, transactions: Iterable[OpenTransaction], now: datetime) -> Json:
+    """Return what a partition waits for: the end that it goes on to, and the transaction that holds it, if known."""
+    held_by = next((t for t in transactions if (t.topic, t.partition) == (item.topic, item.partition)), None)
+    return {
+        "topic": item.topic,
+        "partition": item.partition,
+        "last_stable": item.last_stable,
+        "high_watermark": item.high_watermark,
+        "transaction": held_by.to_json(now) if held_by else None,
+        "words": held_by.in_words(now) if held_by else None,
     }
 
 
@@ -88,8 +94,10 @@ def status_document(
     order: Order,
     observed: Snapshot | str,
     isolation: Isolation,
+    transactions: Sequence[OpenTransaction] = (),
 ) -> Json:
-    """Return `status --json`; `observed` is what Kafka said, or the reason why it said nothing."""
+    """Return `status --json`; `observed` is what Kafka said, or the reason why it said nothing; `transactions` are
+    those that hold the last stable offset of a partition."""
     stuck: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
     for item in unresolved:
         stuck[item.stream].append(item)
@@ -103,6 +111,11 @@ def status_document(
             for stream in streams
         ],
         "waves": [wave_line(wave) for wave in waves],
+        "waiting_for_stable": [
+            _waiting(item, transactions, observed_at)
+            for item in waiting_for_stable(bounds.values(), isolation)
+            if item.key in states
+        ],
     }
 
 

@@ -28,6 +28,7 @@
     ├── TransientError              worth repeating unchanged (exit 3)
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
     │   ├── UnstableError           the answer exists but is not stable yet
+    │   │   └── PendingCommitError  a group's committed offset is part of a transaction that has not ended
     │   ├── ConcurrentError         somebody else changed the same thing first, or is working on it
     │   ├── GateClosedError         what must come first in the order of the records is not finished
     │   ├── StaleFenceError         somebody else has claimed the wave since
@@ -187,6 +188,10 @@ class UnavailableError(TransientError):
 
 class UnstableError(TransientError):
     """The answer exists but is not stable yet (a pending transaction)."""
+
+
+class PendingCommitError(UnstableError):
+    """A group's committed offset is part of a transaction that has not ended; the number before it is not taken."""
 
 
 class ConcurrentError(TransientError):

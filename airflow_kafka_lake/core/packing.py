@@ -12,8 +12,8 @@ from airflow_kafka_lake.core.growth import Grown
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.segments import Levels
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
-from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition, waiting_for_stable
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 
 MAX_WAVE_RANGES = 10_000
@@ -93,7 +93,6 @@ def build_plan(
         for stretch in wanted - expired:
             pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.key)))]
     waves = pack(plan_id, spec, pieces, weights, of.graph.levels(known))
-    waiting = (s.snapshot for s in streams if s.snapshot.last_stable < s.snapshot.high_watermark)
     return Plan(
         id=plan_id,
         spec=spec,
@@ -102,7 +101,7 @@ def build_plan(
         waves=waves,
         blocked=tuple(refused),
         growth=of.growth,
-        waiting_for_stable=tuple(waiting) if spec.isolation is Isolation.READ_COMMITTED else (),
+        waiting_for_stable=waiting_for_stable((stream.snapshot for stream in streams), spec.isolation),
     )
 
 

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.transactions import OpenTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,11 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A frozen decision; `spec` is the configuration it was made with."""
+    """A frozen decision; `spec` is the configuration it was made with.
+
+    `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
+    to. `transactions` names the first of each, as far as it is known.
+    """
 
     id: str
     spec: PipelineSpec
@@ -92,6 +97,7 @@ class Plan:
     blocked: tuple[Blocked, ...] = ()
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
     growth: Growth = field(default_factory=Growth)
+    transactions: tuple[OpenTransaction, ...] = ()
     forecast: Forecast = field(default_factory=Forecast)
 
     @property

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from airflow_kafka_lake.core.epochs import EpochEnds
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
+    PendingCommitError,
     RangeBeyondEndError,
     RangeExpiredError,
     UnavailableError,
-    UnstableError,
     UsageError,
 )
 from airflow_kafka_lake.core.losses import lost_end
@@ -192,13 +192,28 @@ def _group_offset(policy: Policy, item: PartitionSnapshot) -> int:
         case GroupOffsetState.KNOWN if item.group_offset is not None:
             return item.group_offset
         case GroupOffsetState.UNSTABLE:
-            raise UnstableError(f"{where} has a commit in an open transaction: repeat when it has ended", **facts)
+            raise PendingCommitError(
+                f"{where} has a commit in an open transaction: repeat when it has ended", group=policy.group, **facts
+            )
         case GroupOffsetState.NONE:
             raise GroupOffsetError(
                 f"{where} has no committed offset: let the group commit first, or choose another policy", **facts
             )
         case _:
             raise UnavailableError(f"{where} could not be read: repeat the call", **facts)
+
+
+def together(pending: Sequence[PendingCommitError]) -> PendingCommitError:
+    """Return one error that names every partition with a pending commit; all are of one group's."""
+    first = pending[0].facts
+    partitions = [[item.facts["topic"], item.facts["partition"]] for item in pending]
+    named = ", ".join(f"{topic}/{partition}" for topic, partition in partitions)
+    return PendingCommitError(
+        f"group {first['group']!r} has commits in open transactions on {named}, and what it had committed before is "
+        "not taken for them: nothing was planned. Repeat when they have ended",
+        **first,
+        partitions=partitions,
+    )
 
 
 def _bound(bound: int | datetime, item: PartitionSnapshot, times: Times, isolation: Isolation) -> int:

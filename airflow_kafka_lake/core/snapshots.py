@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -86,3 +87,10 @@ class Sample:
     bytes_per_offset: float
     records_per_offset: float
     first_timestamp_ms: int | None
+
+
+def waiting_for_stable(partitions: Iterable[PartitionSnapshot], isolation: Isolation) -> tuple[PartitionSnapshot, ...]:
+    """Return the partitions that a reader sees end at an open transaction; none under read_uncommitted."""
+    if isolation is not Isolation.READ_COMMITTED:
+        return ()
+    return tuple(item for item in partitions if item.last_stable < item.high_watermark)

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -122,6 +123,11 @@ class PipelineSpec:
     stable_wait_seconds: int = 300
     audit_rate: int | None = None
     mirror_group: str | None = None
+
+    @property
+    def stable_wait(self) -> timedelta:
+        """How long a plan waits for a group's pending commits."""
+        return timedelta(seconds=self.stable_wait_seconds)
 
     def table_for(self, topic: str) -> str:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""

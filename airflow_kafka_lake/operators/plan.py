@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
 
+from airflow_kafka_lake.core.errors import PendingCommitError
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -20,6 +21,8 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.settlement import settle
+from airflow_kafka_lake.triggers.stable import StableTrigger
+from airflow_kafka_lake.triggers.waits import done_or_fail
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -77,7 +80,15 @@ class PlanBackfillOperator(BaseOperator):
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
     def execute(self, context: Context) -> list[str]:
-        """Plan; returns wave ids and pushes the XCom `plan`."""
+        """Plan; returns wave ids and pushes the XCom `plan`. A group that has commits pending is waited for."""
+        return self._plan(context, None)
+
+    def try_again(self, context: Context, event: dict[str, Any], until: float) -> list[str]:
+        """Plan once more after a wait, which goes on only until that time (epoch seconds)."""
+        done_or_fail(event)
+        return self._plan(context, until)
+
+    def _plan(self, context: Context, until: float | None) -> list[str]:
         with airflow_errors():
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
             dry_run = flag_of(self.only_show)
@@ -90,12 +101,32 @@ class PlanBackfillOperator(BaseOperator):
                 need_kafka=True,
             ) as ports:
                 where = ports.runner.where()
-                planned, waves = plan_and_collect(ports, spec, bounds, dry_run=dry_run)
+                try:
+                    planned, waves = plan_and_collect(ports, spec, bounds, dry_run=dry_run)
+                except PendingCommitError as pending:
+                    now = ports.clock.now().timestamp()
+                    until = now + spec.stable_wait_seconds if until is None else until
+                    if now >= until:
+                        raise
+                    self.log.info("%s. Waiting for at most %d s.", pending.message, until - now)
+                    self._wait_for(spec, pending, until)
         for line in explain(planned.plan, where, dry_run=dry_run):
             self.log.info("%s", line)
         result = result_of(planned, waves, dry_run=dry_run)
         context["ti"].xcom_push(key=PLAN_KEY, value=result)
         return list(result["waves"])
+
+    def _wait_for(self, spec: PipelineSpec, pending: PendingCommitError, until: float) -> Never:
+        trigger = StableTrigger(
+            pipeline=spec.name,
+            kafka_connection=spec.kafka_connection,
+            group=str(pending.facts["group"]),
+            partitions=pending.facts["partitions"],  # type: ignore[arg-type]
+            until=until,
+            ledger_connection=self.ledger_connection,
+        )
+        self.defer(trigger=trigger, method_name="try_again", kwargs={"until": until})
+        raise AssertionError("unreachable: defer raises")
 
 
 def name_of(pipeline: Pipeline | str | PathLike[str]) -> str:
@@ -154,6 +185,8 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
         )
     for settling in made.growth.settling[:SHOWN_RANGES]:
         yield f"waiting: {settling.topic}/{settling.partition}: {settling.reason}"
+    for holding in made.transactions[:SHOWN_RANGES]:
+        yield f"{holding.topic}/{holding.partition} is held by {holding.in_words(made.observed_at)}"
     for blocked in made.blocked[:SHOWN_RANGES]:
         yield f"left out: {blocked.topic}/{blocked.partition}: {blocked.reason}"
     if dry_run:

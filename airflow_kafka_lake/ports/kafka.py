@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.transactions import OpenTransaction
 
 
 class OffsetSource(Protocol):
@@ -39,6 +40,10 @@ class OffsetSource(Protocol):
 
         None: the leader knows neither that epoch nor a later one. What could not be learned is left out.
         """
+
+    def transactions(self, partitions: Sequence[tuple[str, int]], group: str | None) -> tuple[OpenTransaction, ...]:
+        """Return the transactions that are open in partitions, and those where a group's commits are written (other
+        groups' commits may be among them). What could not be learned is left out."""
 
     def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
         """Read a little at the start of each stretch; stretches that gave nothing within the bound are left out."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.epochs import EpochEnds, epochs_in_doubt
-from airflow_kafka_lake.core.errors import PipelineFileError, UnknownPartitionError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.errors import (
+    PendingCommitError,
+    PipelineFileError,
+    UnknownPartitionError,
+    UnknownTopicError,
+    UsageError,
+)
 from airflow_kafka_lake.core.growth import Grown, Growth, Known, Topic, grown
 from airflow_kafka_lake.core.layouts import develop, topics_seen
 from airflow_kafka_lake.core.packing import build_plan
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
-from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, times_needed
+from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, times_needed, together
 from airflow_kafka_lake.core.sealing import check_seals
 from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
@@ -22,6 +28,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
 from airflow_kafka_lake.services.identity import check_settled, look_at_table, take_possession
 from airflow_kafka_lake.services.settlement import flush
+from airflow_kafka_lake.services.stability import holders, once_stable
 
 MAX_TABLE_NAME = 128
 RECEIPTS = "__receipts"
@@ -59,19 +66,32 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known)
 
 
-def plan(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, plan_id: str, dry_run: bool = False) -> Planned:
-    """Decide what is read next and record it.
+def plan(
+    ports: Ports,
+    spec: PipelineSpec,
+    bounds: Bounds,
+    *,
+    plan_id: str,
+    dry_run: bool = False,
+    patience: timedelta = timedelta(0),
+) -> Planned:
+    """Decide what is read next and record it; group offsets that are not stable are waited for with `patience`.
 
-    Raises RefusedError leaves for bounds that cannot be met (nothing is changed), ConcurrentError when another
-    planner was first, UnavailableError when Kafka, ledger or catalog is out of reach.
+    Raises PendingCommitError when they stay so, RefusedError leaves for bounds that cannot be met (nothing is changed),
+    ConcurrentError when another planner was first, UnavailableError when Kafka, ledger or catalog is out of reach.
     """
     check_bounds(bounds)
-    seen = observe(ports, spec, bounds)
-    for table, topic_ids in seen.tables(spec).items():
-        look_at_table(ports, spec.name, table, topic_ids)
-        check_settled(ports, spec.name, table)
-    decided = decide(ports, spec, bounds, seen, plan_id)
-    decided = replace(decided, forecast=forecast(ports, decided, exact=dry_run))
+
+    def observe_and_decide() -> tuple[Observed, Plan]:
+        seen = observe(ports, spec, bounds)
+        for table, topic_ids in seen.tables(spec).items():
+            look_at_table(ports, spec.name, table, topic_ids)
+            check_settled(ports, spec.name, table)
+        return seen, decide(ports, spec, bounds, seen, plan_id)
+
+    seen, decided = once_stable(ports, observe_and_decide, patience)
+    holding = holders(ports, decided.waiting_for_stable)
+    decided = replace(decided, forecast=forecast(ports, decided, exact=dry_run), transactions=holding)
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
     record(ports, decided, seen)
@@ -161,13 +181,20 @@ def decide(
     ends = _epoch_ends(ports, selected, known)
     asked: list[Asked] = []
     blocked: list[Blocked] = []
+    pending: list[PendingCommitError] = []
     for item in selected:
         older = [stream for key, stream in known.items() if _is_older_generation(key, item)]
         siblings = any(key[:2] == item.key[:2] for key in known)
-        answer = generation_gap(spec.name, item, known.get(item.key), older, ends) or asked_of(
-            spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), siblings
-        )
-        (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
+        try:
+            answer = generation_gap(spec.name, item, known.get(item.key), older, ends) or asked_of(
+                spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), siblings
+            )
+        except PendingCommitError as error:
+            pending.append(error)
+        else:
+            (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
+    if pending:
+        raise together(pending)
     wanted = {item.snapshot.key: item for item in asked}
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
     segments = _grown(ports, spec, snapshot, known, asked, declare)

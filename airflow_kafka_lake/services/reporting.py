@@ -9,10 +9,11 @@ from airflow_kafka_lake.core.documents import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError
 from airflow_kafka_lake.core.order import Order, segments_document
 from airflow_kafka_lake.core.segments import Graph
-from airflow_kafka_lake.core.snapshots import Snapshot
+from airflow_kafka_lake.core.snapshots import Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNRESOLVED
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
+from airflow_kafka_lake.services.stability import holders
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
@@ -37,6 +38,8 @@ def status(
     topics = sorted({stream.topic for stream in streams})
     graph = Graph(ports.ledger.segments(spec.name))
     everyone = streams if topic is None and partitions is None else ports.ledger.streams(spec.name)
+    observed = observe(ports.source, topics, spec.end.group or spec.start.group)
+    seen = () if isinstance(observed, str) else [item for item in observed.partitions if item.key in keys]
     return status_document(
         spec.name,
         ports.clock.now(),
@@ -44,8 +47,9 @@ def status(
         ports.ledger.waves(spec.name),
         unresolved,
         Order(graph, everyone, unresolved),
-        observe(ports.source, topics, spec.end.group or spec.start.group),
+        observed,
         spec.isolation,
+        holders(ports, waiting_for_stable(seen, spec.isolation)),
     )
 
 

@@ -8,11 +8,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 from airflow.triggers.base import BaseTrigger
 
 from airflow_kafka_lake.core.errors import LedgerSchemaError, UnavailableError
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.operators.plan import PlanBackfillOperator
+from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
@@ -20,6 +24,7 @@ from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers.conditions import Answer
+from airflow_kafka_lake.triggers.stable import GroupStable, StableTrigger
 from airflow_kafka_lake.triggers.waits import (
     DrainedTrigger,
     LedgerTrigger,
@@ -37,6 +42,7 @@ TRIGGERS: list[LedgerTrigger] = [
     DrainedTrigger(pipeline="orders", until=UNTIL, ledger_connection="l"),
     WaveFreeTrigger(pipeline="orders", wave="w", ledger_connection="l"),
     WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_connection="l"),
+    StableTrigger(pipeline="orders", kafka_connection="k", group="g", partitions=[["orders", 1]], until=9.0),
     WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, kafka_connection="k", ledger_connection="l"),
 ]
 
@@ -272,6 +278,50 @@ def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
     assert condition(world.ledger, lambda: world.kafka).done
     ingest(world.ports(), wave.id)
     assert "COMMITTED" in condition(world.ledger, lambda: world.kafka).words
+
+
+def test_pending_commits_are_waited_for_without_a_slot(world: World, context: dict[str, Any]) -> None:
+    """The plan defers, plans with what was committed in the end, and fails by name once the time is over."""
+    context["ti"].task_id = "plan"
+    pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders", end="group:live", stable_wait_seconds=60)
+    operator = PlanBackfillOperator(task_id="plan", pipeline=pipeline)
+    world.produce(5)
+    world.kafka.commit_group("live", "orders", 1, 0)
+    world.kafka.commit_group("live", "orders", 0, None, GroupOffsetState.UNSTABLE)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(context)
+    trigger, again = deferred.value.trigger, deferred.value.kwargs
+    assert isinstance(trigger, StableTrigger)
+    assert (trigger.group, trigger.partitions) == ("live", [["orders", 0]])
+    assert again == {"until": world.clock.now().timestamp() + 60} == {"until": trigger.until}
+    done = {"status": "done", "words": "w"}
+    world.clock.advance(timedelta(seconds=30))
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.try_again(context, done, **again)
+    assert deferred.value.kwargs == again, "the bound is the first one's"
+    world.clock.advance(timedelta(seconds=30))
+    with pytest.raises(AirflowException, match=r"PendingCommitError: group 'live' .* on orders/0") as failed:
+        operator.try_again(context, done, **again)
+    assert not isinstance(failed.value, AirflowFailException), "it may be tried again"
+    world.kafka.commit_group("live", "orders", 0, 4)
+    (wave,) = operator.try_again(context, done, **again)
+    assert [item.range for item in world.ledger.ranges(wave=wave)] == [OffsetRange(0, 4)]
+
+
+def test_group_is_stable_when_nothing_is_pending_or_the_time_is_over(world: World) -> None:
+    """Other partitions' commits do not matter; the end of the time ends the wait, and the task decides."""
+    world.kafka.commit_group("live", "orders", 0, None, GroupOffsetState.UNSTABLE)
+
+    def look(partition: int, until: float = 4e9) -> Answer:
+        condition = GroupStable(group="live", partitions=[("orders", partition)], until=until)
+        return condition(world.ledger, lambda: world.kafka)
+
+    assert look(1).done
+    assert not look(0).done
+    assert "orders/0" in look(0).words
+    assert look(0, until=0.0).done
+    world.kafka.commit_group("live", "orders", 0, 3)
+    assert look(0).done
 
 
 def test_recreated_topic_needs_a_plan_to_wait_for(world: World, context: dict[str, Any]) -> None:

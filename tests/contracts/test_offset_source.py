@@ -417,6 +417,30 @@ def test_time_in_an_unknown_partition_is_refused(world: World, name: str) -> Non
         world.source.offsets_at([(name, 7)], 0)
 
 
+def test_open_transactions_are_named(world: World, name: str) -> None:
+    """By the id that their owner chose, with their first offset and their start; one that has ended is not there."""
+    world.create(name, 2)
+    world.produce(name, 2)
+    began = time.time()
+    transaction = world.begin(name, 3)
+    found = world.source.transactions([(name, 0), (name, 1)], None)
+    assert [(item.topic, item.partition, item.first_offset) for item in found] == [(name, 0, 2)]
+    assert found[0].transactional_id == transaction
+    assert found[0].started_at is not None
+    assert abs(found[0].started_at.timestamp() - began) < 60
+    assert found[0].timeout is not None
+    world.end(transaction, commit=True)
+    wait_until(lambda: not world.source.transactions([(name, 0)], None), timeout=60, failed=AssertionError)
+
+
+def test_pending_commits_name_their_transaction(world: World, name: str) -> None:
+    """What a group's commits wait for is looked up where they are written."""
+    world.create(name)
+    world.produce(name, 3)
+    world.commit_pending(name, name, 2)
+    assert len(world.source.transactions([], name)) >= 1
+
+
 def test_epoch_ends_where_the_log_ends_while_it_lasts(world: World, name: str) -> None:
     """An epoch that no leader knows has no end; of what is not there nothing is said."""
     world.create(name, 2)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 _REASONS = {
     "table.contents": "no command asks for it",
+    "source.transactions": "asked only while a transaction is open",
     "source.epoch_ends": "asked only after a partition's leader epoch has changed",
 }
 

@@ -274,8 +274,8 @@ PLAN = (
         law="L5",
         guard="A group offset with a pending transaction is no number.",
         module=_POLICIES,
-        old="        case GroupOffsetState.UNSTABLE:\n            raise UnstableError(",
-        new="        case GroupOffsetState.UNSTABLE:\n            return 0\n            raise UnstableError(",
+        old="        case GroupOffsetState.UNSTABLE:\n            raise PendingCommitError(",
+        new="        case GroupOffsetState.UNSTABLE:\n            return 0\n            raise PendingCommitError(",
         red=("tests/unit/services/test_planning.py::test_group_offset_that_is_no_number_plans_nothing",),
     ),
     Mutant(

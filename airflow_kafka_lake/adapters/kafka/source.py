@@ -13,7 +13,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka import epochs, groups, sampling
+from airflow_kafka_lake.adapters.kafka import epochs, groups, sampling, transactions
 from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
 from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
@@ -32,6 +32,7 @@ from airflow_kafka_lake.core.snapshots import (
     TopicDescription,
 )
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.transactions import OpenTransaction
 from airflow_kafka_lake.ports import Clock
 
 _PASSES = 3
@@ -150,6 +151,10 @@ class KafkaOffsetSource:
         if not epochs:
             return {}
         return self._epoch_ends(self._settings, epochs, timeout=self._client.timeout, clock=self._clock)
+
+    def transactions(self, partitions: Sequence[Key], group: str | None) -> tuple[OpenTransaction, ...]:
+        """See `ports.OffsetSource`."""
+        return transactions.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
 
     def sample(self, stretches: Sequence[sampling.Stretch], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`; reads at most 16 stretches in about 5 s, spread evenly over those given."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
+from airflow_kafka_lake.adapters.memory_kafka.sampling import weigh
+from airflow_kafka_lake.adapters.memory_kafka.transactions import open_transactions, pending_commits
 from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
@@ -31,8 +33,9 @@ from airflow_kafka_lake.core.snapshots import (
     UnknownPartition,
 )
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.transactions import OpenTransaction
 
-_SAMPLED_RECORDS = 300
+_PENDING = GroupOffsetState.UNSTABLE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -207,28 +210,26 @@ class MemoryKafka:
     def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
         """See `ports.OffsetSource`."""
         self._reach()
-        topics = {key: self._topics[key[0]] for key in epochs if key[0] in self._topics}
-        logs = {key: topic.logs[key[1]] for key, topic in topics.items() if key[1] < len(topic.logs)}
-        return {key: log.epoch_end(key[2]) for key, log in logs.items() if not log.unreachable}
+        logs = {key: self._there(*key[:2]) for key in epochs}
+        return {key: log.epoch_end(key[2]) for key, log in logs.items() if log and not log.unreachable}
+
+    def transactions(self, partitions: Sequence[tuple[str, int]], group: str | None) -> tuple[OpenTransaction, ...]:
+        """See `ports.OffsetSource`; what a group's commits are pending in is called after the group."""
+        self._reach()
+        found = [item for key in partitions if (log := self._there(*key)) for item in open_transactions(log, *key)]
+        if any(name == group and state is _PENDING for (name, _, _), (_, state) in self._groups.items()):
+            found += open_transactions(pending_commits(group or "", self._milliseconds()), "__consumer_offsets", 0)
+        return tuple(found)
+
+    def _there(self, topic: str, partition: int) -> Log | None:
+        logs = self._topics[topic].logs if topic in self._topics else []
+        return logs[partition] if partition < len(logs) else None
 
     def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`."""
         self._reach()
-        found = []
-        for topic, partition, stretch in stretches:
-            seen = list(itertools.islice(self.log(topic, partition).records(stretch, isolation), _SAMPLED_RECORDS))
-            if seen:
-                span = (seen[-1][0] + 1 if len(seen) == _SAMPLED_RECORDS else stretch.end) - stretch.start
-                found.append(
-                    Sample(
-                        topic=topic,
-                        partition=partition,
-                        bytes_per_offset=sum(entry.bytes for _, entry in seen) / span,
-                        records_per_offset=len(seen) / span,
-                        first_timestamp_ms=seen[0][1].timestamp_ms,
-                    )
-                )
-        return tuple(found)
+        weighed = (weigh(self.log(*stretch[:2]), stretch, isolation) for stretch in stretches)
+        return tuple(item for item in weighed if item)
 
     def explain(
         self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None

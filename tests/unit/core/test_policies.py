@@ -9,10 +9,10 @@ import pytest
 
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
+    PendingCommitError,
     RangeBeyondEndError,
     RangeExpiredError,
     UnavailableError,
-    UnstableError,
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
@@ -117,7 +117,7 @@ def test_partition_that_was_added_later_starts_at_its_log_start() -> None:
     ("state", "error"),
     [
         (GroupOffsetState.NONE, GroupOffsetError),
-        (GroupOffsetState.UNSTABLE, UnstableError),
+        (GroupOffsetState.UNSTABLE, PendingCommitError),
         (GroupOffsetState.UNKNOWN, UnavailableError),
         (GroupOffsetState.KNOWN, UnavailableError),
     ],

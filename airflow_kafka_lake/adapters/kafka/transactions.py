@@ -1,0 +1,104 @@
+"""Who holds a partition's last stable offset: producers from the partition's leader, names from the coordinators."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow_kafka_lake.adapters.kafka.client import Key
+from airflow_kafka_lake.adapters.kafka.conversation import FAILED, errors
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.transactions import OpenTransaction
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import TopicPartition
+    from kafka.admin import KafkaAdminClient
+
+_LOG = logging.getLogger(__name__)
+_GROUP_OFFSETS = "__consumer_offsets"
+_NONE_OPEN = -1
+
+
+def open_transactions(
+    settings: KafkaSettings, keys: Iterable[Key], group: str | None, *, timeout: float
+) -> tuple[OpenTransaction, ...]:
+    """Return what is open in the partitions, and where a group's commits are written; nothing when nobody tells."""
+    milliseconds = int(timeout * 1000)
+    limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
+    try:
+        with closing(KafkaAdminClient(**settings.kafka_python(), **limits)) as admin:
+            wanted = [TopicPartition(*key) for key in keys]
+            if group is not None:
+                wanted.append(TopicPartition(_GROUP_OFFSETS, _home(admin, group)))
+            return _described(admin, _producers(admin, wanted))
+    except FAILED as error:
+        # As text: a log record that is kept would keep the error's frames, and with them its sockets.
+        _LOG.warning("Which transactions are open is not known: %s", str(error))
+        return ()
+
+
+def _home(admin: Any, group: str) -> int:
+    """Return the partition that a group's commits are written to, as the brokers compute it."""
+    (topic,) = admin.describe_topics([_GROUP_OFFSETS])
+    return partition_of(group, len(topic["partitions"]))
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """Compute Java's `abs(group.hashCode()) % partitions`."""
+    value = 0
+    encoded = group.encode("utf-16-be")
+    for first, second in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (31 * value + (first << 8) + second) & 0xFFFFFFFF
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == -(2**31) else abs(signed)) % partitions
+
+
+def _producers(admin: Any, wanted: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return `(partition, producer)` of every open transaction."""
+    return [
+        (partition, producer)
+        for partition, state in admin.describe_producers(wanted).items()
+        for producer in state.active_producers
+        if producer.current_transaction_start_offset > _NONE_OPEN
+    ]
+
+
+def _described(admin: Any, producers: Sequence[tuple[Any, Any]]) -> tuple[OpenTransaction, ...]:
+    ids = sorted({producer.producer_id for _, producer in producers})
+    listed = admin.list_transactions(producer_id_filters=ids).values() if ids else ()
+    names = {item.producer_id: item.transactional_id for found in listed for item in found}
+    told = _told(admin, sorted(set(names.values())))
+    found = []
+    for partition, producer in producers:
+        known = told.get(names.get(producer.producer_id))
+        found.append(
+            OpenTransaction(
+                topic=partition.topic,
+                partition=partition.partition,
+                producer_id=producer.producer_id,
+                first_offset=producer.current_transaction_start_offset,
+                transactional_id=names.get(producer.producer_id),
+                started_at=_time(known.transaction_start_time_ms) if known else None,
+                last_written_at=_time(producer.last_timestamp),
+                timeout=timedelta(milliseconds=known.transaction_timeout_ms) if known else None,
+            )
+        )
+    return tuple(found)
+
+
+def _told(admin: Any, names: Sequence[str]) -> dict[Any, Any]:
+    """Describe transactions; who may not be told goes without start and timeout."""
+    try:
+        return admin.describe_transactions(names) if names else {}
+    except errors.KafkaError as error:
+        _LOG.warning("Transactions %s could not be described: %s", ", ".join(names), str(error))
+        return {}
+
+
+def _time(milliseconds: int) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None

@@ -1,0 +1,73 @@
+"""Transactions that are open in a partition, and when one of them hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_kafka_lake.core.wire import timestamp
+
+BROKERS_LIMIT = timedelta(minutes=15)
+"""`transaction.max.timeout.ms` as brokers come: the longest that a transaction nobody describes may take."""
+
+GRACE = timedelta(seconds=60)
+"""A coordinator looks for transactions that are overdue only every few seconds, and writes their markers then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction that has written to a partition, its first record at `first_offset`, and has not ended.
+
+    `transactional_id`, `started_at` and `timeout` are the coordinator's, None where it does not know the producer's
+    transaction any more; `last_written_at` is the partition's.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    first_offset: int
+    transactional_id: str | None = None
+    started_at: datetime | None = None
+    last_written_at: datetime | None = None
+    timeout: timedelta | None = None
+
+    def hangs(self, now: datetime) -> bool:
+        """Say whether it is open for longer than the broker lets any transaction be: nobody will end it by itself."""
+        since = self.started_at or self.last_written_at
+        return since is not None and now - since > (self.timeout or BROKERS_LIMIT) + GRACE
+
+    def in_words(self, now: datetime) -> str:
+        """Name it for a person, and what ends it when it hangs."""
+        unnamed = "a transaction that its coordinator does not know"
+        name = f"transaction {self.transactional_id!r}" if self.transactional_id else unnamed
+        since = f"open since {timestamp(self.started_at)}" if self.started_at else "open since nobody knows when"
+        text = f"{name} of producer {self.producer_id}, from offset {self.first_offset} on, {since}"
+        if not self.hangs(now):
+            return text
+        return (
+            f"{text}, which hangs: no coordinator has ended it in time. Its owner ends it by starting again under the "
+            f"same transactional id, an administrator with: kafka-transactions.sh abort --topic {self.topic} "
+            f"--partition {self.partition} --start-offset {self.first_offset}"
+        )
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "producer_id": self.producer_id,
+            "transactional_id": self.transactional_id,
+            "first_offset": self.first_offset,
+            "started_at": timestamp(self.started_at),
+            "last_written_at": timestamp(self.last_written_at),
+            "timeout_seconds": self.timeout.total_seconds() if self.timeout else None,
+            "hanging": self.hangs(now),
+        }
+
+
+def oldest(transactions: Iterable[OpenTransaction]) -> tuple[OpenTransaction, ...]:
+    """Return the first transaction of each partition: the one that holds its last stable offset; sorted."""
+    first: dict[tuple[str, int], OpenTransaction] = {}
+    for item in sorted(transactions, key=lambda item: (item.topic, item.partition, item.first_offset)):
+        first.setdefault((item.topic, item.partition), item)
+    return tuple(first.values())

@@ -1,0 +1,60 @@
+"""What is not stable yet: named, waited for within a bound, and never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.transactions import OpenTransaction, oldest
+from airflow_kafka_lake.ports import Ports
+
+T = TypeVar("T")
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 15.0
+
+
+def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTransaction, ...]:
+    """Return, for each partition whose last stable offset is held, the transaction that holds it, where that is known.
+
+    It is news about a plan and no part of it: a cluster that does not tell leaves it out.
+    """
+    if not waiting:
+        return ()
+    try:
+        return oldest(ports.source.transactions([(item.topic, item.partition) for item in waiting], None))
+    except KafkaLakeError as error:
+        ports.say(f"which transactions are open is not known: {error.message}")
+        return ()
+
+
+def once_stable(ports: Ports, decide: Callable[[], T], patience: timedelta) -> T:
+    """Decide, and again while a group's commits are pending, until they have ended or the time is over.
+
+    Raises PendingCommitError, which names the partitions and the transactions that hold them.
+    """
+    until, pause = ports.clock.now() + patience, _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return decide()
+        except PendingCommitError as pending:
+            if ports.clock.now() >= until:
+                raise _named(ports, pending) from None
+            ports.say(f"waiting: {pending.message}")
+        ports.clock.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def _named(ports: Ports, pending: PendingCommitError) -> PendingCommitError:
+    try:
+        found = ports.source.transactions([], str(pending.facts["group"]))
+    except KafkaLakeError as error:
+        ports.say(f"which transactions are open is not known: {error.message}")
+        found = ()
+    now = ports.clock.now()
+    # Other groups' commits are written to the same place: what is named there may be theirs.
+    named = "; ".join(item.in_words(now) for item in found)
+    words = f". Open where the group's commits are written: {named}" if named else ""
+    facts = {**pending.facts, "transactions": [item.to_json(now) for item in found]}
+    return PendingCommitError(f"{pending.message}{words}", **facts)

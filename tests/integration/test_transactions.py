@@ -1,0 +1,82 @@
+"""Transactions of a real broker that stay open: what is stable is planned, and what hangs is named."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from confluent_kafka import Producer, TopicPartition
+
+from airflow_kafka_lake.adapters.clocks import SystemClock
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.local.processes import wait_until
+from tests.rig import Rig
+
+STAYS_OPEN = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000"}
+"""A coordinator that never looks for overdue transactions: what it forgets to end hangs."""
+
+
+def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list[Path], tmp_path: Path) -> None:
+    """A hanging transaction is named by producer, id and start in plan and status; a pending commit of the end
+    policy's group fails the plan within its bound, by partition; after both have ended everything is planned."""
+    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+    with LocalKafka(settings=STAYS_OPEN) as broker:
+        rig = Rig(tmp_path / "place", broker.bootstrap, partitions=1)
+        rig.produce(4)
+        settings = {"bootstrap.servers": broker.bootstrap}
+        slow = Producer({**settings, "transactional.id": "nightly-load", "transaction.timeout.ms": 1000})
+        slow.init_transactions(60)
+        slow.begin_transaction()
+        slow.produce(rig.topic, b"late", partition=0)
+        assert slow.flush(60) == 0
+        rig.produce(3, begin=4)
+
+        made = rig.command("plan", str(rig.file), "--dry-run", "--json").document
+        (waiting,) = made["waiting_for_stable"]
+        assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [4]
+        assert (waiting["last_stable"], waiting["high_watermark"]) == (4, 8)
+        named = waiting["transaction"]
+        assert (named["transactional_id"], named["first_offset"], named["timeout_seconds"]) == ("nightly-load", 4, 1.0)
+        assert named["producer_id"] >= 0
+        assert named["started_at"] <= made["observed_at"]
+
+        source = KafkaOffsetSource(KafkaSettings.parse(settings), clock=SystemClock())
+        (seen,) = source.transactions([(rig.topic, 0)], None)
+        assert not seen.hangs(SystemClock().now())
+        overdue = SystemClock().now() + timedelta(minutes=2)
+        assert seen.hangs(overdue)
+        assert "transaction 'nightly-load' of producer" in seen.in_words(overdue)
+        assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in seen.in_words(overdue)
+
+        rig.write_pipeline(source='end = "group:live"\nstable_wait_seconds = 2')
+        committing = Producer({**settings, "transactional.id": "live-consumer"})
+        committing.init_transactions(60)
+        committing.begin_transaction()
+        _commit_in(committing, broker.bootstrap, TopicPartition(rig.topic, 0, 3))
+        failed = rig.command("plan", str(rig.file), "--json")
+        error = failed.document["error"]
+        assert (failed.code, error["type"]) == (3, "PendingCommitError"), failed.err
+        assert (error["group"], error["partitions"]) == ("live", [[rig.topic, 0]])
+        assert "live-consumer" in {item["transactional_id"] for item in error["transactions"]}
+        committing.commit_transaction(60)
+        slow.abort_transaction(60)
+        wait_until(lambda: not source.transactions([(rig.topic, 0)], "live"), timeout=60, failed=AssertionError)
+        made = rig.command("plan", str(rig.file), "--dry-run", "--json").document
+        assert made["waiting_for_stable"] == []
+        assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [3], "what the group committed"
+
+
+def _commit_in(producer: Producer, bootstrap: str, position: TopicPartition) -> None:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "live", "enable.auto.commit": False})
+    try:
+        consumer.subscribe([position.topic])
+        wait_until(
+            lambda: consumer.poll(0.1) is not None or bool(consumer.assignment()), timeout=60, failed=AssertionError
+        )
+        producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata(), 60)
+    finally:
+        consumer.close()
