@@ -157,6 +157,15 @@ class Rig:
         assert producer.flush(60) == 0
         assert not told
 
+    def produce_singly(self, topic: str, records: int) -> None:
+        """Produce records to partition 0 of another topic, each in a batch of its own."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for number in range(records):
+            producer.produce(topic, value=f"value {number}".encode(), partition=0)
+            assert producer.flush(60) == 0
+
     def transaction(self, records: int, *, commit: bool) -> None:
         """Produce one transaction; only a committed one is noted."""
         from confluent_kafka import Producer

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Gap, account
 from airflow_kafka_lake.core.errors import IdentityError
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
 
+RANGES = int(os.environ.get("KAFKA_LAKE_ACCOUNTING_RANGES", "5000"))
+RANGES_PER_PARTITION = 4
 ROUNDS = int(os.environ.get("KAFKA_LAKE_ACCOUNTING_ROUNDS", "60"))
 GAPS_PER_ROUND = 8
 CODECS = ("gzip", "snappy", "lz4", "zstd")
@@ -63,6 +66,28 @@ class Truth:
             return Fate.COMPACTED
         aborted = self.acknowledged[offset] == "aborted"
         return Fate.ABORTED if aborted and isolation is Isolation.READ_COMMITTED else Fate.UNEXPLAINED
+
+    def visible(self) -> RangeSet:
+        """Return what a reader of committed records sees of the whole partition."""
+        seen = (o for o in self.present if self.acknowledged[o] == "committed")
+        readable = RangeSet.between(self.log_start, self.last_stable)
+        return RangeSet(OffsetRange(o, o + 1) for o in seen) & readable
+
+    def numbers(self, asked: OffsetRange, visible: RangeSet) -> Accounting:
+        """Return the accounting of a range, by what producers were told and what the log dump shows."""
+        rows = RangeSet((asked,)) & visible
+        fates = Counter(
+            self.fate(offset, Isolation.READ_COMMITTED)
+            for item in RangeSet((asked,)) - visible
+            for offset in range(item.start, item.end)
+        )
+        return Accounting(
+            visible=rows.span,
+            control=fates[Fate.CONTROL],
+            aborted=fates[Fate.ABORTED],
+            compacted=fates[Fate.COMPACTED],
+            unexplained=fates[Fate.UNEXPLAINED],
+        )
 
     def gap(self, start: int, end: int) -> Gap:
         """Return a stretch as a gap."""
@@ -217,6 +242,19 @@ def mixed(writing: Writing) -> Truth:
     return truth
 
 
+def only_markers(writing: Writing) -> Truth:
+    """Stretches of nothing but markers: many transactions that end one behind the other."""
+    truth = writing.topic("markers")
+    producers = [writing.producer() for _ in range(5)]
+    for commit in (True, False, True):
+        for producer in producers:
+            producer.begin_transaction()
+            write(truth, producer, 1, "committed" if commit else "aborted")
+        for producer in producers:
+            (producer.commit_transaction if commit else producer.abort_transaction)(120)
+    return truth
+
+
 def still_open(writing: Writing) -> tuple[Truth, Any]:
     """A transaction that waits long and commits, one that ends aborted behind large records, one that stays open."""
     truth = writing.topic("open")
@@ -275,7 +313,13 @@ def truths(kafka: LocalKafka) -> Iterator[Sequence[Truth]]:
     # The cleaner looks every 15 s by default.
     writing.configure(ResourceType.BROKER, "1", log_cleaner_backoff_ms="100")
     unfinished, producer = still_open(writing)
-    made = [mixed(writing), unfinished, deleted_prefix(writing), *(coded(writing, codec) for codec in CODECS)]
+    made = [
+        mixed(writing),
+        only_markers(writing),
+        unfinished,
+        deleted_prefix(writing),
+        *(coded(writing, codec) for codec in CODECS),
+    ]
     yield [writing.dump(truth) for truth in made]
     # Only tidying: the broker may have ended the transaction before us.
     with contextlib.suppress(KafkaException):
@@ -321,11 +365,44 @@ def test_every_offset_of_random_stretches_has_its_true_fate(
             assert by_offset(said[gap]) == expected, (truth.kind, gap.range, said[gap])
 
 
+def random_ranges(truths: Sequence[Truth], dice: random.Random) -> Iterator[tuple[Truth, OffsetRange]]:
+    """Yield a few disjoint ranges of every partition, between its log start and its last stable offset."""
+    for truth in truths:
+        places = range(truth.log_start, truth.last_stable + 1)
+        edges = sorted(dice.sample(places, min(2 * RANGES_PER_PARTITION, 2 * (len(places) // 2))))
+        yield from ((truth, OffsetRange(a, b)) for a, b in zip(edges[::2], edges[1::2], strict=True))
+
+
+def test_five_numbers_of_random_ranges_are_the_true_ones(kafka: LocalKafka, truths: Sequence[Truth]) -> None:
+    """Of thousands of ranges, cut anywhere, the numbers sum to the span, leave nothing unexplained, and equal what the
+    producers' acknowledgements and Kafka's own log dump say."""
+    dice, its_reader, done = random.Random(), reader(kafka), 0
+    rows = {truth.topic: truth.visible() for truth in truths}
+    while done < RANGES:
+        wanted = list(random_ranges(truths, dice))
+        gaps = {
+            truth.gap(item.start, item.end): (truth, asked)
+            for truth, asked in wanted
+            for item in RangeSet((asked,)) - rows[truth.topic]
+        }
+        said: dict[tuple[str, OffsetRange], list[Explanation]] = defaultdict(list)
+        for gap, explanations in its_reader.explain(list(gaps), Isolation.READ_COMMITTED).items():
+            truth, asked = gaps[gap]
+            said[truth.topic, asked] += explanations
+        for truth, asked in wanted:
+            found = account(asked, rows[truth.topic], said[truth.topic, asked])
+            assert found == truth.numbers(asked, rows[truth.topic]), (truth.kind, asked, said[truth.topic, asked])
+            assert (found.span, found.unexplained) == (asked.span, 0), (truth.kind, asked)
+        done += len(wanted)
+
+
 def test_scenarios_hold_every_fate(truths: Sequence[Truth]) -> None:
     """The partitions hold what the suite means to test: all fates, shells and holes of the cleaner, a moved start."""
     fates = {
         truth.kind: {truth.fate(offset, Isolation.READ_COMMITTED) for offset in range(truth.end)} for truth in truths
     }
+    assert fates["markers"] == {Fate.CONTROL, Fate.ABORTED, Fate.UNEXPLAINED}
+    assert any(truth.markers >= {first + n for n in range(5)} for truth in truths for first in truth.markers)
     assert fates["mixed"] == {Fate.CONTROL, Fate.ABORTED, Fate.UNEXPLAINED}
     assert all(fates[codec] >= {Fate.COMPACTED, Fate.CONTROL, Fate.UNEXPLAINED} for codec in CODECS)
     assert all(truth.shells for truth in truths if truth.kind in CODECS)

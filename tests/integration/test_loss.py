@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.spec import Isolation
 from tests.rig import Rig
 
 if TYPE_CHECKING:
@@ -24,15 +27,24 @@ def restart_with(broker: LocalKafka, folder: Path, older: Path) -> None:
     broker.start()
 
 
-def held(rig: Rig) -> dict[int, list[str]]:
-    streams = rig.command("status", rig.name, "--json").document["streams"]
-    return {stream["partition"]: stream["blocked_by"] for stream in streams}
+def cut_out_the_second_batch(folder: Path) -> None:
+    """Doctor a log as no broker would: a hole in the middle, in a topic that nobody cleans."""
+    (log,) = folder.glob("*.log")
+    data = log.read_bytes()
+    sizes = []
+    while (at := sum(sizes)) < len(data):
+        sizes.append(12 + int.from_bytes(data[at + 8 : at + 12], "big"))
+    assert len(sizes) == 3
+    log.write_bytes(data[: sizes[0]] + data[sum(sizes[:2]) :])
+    for index in (*folder.glob("*.index"), *folder.glob("*.timeindex")):
+        index.unlink()
 
 
 def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars: list[Path], tmp_path: Path) -> None:
     """Both partitions change their leader epoch between plan and read, one of them lost records: only that one stops,
     until a person gives the lost offsets up; nothing of the new records is taken for the old ones."""
     from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     with LocalKafka() as broker:
@@ -41,10 +53,19 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
             KafkaSettings.parse({"bootstrap.servers": broker.bootstrap}), clock=SystemClock(), timeout_seconds=30
         )
         rig.produce(10)
+        rig.create_topic("doctored", 1)
+        rig.produce_singly("doctored", 3)
+        doctored = source.describe(["doctored"])[0].topic_id
         broker.stop()
+        cut_out_the_second_batch(broker.log_dir / "doctored-0")
         folder = broker.log_dir / f"{rig.topic}-0"
         shutil.copytree(folder, tmp_path / "older")
         broker.start()
+        whole = Gap(topic="doctored", topic_id=doctored, partition=0, range=OffsetRange(0, 3))
+        said = KafkaBatchReader({"bootstrap_servers": broker.bootstrap}).explain([whole], Isolation.READ_COMMITTED)
+        seen = {str(item.range): (item.fate, item.seen) for item in said[whole]}
+        assert seen["1-2"] == (Fate.UNEXPLAINED, "no batch owns it, and the topic is not compacted")
+        assert seen["0-1"][1] == "Kafka holds a record of a producer without id in batch 0-1"
         rig.produce(10, begin=10)
         planned = rig.command("plan", str(rig.file), "--json").document
         epochs = {item.partition: item.leader_epoch for item in source.snapshot([rig.topic], None).partitions}
