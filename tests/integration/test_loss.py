@@ -40,11 +40,21 @@ def cut_out_the_second_batch(folder: Path) -> None:
         index.unlink()
 
 
+def assert_hole_is_seen(bootstrap: str, topic_id: str) -> None:
+    """What is missing is not explained, and what stands around it is told."""
+    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+    whole = Gap(topic="doctored", topic_id=topic_id, partition=0, range=OffsetRange(0, 3))
+    said = KafkaBatchReader({"bootstrap_servers": bootstrap}).explain([whole], Isolation.READ_COMMITTED)
+    seen = {str(item.range): (item.fate, item.seen) for item in said[whole]}
+    assert seen["1-2"] == (Fate.UNEXPLAINED, "no batch owns it, and the topic is not compacted")
+    assert seen["0-1"][1] == "Kafka holds a record of a producer without id in batch 0-1"
+
+
 def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars: list[Path], tmp_path: Path) -> None:
     """Both partitions change their leader epoch between plan and read, one of them lost records: only that one stops,
     until a person gives the lost offsets up; nothing of the new records is taken for the old ones."""
     from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
-    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     with LocalKafka() as broker:
@@ -61,11 +71,7 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         folder = broker.log_dir / f"{rig.topic}-0"
         shutil.copytree(folder, tmp_path / "older")
         broker.start()
-        whole = Gap(topic="doctored", topic_id=doctored, partition=0, range=OffsetRange(0, 3))
-        said = KafkaBatchReader({"bootstrap_servers": broker.bootstrap}).explain([whole], Isolation.READ_COMMITTED)
-        seen = {str(item.range): (item.fate, item.seen) for item in said[whole]}
-        assert seen["1-2"] == (Fate.UNEXPLAINED, "no batch owns it, and the topic is not compacted")
-        assert seen["0-1"][1] == "Kafka holds a record of a producer without id in batch 0-1"
+        assert_hole_is_seen(broker.bootstrap, doctored)
         rig.produce(10, begin=10)
         planned = rig.command("plan", str(rig.file), "--json").document
         epochs = {item.partition: item.leader_epoch for item in source.snapshot([rig.topic], None).partitions}
