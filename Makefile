@@ -53,9 +53,8 @@ soak: jars ## the long fault runs (ARGS="--only soak --minutes 30 --seed 7"; --l
 matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with real Spark)
 	$(BIN)/python -m tests.faults.run_matrix $(ARGS)
 
-bench: jars ## the benchmark
-	@[ -f bench/run.py ] || { echo "make: bench/run.py is not in this tree, so there is no benchmark to run" >&2; exit 1; }
-	$(BIN)/python bench/run.py $(ARGS)
+bench: jars ## the benchmark (ARGS="--only audit --records 1000000")
+	$(BIN)/python -m bench.run $(ARGS)
 
 clean: ## remove .venv, caches and build results (the jar cache stays)
 	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

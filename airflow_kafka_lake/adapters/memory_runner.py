@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.streams import StreamKey
 
 Position = tuple[str, str, int, int, bytes | None, bytes | None]
 
@@ -28,6 +30,9 @@ class Stage(Protocol):
 
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
         """Commit rows to an attempt's branch."""
+
+    def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
+        """Return the rows that a snapshot shows."""
 
 
 class MemoryRunner:
@@ -52,6 +57,22 @@ class MemoryRunner:
     def end_orphan(self, job: str | None, name: str) -> bool:  # noqa: ARG002 - there is none
         """There is never one: a job here ends with its caller."""
         return False
+
+    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+        """Compare keys and values, which is all that rows in memory have."""
+        if self.failures:
+            raise JobFailedError(self.failures.popleft(), table=job.table)
+        kafka: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
+        lake: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
+        for item in job.stretches:
+            for offset, *record in self._kafka.read(item.topic, item.partition, item.range, job.isolation):
+                kafka[item.topic, item.topic_id, item.partition][offset] = tuple(record)
+        for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
+            lake[topic, topic_id, partition][offset] = tuple(record)
+        say("compared")
+        return Comparison(
+            records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.stretches, kafka, lake)
+        )
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Read every stretch of the job and stage all rows in one commit, also when there are none."""

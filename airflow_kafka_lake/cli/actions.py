@@ -9,6 +9,8 @@ from airflow_kafka_lake.cli import views
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import (
     bounds_of,
+    deep_of,
+    live_of,
     ports_of,
     scope_of,
     spec_of,
@@ -193,10 +195,13 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
 
     report = report_file(arguments.report) if arguments.report else None
     history = operations(histories.read(Path(arguments.history))) if arguments.history else ()
+    deep, live = deep_of(arguments), live_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec) as ports:
+    with ports_of(arguments, output, spec, need_spark=deep is not None) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = checking.audit(ports, spec, history, scope=scope_of(arguments), ask_kafka=report is not None)
+        document = checking.audit(
+            ports, spec, history, scope=scope_of(arguments), ask_kafka=report is not None, deep=deep, live=live
+        )
     if report:
         write_report(report, audit_page(document))
         output.note(f"report: {report}")

@@ -152,7 +152,15 @@ COMMANDS: tuple[Command, ...] = (
         help="compare ledger and lake: nothing missing, twice or unexplained",
         arguments=(
             PIPELINE,
+            Argument("--deep", action="store_true", help="read Kafka again, in Spark, and compare every byte"),
+            Argument("--deep-rate", metavar="SIZE", help='with --deep: how much to read a second, such as "20 MiB"'),
             Argument("--report", metavar="FILE", help="write a page for a browser, with a strip for every partition"),
+            Argument("--seam", metavar="TABLE", help="also judge the seam with the table that a live stream writes to"),
+            Argument(
+                "--seam-columns",
+                metavar="topic=C,partition=C,offset=C",
+                help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",
+            ),
             TOPIC,
             PARTITION,
             Argument("--history", metavar="DIR", help="judge this folder of history files too"),

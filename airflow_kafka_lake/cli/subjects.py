@@ -20,8 +20,10 @@ from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.hooks.assembly import open_ledger, open_ports
 from airflow_kafka_lake.pipeline import Pipeline, parse_bound
 from airflow_kafka_lake.ports import LedgerReader, Ports
+from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.units import MAX_OFFSET, shown
+from airflow_kafka_lake.services.seaming import LiveTable
+from airflow_kafka_lake.units import MAX_OFFSET, parse_size, shown
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_PARTITION = 2**31 - 1
@@ -114,6 +116,24 @@ def scope_of(arguments: argparse.Namespace) -> Scope:
     """Read `--topic --partition` of an audit."""
     partitions = None if arguments.partition is None else frozenset(arguments.partition)
     return Scope(topic=arguments.topic, partitions=partitions)
+
+
+def deep_of(arguments: argparse.Namespace) -> Asked | None:
+    """Read `--deep --deep-rate`."""
+    if not arguments.deep:
+        if arguments.deep_rate is not None:
+            raise UsageError("--deep-rate bounds what --deep reads: give --deep too")
+        return None
+    return Asked(bytes_per_second=None if arguments.deep_rate is None else parse_size(arguments.deep_rate))
+
+
+def live_of(arguments: argparse.Namespace) -> LiveTable | None:
+    """Read `--seam --seam-columns`."""
+    if arguments.seam is None:
+        if arguments.seam_columns is not None:
+            raise UsageError("--seam-columns names columns of the table that --seam names: give --seam too")
+        return None
+    return LiveTable(table=arguments.seam, columns=arguments.seam_columns)
 
 
 def topic_name(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core.checking.report import said
 
 SHOWN = 40
 """Rows of a long table; the rest is counted."""
@@ -206,6 +207,8 @@ def audit(output: Output, document: Json) -> None:
         output.line(f"the tables of {totals['unread']} streams could not be read: their numbers are the recorded ones")
     for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
         output.line(f"note: {note}")
+    for line in said(document)[:SHOWN]:
+        output.line(line)
     found = [(item["kind"], _where(item), item["words"]) for item in document["findings"]]
     _table(output, f"{len(found)} findings", ("finding", "where", "what"), found)
     output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from airflow_kafka_lake.core.accounting import Accounting, Gap, Receipt
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Difference
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedWave
 from airflow_kafka_lake.core.records import (
@@ -21,6 +22,7 @@ from airflow_kafka_lake.core.records import (
     Staged,
     Verdict,
 )
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import StageJob, Stretch
@@ -51,10 +53,14 @@ TOLD: Mapping[type, tuple[str, ...]] = {
     Claim: ("key", "table", "ranges", "attempts"),
     Commit: ("snapshot", "parent", "token"),
     Committed: ("snapshot",),
+    CompareJob: ("pipeline", "table", "snapshot", "stretches"),
+    Comparison: ("records", "bytes", "differences"),
+    Difference: ("topic", "topic_id", "partition", "mismatch", "first", "offsets"),
     Found: ("attempt", "snapshot", "head"),
     Gap: _STREAM,
     Holding: ("attempt", "topic", "topic_id", "partition", "offsets", "duplicates"),
     PartitionSnapshot: ("topic", "topic_id", "partition", "leader_epoch", "log_start", "last_stable", "high_watermark"),
+    PositionColumns: ("topic", "partition", "offset"),
     Plan: ("id", "spec", "waves"),
     PlannedRange: ("id", *_STREAM),
     PlannedWave: ("id", "table", "ranges"),

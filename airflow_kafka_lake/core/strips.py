@@ -38,10 +38,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What Kafka has of a stream now: `[log_start, readable_end)`."""
+    """What Kafka has of a stream now: `[log_start, readable_end)`, and what the end policy's group has committed."""
 
     log_start: int
     readable_end: int
+    group_offset: int | None = None
 
 
 def strip(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> tuple[Piece, ...]:

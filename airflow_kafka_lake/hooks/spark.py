@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
@@ -102,6 +103,10 @@ class SparkJobs:
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""
         return self._runner_with({}).end_orphan(job, name)
+
+    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+        """Run a comparing job to its end (`ports.JobRunner.compare`)."""
+        return self._runner_with(self.check()).compare(job, say=say)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""

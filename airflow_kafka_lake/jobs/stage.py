@@ -26,6 +26,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
 from airflow_kafka_lake.core.staging import StageJob, Stretch
@@ -169,7 +170,7 @@ def session() -> Iterator[SparkSession]:
         spark.stop()
 
 
-def table_name(job: StageJob) -> str:
+def table_name(job: StageJob | CompareJob) -> str:
     """Return the table as a quoted SQL identifier in the catalog `lake`."""
     parts = job.table.split(".")
     if len(parts) < 2:

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.checking.report import Scope, said
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, text_of
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, text_of
 from airflow_kafka_lake.operators.plan import name_of
 from airflow_kafka_lake.pages.audit import audit_page
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services.checking import audit
+from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.seaming import LiveTable
+from airflow_kafka_lake.units import parse_size
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,11 +38,24 @@ class AuditOperator(BaseOperator):
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: only this topic (templated)
     :param partitions: only these partitions (templated)
+    :param deep: read Kafka again, where it still can, and compare every byte with the table, in Spark (templated)
+    :param deep_rate: how much of Kafka to read a second, such as "20 MiB"; left out, as fast as it comes (templated)
+    :param seam: also judge the seam with this table, which a live stream writes to (templated)
+    :param seam_columns: its columns as "topic=…,partition=…,offset=…"; otherwise those of our tables (templated)
     :param report: write a page for a browser to this file, on the worker's disk or a shared one (templated)
     :param ledger_connection: Airflow connection of the ledger
     """
 
-    template_fields: Sequence[str] = ("pipeline", "topic", "partitions", "report")
+    template_fields: Sequence[str] = (
+        "pipeline",
+        "topic",
+        "partitions",
+        "deep",
+        "deep_rate",
+        "seam",
+        "seam_columns",
+        "report",
+    )
     ui_color = "#e4dcf4"
 
     def __init__(
@@ -48,6 +64,10 @@ class AuditOperator(BaseOperator):
         pipeline: Pipeline | str | PathLike[str],
         topic: str | None = None,
         partitions: Sequence[int] | str | None = None,
+        deep: bool | str = False,
+        deep_rate: int | str | None = None,
+        seam: str | None = None,
+        seam_columns: str | None = None,
         report: str | PathLike[str] | None = None,
         ledger_connection: str = DEFAULT_LEDGER,
         **kwargs: Any,
@@ -56,6 +76,10 @@ class AuditOperator(BaseOperator):
         self.pipeline = name_of(pipeline)
         self.topic = topic
         self.partitions = partitions
+        self.deep = deep
+        self.deep_rate = deep_rate
+        self.seam = seam
+        self.seam_columns = seam_columns
         self.report = None if report is None else fspath(report)
         self.ledger_connection = ledger_connection
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
@@ -63,14 +87,19 @@ class AuditOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
         with airflow_errors():
-            scope = self._scope()
+            scope, deep = self._scope(), self._deep()
+            live = LiveTable(table=self.seam, columns=self.seam_columns or None) if self.seam else None
             file = report_file(self.report) if self.report else None
             spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
             with assembly.open_ports(
-                spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+                spec,
+                ledger_connection=self.ledger_connection,
+                actor=actor_of(context),
+                say=self.log.info,
+                need_spark=deep is not None,
             ) as ports:
                 known_spec(ports.ledger, spec.name)
-                document = audit(ports, spec, scope=scope, ask_kafka=file is not None)
+                document = audit(ports, spec, scope=scope, ask_kafka=file is not None, deep=deep, live=live)
             if file:
                 write_report(file, audit_page(document))
                 self.log.info("report: %s", file)
@@ -81,8 +110,15 @@ class AuditOperator(BaseOperator):
         bounds = bounds_of(self.topic, self.partitions, None, None)
         return Scope(topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions))
 
+    def _deep(self) -> Asked | None:
+        if not flag_of(self.deep, "deep"):
+            return None
+        return Asked(bytes_per_second=None if self.deep_rate in (None, "") else parse_size(self.deep_rate))
+
     def _tell(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])
+        for line in said(document):
+            self.log.info("%s", line)
         found = document["findings"]
         for item in found[:LOGGED]:
             self.log.error("%s: %s", item["kind"], item["words"])

@@ -52,12 +52,12 @@ def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any) -> Bounds:
     return bounds
 
 
-def flag_of(value: Any) -> bool:
+def flag_of(value: Any, what: str = "dry_run") -> bool:
     """Read a truth value as people or templates give it."""
     try:
         return _FLAGS[value.strip().lower() if isinstance(value, str) else value]
     except (KeyError, TypeError):
-        raise UsageError("dry_run must be true or false") from None
+        raise UsageError(f"{what} must be true or false") from None
 
 
 def text_of(value: Any, what: str) -> str:

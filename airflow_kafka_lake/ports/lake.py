@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.records import (
     ReceiptRow,
     Staged,
 )
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.waves import (
     AttemptRecord,
     Look,
@@ -62,6 +63,16 @@ class LakeTable(Protocol):
 
     def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
         """Read main's partition and offset columns for some topics: what a reader of the table sees."""
+
+    def positions(
+        self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
+    ) -> tuple[StreamContent, ...]:
+        """Read which offsets of some topics main holds, from a table of any schema; topic ids are empty.
+
+        Rows without a position are left out; `live_only` also leaves out rows that name an attempt. Raises
+        UnknownSubjectError when the table does not exist, SchemaMismatchError when a column is missing or of a type
+        that no position has, DamagedTableError as `holdings`.
+        """
 
     def commits(self) -> tuple[Commit, ...]:
         """Return main's history, oldest first, as far as it has not expired."""

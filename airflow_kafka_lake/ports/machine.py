@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import (
     Holder,
@@ -22,6 +23,13 @@ class JobRunner(Protocol):
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
         the job makes progress, and an exception it raises ends the job. A job without any progress for long is ended.
         Raises JobFailedError with the job's last words (never a secret)."""
+
+    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+        """Read the job's stretches from Kafka again and compare them with the table's rows; changes nothing.
+
+        `say` gets a sentence now and then. Raises JobFailedError as `stage` does; a stretch that Kafka no longer has,
+        or a snapshot that is gone, is such an end.
+        """
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End the job of an attempt that is over, should it still run; True when one was ended.

@@ -16,7 +16,13 @@ from airflow_kafka_lake.core.checking.evidence import (
 )
 from airflow_kafka_lake.core.checking.report import EVERYTHING, Observed, Scope, audit_document
 from airflow_kafka_lake.core.documents import bounds_states
-from airflow_kafka_lake.core.errors import DamagedTableError, KafkaLakeError, TransientError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import (
+    DamagedTableError,
+    KafkaLakeError,
+    TransientError,
+    UnavailableError,
+    UnknownSubjectError,
+)
 from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -24,8 +30,10 @@ from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.strips import Bounds
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
+from airflow_kafka_lake.services.comparing import Asked, compare
 from airflow_kafka_lake.services.identity import look_at_table
 from airflow_kafka_lake.services.reporting import observe
+from airflow_kafka_lake.services.seaming import LiveTable, seams, without_live_rows
 
 
 def audit(
@@ -35,33 +43,67 @@ def audit(
     *,
     scope: Scope = EVERYTHING,
     ask_kafka: bool = False,
+    deep: Asked | None = None,
+    live: LiveTable | None = None,
 ) -> dict[str, Any]:
     """Compare ledger, lake, receipts and, where given, a history; returns `audit --json`.
 
     Rows are read from the tables themselves, only the columns that say whose they are. `ask_kafka` also tells how far
-    Kafka goes; a Kafka that does not answer is no finding. Raises TransientError when something else could not be
-    read, which is no finding either, and UnknownSubjectError when no stream is in scope.
+    Kafka goes; a Kafka that does not answer is no finding. `deep` reads Kafka again and compares contents too;
+    `live` also holds a live stream's table against the pipeline's, at the seam between them.
+    Raises TransientError when something else could not be read, which is no finding either, and UnknownSubjectError
+    when no stream is in scope.
     """
     _require_streams(ports.ledger, spec, scope)
     strangers = _strangers(ports, spec, scope)
     evidence = gather(ports.ledger, ports.lake, spec, history=history, scope=scope)
-    observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka else Observed()
-    findings = (*strangers, *check(evidence))
-    return audit_document(evidence, findings, at=ports.clock.now(), scope=scope, observed=observed)
+    if live is not None:
+        evidence = without_live_rows(evidence, live)
+    must_ask = deep is not None or live is not None
+    observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka or must_ask else Observed()
+    if must_ask:
+        _require_observed(observed, evidence.ledger.streams, scope)
+    findings = [*check(evidence)]
+    parts = {}
+    if deep is not None:
+        compared = compare(ports, spec, evidence, observed, scope, deep)
+        findings += compared.findings()
+        parts["deep"] = compared.to_json()
+    if live is not None:
+        seamed = seams(ports, spec, evidence, observed, scope, live)
+        findings += seamed.findings()
+        parts["seam"] = seamed.to_json()
+    findings.sort(key=lambda item: item.place)
+    document = audit_document(evidence, (*strangers, *findings), at=ports.clock.now(), scope=scope, observed=observed)
+    return document | parts
 
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:
     """Ask Kafka for the bounds of streams; what it does not tell has its reason."""
-    seen = observe(ports.source, sorted({stream.topic for stream in streams}), None)
+    seen = observe(ports.source, sorted({stream.topic for stream in streams}), spec.end.group)
     if isinstance(seen, str):
         return Observed(states={stream.key: f"unknown: {seen}" for stream in streams})
     return Observed(
         bounds={
-            item.key: Bounds(log_start=item.log_start, readable_end=item.readable_end(spec.isolation))
+            item.key: Bounds(
+                log_start=item.log_start, readable_end=item.readable_end(spec.isolation), group_offset=item.group_offset
+            )
             for item in seen.partitions
         },
         states=bounds_states(streams, seen),
     )
+
+
+def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope: Scope) -> None:
+    """What Kafka must be asked for is not proven by a Kafka that does not answer."""
+    for stream in streams:
+        state = observed.states.get(stream.key, "")
+        if stream.key in scope and state.startswith("unknown"):
+            raise UnavailableError(
+                f"the bounds of {stream.topic}/{stream.partition} are {state}. Audit again when Kafka answers",
+                topic=stream.topic,
+                partition=stream.partition,
+            )
 
 
 def _require_streams(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:

@@ -87,4 +87,5 @@ def test_what_a_dag_gives_can_be_templated() -> None:
     """A Dag's parameters reach every field that a person may want to choose."""
     operator = AuditOperator(task_id="audit", pipeline=ORDERS, report=Path("/tmp/x.html"))
     assert operator.report == "/tmp/x.html"
-    assert set(operator.template_fields) == {"pipeline", "topic", "partitions", "report"}
+    chosen = {"pipeline", "topic", "partitions", "deep", "deep_rate", "seam", "seam_columns", "report"}
+    assert set(operator.template_fields) == chosen

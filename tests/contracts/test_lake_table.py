@@ -12,6 +12,7 @@ import pytest
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     Absent,
@@ -492,6 +493,22 @@ def test_contents_show_gaps_and_duplicates(world: World) -> None:
     assert (content.offsets, content.duplicates) == (RangeSet.of((0, 2), (4, 6)), 1)
     assert world.table.contents(["nobody"]) == ()
     assert world.table.contents([]) == ()
+
+
+def test_positions_are_read_from_any_writer(world: World) -> None:
+    """Which offsets of some topics are there, whoever wrote them; asked for, only those that name no attempt."""
+    attempt, columns = attempt_id(), PositionColumns()
+    world.stage(attempt, [*offsets(0, 1, 4), *offsets(4, partition=1), *offsets(0, topic_id="other")])
+    publish(world, attempt)
+    world.write_foreign()
+    found = world.table.positions(columns, ["orders"], live_only=False)
+    assert [(item.topic, item.topic_id, item.partition, item.offsets, item.duplicates) for item in found] == [
+        ("orders", "", 0, RangeSet.of((0, 2), (4, 5)), 1),
+        ("orders", "", 1, RangeSet.of((4, 5)), 0),
+    ]
+    assert world.table.positions(columns, ["orders"], live_only=True) == ()
+    (foreign,) = world.table.positions(columns, ["orders", "other"], live_only=True)
+    assert (foreign.topic, foreign.offsets) == ("other", RangeSet.of((0, 1)))
 
 
 def test_receipts_are_added_once(world: World) -> None:

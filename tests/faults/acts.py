@@ -37,6 +37,11 @@ def audit(place: Place) -> tuple[str, ...]:
     return ("audit", place.name, "--json")
 
 
+def audit_deeply(place: Place) -> tuple[str, ...]:
+    """Read Kafka again too, and look for a live stream's rows."""
+    return (*audit(place), "--deep", "--seam", "raw.orders")
+
+
 def settle(place: Place) -> tuple[str, ...]:
     """Finish what an earlier run left."""
     return ("settle", place.name, "--json")
@@ -164,6 +169,7 @@ ACTS = (
     Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
     Act(name="tell", begins="finished", words=tell),
     Act(name="audit", begins="finished", words=audit),
+    Act(name="audit deeply", begins="finished", words=audit_deeply),
     Act(name="rebuild", begins="lost ledger", words=rebuild),
     Act(name="run after an expiry", begins="expired", words=run),
     Act(name="status of nothing", begins="nothing", words=status),

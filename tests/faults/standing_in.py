@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -30,8 +30,10 @@ from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli.front import run_command_line
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.staging import StageJob, branch_of
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.jobs import failpoints as traps
@@ -109,6 +111,19 @@ class JobsStandIn:
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         return job is not None and end_orphan(job)
+
+    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+        table = IcebergLake(LakeHook("lake_default").settings).catalog.load(job.table)
+        lake: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
+        kafka: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
+        for row in table.scan(snapshot_id=job.snapshot).to_arrow().to_pylist():
+            stream = (row["kafka_topic"], row["kafka_topic_id"], row["kafka_partition"])
+            lake[stream][row["kafka_offset"]] = (row["key"], row["value"])
+        for part in job.stretches:
+            for offset, *record in self._cluster.read(part.topic, part.partition, part.range, job.isolation):
+                kafka[part.topic, part.topic_id, part.partition][offset] = tuple(record)
+        found = differences(job.stretches, kafka, lake)
+        return Comparison(records=sum(map(len, kafka.values())), bytes=0, differences=found)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         started(str(HostProcesses().this()))

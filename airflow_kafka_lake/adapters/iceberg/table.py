@@ -17,6 +17,7 @@ from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
 from airflow_kafka_lake.adapters.iceberg.look import attempts_with_rows, look
 from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
+from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of, require_columns
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, POSITION, contents_of, holdings_of
@@ -25,6 +26,7 @@ from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, st
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 
@@ -175,6 +177,24 @@ class IcebergTable:
             scan = table.scan(row_filter=chosen, selected_fields=HELD)
             try:
                 return holdings_of(scan.to_arrow_batch_reader(), self.identifier)
+            except (FileNotFoundError, pa.ArrowInvalid):
+                self._require_whole(table, scan)
+                raise
+
+    def positions(
+        self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
+    ) -> tuple[StreamContent, ...]:
+        """Read the columns of a table of any schema that say where its rows come from, in batches."""
+        table = self._catalog.load(self.identifier)
+        require_columns(table, columns, self.identifier, live_only=live_only)
+        if table.metadata.current_snapshot_id is None:
+            return ()
+        chosen = AlwaysTrue() if columns.topic is None else among(columns.topic, topics)
+        fields = (columns.topic, columns.partition, columns.offset, ATTEMPT if live_only else None)
+        with self._catalog.reaching(f"read {self.identifier}"):
+            scan = table.scan(row_filter=chosen, selected_fields=tuple(filter(None, fields)))
+            try:
+                return positions_of(scan.to_arrow_batch_reader(), columns, self.identifier, live_only=live_only)
             except (FileNotFoundError, pa.ArrowInvalid):
                 self._require_whole(table, scan)
                 raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from airflow_kafka_lake.adapters.memory_lake.store import (
@@ -24,6 +25,7 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
@@ -59,6 +61,11 @@ class MemoryLake:
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""
         self.table(identifier).stage(attempt, rows)
+
+    def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
+        """Return what a snapshot of a table shows, as a comparing job reads it."""
+        rows = self.table(identifier).rows_of(snapshot)
+        return [(row.topic, row.topic_id, row.partition, row.offset, row.key, row.value) for row in rows]
 
 
 class MemoryTable:
@@ -162,6 +169,17 @@ class MemoryTable:
         """Return what main holds of some topics."""
         return contents_of(row for row in self.rows() if row.topic_id in topic_ids)
 
+    def positions(
+        self,
+        columns: PositionColumns,  # noqa: ARG002 - rows in memory have no columns
+        topics: Sequence[str],
+        *,
+        live_only: bool,
+    ) -> tuple[StreamContent, ...]:
+        """Return which offsets of some topics main holds."""
+        rows = (row for row in self.rows() if row.topic in topics and not (live_only and row.attempt))
+        return contents_of(replace(row, topic_id="") for row in rows)
+
     def commits(self) -> tuple[Commit, ...]:
         """Return main's history, oldest first."""
         found = [Commit(snapshot=c.id, parent=c.parent, at=c.at, token=c.token) for c in self._load().history()]
@@ -212,6 +230,10 @@ class MemoryTable:
     def rows(self) -> tuple[Row, ...]:
         """Return what a reader of main sees."""
         return self._load().rows()
+
+    def rows_of(self, snapshot: int) -> tuple[Row, ...]:
+        """Return what a reader of one snapshot sees."""
+        return self._load().commits[snapshot].rows
 
     def write_foreign(self, rows: Iterable[Row] = ()) -> int:
         """Commit to main without a token, as another writer does; return the new head."""

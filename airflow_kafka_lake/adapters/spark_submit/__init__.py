@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
@@ -25,7 +28,9 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     traveling_failpoints,
     write_files,
 )
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.jobs.compare import RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 
 __all__ = ["QUIET_SECONDS", "SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
@@ -37,8 +42,12 @@ QUIET_SECONDS = 1800.0
 _logger = logging.getLogger(__name__)
 
 
+def _script(job: StageJob | CompareJob) -> str:
+    return "compare.py" if isinstance(job, CompareJob) else "stage.py"
+
+
 class SparkSubmitRunner:
-    """Runs staging jobs under a Spark master (`ports.JobRunner`).
+    """Runs staging and comparing jobs under a Spark master (`ports.JobRunner`).
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and show up nowhere else. `jars` are local
@@ -91,24 +100,49 @@ class SparkSubmitRunner:
         progress within `quiet_seconds`. Whatever either raises, a longer silence, and an interrupt, ends the driver's
         whole process group and passes on.
         """
-        with private_folder(self._temporary) as folder:
-            log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
-            driver = Driver(self._prepared(folder, job), log=log.path, env=self._environment(), cwd=folder)
-            progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
+        request = {"job": job.to_json(), **traveling_failpoints(self._master)}
+        with self._folder() as folder:
+            self._run(folder, job, request, started=started, heartbeat=heartbeat)
 
-            def vouch() -> None:
-                if not progress.is_recent():
-                    raise job_stalled(job, self._quiet_seconds)
-                heartbeat()
+    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+        """Run a comparing job to its end (`ports.JobRunner.compare`)."""
+        with self._folder() as folder:
+            said = FollowedLog(folder / SAID_FILE, say)
+            self._run(folder, job, {"job": job.to_json()}, heartbeat=said.follow)
+            said.finish()
+            return Comparison.from_json(json.loads((folder / RESULT_FILE).read_text(encoding="utf-8")))
 
-            try:
-                started(driver.ref)
-                code = driver.wait(vouch, self._heartbeat_seconds, log.follow)
-            finally:
-                driver.end()
-            log.finish()
-            if code:
-                raise job_failed(job, code, log.lines, self._secrets)
+    def _folder(self) -> AbstractContextManager[Path]:
+        return private_folder(self._temporary)
+
+    def _run(
+        self,
+        folder: Path,
+        job: StageJob | CompareJob,
+        request: Mapping[str, Any],
+        *,
+        started: Callable[[str], None] = lambda _: None,
+        heartbeat: Callable[[], None],
+    ) -> None:
+        """Run a driver in a folder of its own; JobFailedError when it ends badly or gets nowhere."""
+        log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
+        prepared = self._prepared(folder, job, request)
+        driver = Driver(prepared, log=log.path, env=self._environment(), cwd=folder)
+        progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
+
+        def vouch() -> None:
+            if not progress.is_recent():
+                raise job_stalled(job, self._quiet_seconds)
+            heartbeat()
+
+        try:
+            started(driver.ref)
+            code = driver.wait(vouch, self._heartbeat_seconds, log.follow)
+        finally:
+            driver.end()
+        log.finish()
+        if code:
+            raise job_failed(job, code, log.lines, self._secrets)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End what is left of an attempt's job (`ports.JobRunner.end_orphan`), and remove what killed workers left.
@@ -122,7 +156,7 @@ class SparkSubmitRunner:
         sweep_folders(self._temporary)
         return ended
 
-    def _prepared(self, folder: Path, job: StageJob) -> list[str]:
+    def _prepared(self, folder: Path, job: StageJob | CompareJob, request: Mapping[str, Any]) -> list[str]:
         settings = properties(
             master=self._master,
             catalog=self._catalog,
@@ -132,16 +166,25 @@ class SparkSubmitRunner:
         )
         write_files(
             folder,
-            request={"job": job.to_json(), "kafka": self._kafka, **traveling_failpoints(self._master)},
+            request={**request, "kafka": self._kafka},
             settings=settings,
             options=java_options(folder, self._start_options(job), self._conf),
         )
         binary = self._spark_submit or pyspark_home() / "bin" / "spark-submit"
-        return command(binary, folder, master=self._master, name=job.name, jars=self._jars, conf=self._conf)
+        return command(
+            binary,
+            folder,
+            master=self._master,
+            name=job.name,
+            jars=self._jars,
+            conf=self._conf,
+            script=_script(job),
+        )
 
-    def _start_options(self, job: StageJob) -> list[str]:
+    def _start_options(self, job: StageJob | CompareJob) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
-        quick = [] if is_local(self._master) and job.tasks > _LIGHT_TASKS else list(QUICK_START)
+        heavy = isinstance(job, CompareJob) or job.tasks > _LIGHT_TASKS
+        quick = [] if is_local(self._master) and heavy else list(QUICK_START)
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
         return [*quick, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else quick
 

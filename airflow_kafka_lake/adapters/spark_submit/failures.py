@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.staging import StageJob
 
@@ -110,29 +111,33 @@ class Secrets:
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
 
-def job_failed(job: StageJob, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError:
+def _subject(job: StageJob | CompareJob) -> tuple[str, str, dict[str, str]]:
+    """Return what a job is, what its failure leaves behind, and the facts of its error."""
+    if isinstance(job, CompareJob):
+        return f"The Spark job that compares {job.table} with Kafka", "nothing was changed: audit again", {}
+    what = f"The Spark job of wave {job.wave} (attempt {job.attempt})"
+    return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
+
+
+def job_failed(job: StageJob | CompareJob, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError:
     """Return the error of a driver that ended with `code`, from the lines it wrote."""
     text = [secrets.masked(line) for line in lines]
     reason = recognised(text)
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    advice = reason.advice if reason else "Its last words are below; the wave is unharmed and can be run again."
-    return JobFailedError(
-        f"The Spark job of wave {job.wave} (attempt {job.attempt}) {ended}. {advice}\n{end}",
-        wave=job.wave,
-        attempt=job.attempt,
-        reason=reason.name if reason else None,
-    )
+    what, left, facts = _subject(job)
+    advice = reason.advice if reason else f"Its last words are below; {left}."
+    return JobFailedError(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
 
 
-def job_stalled(job: StageJob, seconds: float) -> JobFailedError:
+def job_stalled(job: StageJob | CompareJob, seconds: float) -> JobFailedError:
     """Return the error of a driver that lives and gets nowhere."""
+    what, left, facts = _subject(job)
     return JobFailedError(
-        f"The Spark job of wave {job.wave} (attempt {job.attempt}) has made no progress for {seconds / 60:.0f} minutes "
-        "and was ended. Look for a stuck task or a full cluster; the wave is unharmed and can be run again. Where jobs "
-        "wait longer for a cluster, say so by quiet-minutes in the extra of the Spark connection.",
-        wave=job.wave,
-        attempt=job.attempt,
+        f"{what} has made no progress for {seconds / 60:.0f} minutes and was ended. Look for a stuck task or a full "
+        f"cluster; {left}. Where jobs wait longer for a cluster, say so by quiet-minutes in the extra of the Spark "
+        "connection.",
+        **facts,
         reason="stalled",
     )
 

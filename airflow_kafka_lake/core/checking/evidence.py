@@ -30,6 +30,9 @@ class FindingKind(StrEnum):
     VISIBLE_WITHOUT_TOKEN = "visible-without-token"  # noqa: S105  # the token of a commit
     TOKEN_WITHOUT_ROWS = "token-without-rows"  # noqa: S105  # the same
     STALE_FENCE = "stale-fence"
+    DIFFERENT = "different"
+    SEAM_MISSING = "seam-missing"
+    SEAM_TWICE = "seam-twice"
     STUCK = "stuck"
 
 

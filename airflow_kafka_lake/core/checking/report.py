@@ -90,6 +90,12 @@ def audit_document(
     }
 
 
+def said(document: Mapping[str, Any]) -> list[str]:
+    """Return what an audit says beside its numbers: of contents, and of a seam."""
+    parts = [document[name] for name in ("deep", "seam") if name in document]
+    return [line for part in parts for line in (part["sentence"], *part["lines"])]
+
+
 def _lines(
     evidence: Evidence, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
 ) -> list[Json]:

@@ -18,6 +18,8 @@ from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.claiming import LEASE
+from airflow_kafka_lake.services.comparing import Asked
+from airflow_kafka_lake.services.seaming import LiveTable
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
 from tests.world import World
@@ -540,6 +542,63 @@ def test_every_kind_of_finding_has_a_test_here() -> None:
     """A kind that no broken world produces is a check that cannot fail."""
     text = Path(__file__).read_text()
     assert [kind for kind in FindingKind if f"FindingKind.{kind.name}" not in text] == []
+
+
+def test_contents_that_kafka_does_not_have_are_different(scene: Scene) -> None:
+    """Only a comparison sees it: offsets and numbers are all right."""
+    scene.change_rows(lambda rows: [replace(row, value=b"!") if row.offset == 10 else row for row in rows])
+    assert scene.findings() == ()
+    document = checking.audit(scene.world.worker(), scene.world.spec, deep=Asked())
+    (finding,) = document["findings"]
+    assert (finding["kind"], finding["offsets"]) == (FindingKind.DIFFERENT, [[10, 11]])
+    assert "the value is not what Kafka has, at 1 offset, the first 10" in finding["words"]
+    assert "not all of them" in document["deep"]["sentence"]
+
+
+def seam(scene: Scene, *live: int) -> dict[str, Any]:
+    """Audit the seam with a live stream that has written some offsets into the same table."""
+    topic, topic_id, partition = scene.stream
+    rows = [
+        Row(topic=topic, topic_id=topic_id, partition=partition, offset=o, key=None, value=b"live", attempt="")
+        for o in live
+    ]
+    scene.change_rows(lambda mine: [*mine, *rows])
+    found = LiveTable(table=scene.world.table.identifier)
+    return checking.audit(scene.world.worker(), scene.world.spec, live=found)
+
+
+def test_a_live_stream_that_goes_on_where_we_end_is_sound(scene: Scene) -> None:
+    """Also in the same table, with a marker between the two."""
+    scene.world.produce(1, transaction="live")
+    scene.world.end("live", commit=False)
+    scene.world.produce(2)
+    document = seam(scene, 14, 15)
+    assert (document["ok"], document["findings"]) == (True, [])
+    assert document["seam"]["lines"] == [
+        "orders/0: settled up to 12, the live stream begins at 14: nothing missing, nothing twice"
+    ]
+
+
+def test_what_is_in_neither_table_is_missing_at_the_seam(scene: Scene) -> None:
+    """Kafka has a record, and nobody has a row."""
+    scene.world.produce(3)
+    (finding,) = seam(scene, 13, 14)["findings"]
+    assert (finding["kind"], finding["offsets"]) == (FindingKind.SEAM_MISSING, [[12, 13]])
+
+
+def test_what_is_in_both_tables_is_twice_at_the_seam(scene: Scene) -> None:
+    """The live stream had begun before the pipeline ended."""
+    scene.world.produce(1)
+    (finding,) = seam(scene, 11, 12)["findings"]
+    assert (finding["kind"], finding["offsets"]) == (FindingKind.SEAM_TWICE, [[11, 12]])
+
+
+def test_a_kafka_that_does_not_answer_proves_no_contents_and_no_seam(scene: Scene) -> None:
+    """What was not compared must not pass."""
+    scene.world.kafka.down = True
+    for words in ({"deep": Asked()}, {"live": LiveTable(table="raw.orders")}):
+        with pytest.raises(UnavailableError, match="Audit again when Kafka answers"):
+            checking.audit(scene.world.worker(), scene.world.spec, **words)
 
 
 def test_keys_name_their_guard() -> None:

@@ -1,0 +1,212 @@
+"""Are the rows of a table the records that Kafka still has? What a job is asked to compare, and what it finds.
+
+Both sides are digested: first per bucket of offsets, then, where a bucket differs, per offset. Nothing but digests and
+counts leaves the job.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.streams import StreamKey
+
+BUCKET = 10_000
+"""Offsets that are digested together at first."""
+
+MOST_PER_SLICE = 4_000_000
+"""Offsets that are read between two signs of progress."""
+
+SLICE_SECONDS = 20
+"""How long one slice of a read at a given rate shall take: the rate holds on average over that time."""
+
+
+class Mismatch(StrEnum):
+    """In what a row and a record can differ."""
+
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+    KEY = "key"
+    VALUE = "value"
+    HEADERS = "headers"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_TYPE = "timestamp type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareJob:
+    """Everything a comparing job needs but settings that may hold secrets.
+
+    `snapshot` is the table's snapshot that is read. The stretches are disjoint, and Kafka has all of them.
+    `bytes_per_second` bounds, on average, what is read from Kafka; None: as fast as it comes.
+    """
+
+    pipeline: str
+    table: str
+    snapshot: int
+    isolation: Isolation
+    stretches: tuple[Stretch, ...]
+    bucket: int = BUCKET
+    per_slice: int = MOST_PER_SLICE
+    bytes_per_second: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The application name."""
+        return f"kafka-lake {self.pipeline} audit of {self.table}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
+        return {
+            "pipeline": self.pipeline,
+            "table": self.table,
+            "snapshot": self.snapshot,
+            "isolation": self.isolation.value,
+            "stretches": [[s.topic, s.topic_id, s.partition, s.range.start, s.range.end] for s in self.stretches],
+            "bucket": self.bucket,
+            "per_slice": self.per_slice,
+            "bytes_per_second": self.bytes_per_second,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
+        """Read the form that travels."""
+        stretches = tuple(_stretch(*item) for item in data["stretches"])
+        return cls(**{**data, "isolation": Isolation(data["isolation"]), "stretches": stretches})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How many offsets of a stream differ in one way, and the first of them."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    mismatch: Mismatch
+    first: int
+    offsets: int
+
+    @property
+    def stream(self) -> StreamKey:
+        """The stream whose offsets these are."""
+        return (self.topic, self.topic_id, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What a job found: records and bytes of keys and values that Kafka gave, and every difference, sorted."""
+
+    records: int
+    bytes: int
+    differences: tuple[Difference, ...]
+
+    def __add__(self, other: Comparison) -> Comparison:
+        return Comparison(
+            records=self.records + other.records,
+            bytes=self.bytes + other.bytes,
+            differences=self.differences + other.differences,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
+        return {
+            "records": self.records,
+            "bytes": self.bytes,
+            "differences": [
+                [d.topic, d.topic_id, d.partition, d.mismatch.value, d.first, d.offsets] for d in self.differences
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Comparison:
+        """Read the form that travels."""
+        return cls(
+            records=data["records"],
+            bytes=data["bytes"],
+            differences=tuple(
+                Difference(topic=t, topic_id=i, partition=p, mismatch=Mismatch(m), first=first, offsets=offsets)
+                for t, i, p, m, first, offsets in data["differences"]
+            ),
+        )
+
+
+NOTHING = Comparison(records=0, bytes=0, differences=())
+
+Record = tuple[object, ...]
+"""`(key, value, headers, timestamp, timestamp type)`, or the first of them where there is no more."""
+
+_FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, Mismatch.TIMESTAMP_TYPE)
+
+
+def _stretch(topic: str, topic_id: str, partition: int, start: int, end: int) -> Stretch:
+    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+
+
+def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> int:
+    """Return how many offsets one slice has: so many that, at the rate, it takes about `SLICE_SECONDS`."""
+    if bytes_per_second is None:
+        return MOST_PER_SLICE
+    weight = max(1.0, bytes_per_offset or 1024.0)
+    return min(MOST_PER_SLICE, max(1, int(bytes_per_second * SLICE_SECONDS / weight)))
+
+
+def slices(job: CompareJob) -> tuple[tuple[Stretch, ...], ...]:
+    """Cut the stretches into slices of `per_slice` offsets; a bucket that is in two of them is compared in parts."""
+    found: list[list[Stretch]] = [[]]
+    room = job.per_slice
+    for item in sorted(job.stretches, key=lambda s: (s.topic, s.topic_id, s.partition, s.range)):
+        left: OffsetRange | None = item.range
+        while left is not None:
+            if room <= 0:
+                found.append([])
+                room = job.per_slice
+            piece = OffsetRange(left.start, min(left.end, left.start + room))
+            found[-1].append(replace(item, range=piece))
+            room -= piece.span
+            left = OffsetRange(piece.end, left.end) if piece.end < left.end else None
+    return tuple(tuple(part) for part in found if part)
+
+
+def narrowed(stretches: Iterable[Stretch], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Stretch, ...]:
+    """Return what of the stretches lies in some buckets, each `(topic id, partition, number)`."""
+    wanted: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
+    for topic_id, partition, number in buckets:
+        wanted[topic_id, partition].append(OffsetRange(number * size, (number + 1) * size))
+    sets = {key: RangeSet(ranges) for key, ranges in wanted.items()}
+    return tuple(
+        replace(item, range=part)
+        for item in stretches
+        if (chosen := sets.get((item.topic_id, item.partition)))
+        for part in chosen.within(item.range)
+    )
+
+
+def differences(
+    stretches: Sequence[Stretch],
+    kafka: Mapping[StreamKey, Mapping[int, Record]],
+    lake: Mapping[StreamKey, Mapping[int, Record]],
+) -> tuple[Difference, ...]:
+    """Compare two sides that are at hand, offset by offset: what a job must find, in the simplest words."""
+    found: dict[tuple[StreamKey, Mismatch], list[int]] = defaultdict(list)
+    for item in stretches:
+        stream = (item.topic, item.topic_id, item.partition)
+        theirs, ours = kafka.get(stream, {}), lake.get(stream, {})
+        for offset in sorted(o for o in theirs.keys() | ours.keys() if o in item.range):
+            if offset not in ours:
+                found[stream, Mismatch.MISSING].append(offset)
+            elif offset not in theirs:
+                found[stream, Mismatch.UNKNOWN].append(offset)
+            else:
+                for field, a, b in zip(_FIELDS, theirs[offset], ours[offset], strict=False):
+                    if a != b:
+                        found[stream, field].append(offset)
+    return tuple(
+        Difference(topic=t, topic_id=i, partition=p, mismatch=mismatch, first=min(offsets), offsets=len(offsets))
+        for ((t, i, p), mismatch), offsets in sorted(found.items())
+    )

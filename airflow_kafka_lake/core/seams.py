@@ -1,0 +1,148 @@
+"""The seam between what a pipeline has settled and what a live stream writes: nothing missing, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.checking.evidence import SHOWN, Finding, FindingKind
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, RangeState
+
+EXPLAINED = frozenset({Fate.CONTROL, Fate.ABORTED, Fate.COMPACTED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionColumns:
+    """Which columns of a table say where a row comes from; `topic` None: every row is of `only_topic`."""
+
+    topic: str | None = "kafka_topic"
+    partition: str = "kafka_partition"
+    offset: str = "kafka_offset"
+    only_topic: str = ""
+
+    @classmethod
+    def parse(cls, text: str, topics: Sequence[str]) -> PositionColumns:
+        """Read `topic=…,partition=…,offset=…`, each of which may be left out; `topic=` says that there is no such
+        column, which needs a pipeline of one topic."""
+        given: dict[str, Any] = {}
+        for part in text.split(","):
+            name, equals, column = (piece.strip() for piece in part.partition("="))
+            if not equals or name not in {"topic", "partition", "offset"} or name in given:
+                raise UsageError("seam columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
+            given[name] = column
+        if given.get("topic") != "":
+            return cls(**given)
+        if len(topics) != 1:
+            raise UsageError("a live table without a column for the topic needs a pipeline of one topic")
+        return cls(**{**given, "topic": None}, only_topic=topics[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeamQuestion:
+    """One stream at its seam, before Kafka is asked.
+
+    `at`: the end of the unbroken settled run; `live_from`: the live stream's first row from there on; `pending`: what
+    is planned and not settled between them; `open`: what nobody has and nobody has planned, to be explained by Kafka.
+    """
+
+    stream: StreamKey
+    at: int
+    live_from: int | None
+    twice: RangeSet
+    pending: RangeSet
+    open: RangeSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seam:
+    """One stream at its seam."""
+
+    question: SeamQuestion
+    missing: RangeSet = field(default_factory=RangeSet)
+
+    @property
+    def sound(self) -> bool:
+        """Say whether nothing is missing, pending or twice."""
+        return not (self.missing or self.question.pending or self.question.twice)
+
+    def findings(self) -> Iterator[Finding]:
+        """Name what is missing between the two, and what both have."""
+        asked = self.question
+        if self.missing:
+            words = f"at the seam {asked.at} records of Kafka are in neither table: {named(self.missing)}"
+            yield Finding(kind=FindingKind.SEAM_MISSING, stream=asked.stream, offsets=self.missing, words=words)
+        if asked.pending:
+            words = f"at the seam {asked.at} offsets are planned and not settled yet: {named(asked.pending)}"
+            yield Finding(kind=FindingKind.SEAM_MISSING, stream=asked.stream, offsets=asked.pending, words=words)
+        if asked.twice:
+            words = f"the live stream has rows at offsets that the pipeline has settled: {named(asked.twice)}"
+            yield Finding(kind=FindingKind.SEAM_TWICE, stream=asked.stream, offsets=asked.twice, words=words)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `audit --json` says of the stream under `seam`."""
+        asked = self.question
+        topic, topic_id, partition = asked.stream
+        sets = {"missing": self.missing, "pending": asked.pending, "twice": asked.twice}
+        return {
+            "topic": topic,
+            "topic_id": topic_id,
+            "partition": partition,
+            "at": asked.at,
+            "live_from": asked.live_from,
+            **{name: found.to_pairs()[:SHOWN] for name, found in sets.items()},
+            **{f"{name}_span": found.span for name, found in sets.items()},
+        }
+
+    def line(self) -> str:
+        """Say in words where the seam is and how it looks."""
+        asked = self.question
+        live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
+        state = "nothing missing, nothing twice"
+        if not self.sound:
+            state = (
+                f"{self.missing.span:,} missing, {asked.pending.span:,} not settled yet, {asked.twice.span:,} in both"
+            )
+        return f"{asked.stream[0]}/{asked.stream[2]}: settled up to {asked.at}, the live stream {live}: {state}"
+
+
+def ask(
+    stream: StreamKey,
+    origin: int,
+    ranges: Iterable[RangeRecord],
+    live: RangeSet,
+    group_offset: int | None,
+) -> SeamQuestion:
+    """Find a stream's seam: from the end of the unbroken settled run to the live stream's first row.
+
+    Without such a row, up to what the live stream's group has committed: it says that it has gone so far.
+    """
+    mine = tuple(ranges)
+    covered = RangeSet(item.range for item in mine if item.state in RESOLVED)
+    at = covered.unbroken_end(origin)
+    live_from = next((max(item.start, at) for item in live if item.end > at), None)
+    end = live_from if live_from is not None else max(at, group_offset or 0)
+    between = RangeSet.between(at, end) - covered
+    pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
+    settled = RangeSet(item.range for item in mine if item.state is RangeState.SETTLED)
+    return SeamQuestion(
+        stream=stream, at=at, live_from=live_from, twice=settled & live, pending=pending, open=between - pending
+    )
+
+
+def judge(question: SeamQuestion, explanations: Iterable[Explanation]) -> Seam:
+    """Leave out of what is open whatever Kafka explains: markers, aborted and cleaned records."""
+    explained = RangeSet(item.range for item in explanations if item.fate in EXPLAINED)
+    return Seam(question=question, missing=question.open - explained)
+
+
+def named(offsets: RangeSet) -> str:
+    """Return a few stretches by name, and how many offsets there are."""
+    first = ", ".join(str(item) for item in offsets.ranges[:3])
+    more = ", …" if len(offsets.ranges) > 3 else ""
+    return f"{first}{more} ({offsets.span:,} offset{'' if offsets.span == 1 else 's'})"

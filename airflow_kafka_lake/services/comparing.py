@@ -1,0 +1,108 @@
+"""Read Kafka again, where it still has what is settled, and compare it with the tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.checking.contents import Compared, Deep
+from airflow_kafka_lake.core.checking.evidence import Evidence
+from airflow_kafka_lake.core.checking.report import Observed, Scope
+from airflow_kafka_lake.core.comparing import NOTHING, CompareJob, per_slice
+from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.identity import changed_topics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A comparison that was asked for; `bytes_per_second` bounds what is read from Kafka, None does not."""
+
+    bytes_per_second: int | None = None
+
+
+def compare(
+    ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope, asked: Asked
+) -> Deep:
+    """Compare every settled offset that Kafka still has with the rows of its table, one job for each table.
+
+    Raises JobFailedError when a job ends without a result, IdentityError when a topic was re-created meanwhile.
+    """
+    by_table, left_out = _stretches(evidence, observed, scope)
+    compacted = _compacted(ports, {item.topic for items in by_table.values() for item in items})
+    pace = ports.ledger.pace(spec.name).bytes_per_offset
+    found = NOTHING
+    for table, stretches in sorted(by_table.items()):
+        snapshot = ports.lake.table(table).head().snapshot
+        if snapshot is None:
+            continue  # a table without a row: what it should have is missing already
+        offsets = sum(item.range.span for item in stretches)
+        ports.say(f"comparing {offsets:,} offsets of {table} with Kafka, on {ports.runner.where()}")
+        job = CompareJob(
+            pipeline=spec.name,
+            table=table,
+            snapshot=snapshot,
+            isolation=spec.isolation,
+            stretches=tuple(stretches),
+            per_slice=per_slice(asked.bytes_per_second, pace),
+            bytes_per_second=asked.bytes_per_second,
+        )
+        found += ports.runner.compare(job, say=ports.say)
+    stretches = [item for items in by_table.values() for item in items]
+    _require_same_topics(ports, stretches)
+    return Deep(comparison=found, streams=_compared(stretches, left_out), compacted=compacted)
+
+
+def _stretches(
+    evidence: Evidence, observed: Observed, scope: Scope
+) -> tuple[Mapping[str, list[Stretch]], Mapping[StreamKey, tuple[RangeSet, str]]]:
+    """Return what can be compared, by table, and what cannot, with the reason."""
+    tables = {wave.id: wave.table for wave in evidence.ledger.waves}
+    readable = {table.identifier for table in evidence.tables if not table.damaged}
+    settled: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
+    for item in evidence.ledger.settled:
+        if item.stream in scope:
+            settled[tables.get(item.wave, ""), item.stream].append(item.range)
+    found: dict[str, list[Stretch]] = defaultdict(list)
+    left_out: dict[StreamKey, tuple[RangeSet, str]] = {}
+    for (table, stream), ranges in sorted(settled.items()):
+        whole, bounds = RangeSet(ranges), observed.bounds.get(stream)
+        if table not in readable or bounds is None:
+            why = observed.states.get(stream, "unknown") if bounds is None else "its table could not be read"
+            left_out[stream] = (whole, why)
+            continue
+        there = whole & RangeSet.between(bounds.log_start, bounds.readable_end)
+        if gone := whole - there:
+            left_out[stream] = (gone, f"Kafka has [{bounds.log_start}, {bounds.readable_end})")
+        found[table] += [
+            Stretch(topic=stream[0], topic_id=stream[1], partition=stream[2], range=item) for item in there
+        ]
+    return {table: stretches for table, stretches in found.items() if stretches}, left_out
+
+
+def _compacted(ports: Ports, topics: Iterable[str]) -> frozenset[str]:
+    """Return the topics whose records may have been cleaned since they were read."""
+    described = ports.source.describe(sorted(topics)) if topics else ()
+    return frozenset(item.topic for item in described if "compact" in item.cleanup_policy)
+
+
+def _require_same_topics(ports: Ports, stretches: Sequence[Stretch]) -> None:
+    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in stretches})
+    for topic, reason in changed.items():
+        raise IdentityError(f"{reason}, while it was compared: what was found means nothing. Audit again", topic=topic)
+
+
+def _compared(stretches: Iterable[Stretch], left_out: Mapping[StreamKey, tuple[RangeSet, str]]) -> tuple[Compared, ...]:
+    spans: dict[StreamKey, int] = defaultdict(int)
+    for item in stretches:
+        spans[item.topic, item.topic_id, item.partition] += item.range.span
+    return tuple(
+        Compared(stream=key, offsets=spans.get(key, 0), left_out=left_out.get(key, (RangeSet(), ""))[0], why=why)
+        for key in sorted(spans.keys() | left_out.keys())
+        for why in (left_out.get(key, (RangeSet(), ""))[1],)
+    )

@@ -1,0 +1,139 @@
+"""What an audit costs: counting many rows, and comparing fewer of them byte by byte with a real Kafka."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_kafka_lake.adapters.clocks import SystemClock
+from airflow_kafka_lake.adapters.iceberg import IcebergLake
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import running
+from bench.synthetic import BYTES, TOPIC, Log, Rows
+
+PARTITIONS = 10
+WAVES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One command's cost: wall seconds, and the most memory its process held, in MiB."""
+
+    arm: str
+    records: int
+    seconds: float
+    mib: float
+
+
+def measured(arm: str, records: int, environment: Mapping[str, str], *words: str) -> Measured:
+    """Run `kafka-lake` as a process and take its time and memory; it must end well."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "airflow_kafka_lake.cli", *words, "--json"],
+            env=dict(environment),
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        document = json.load(out)
+    if process.returncode:
+        raise SystemExit(f"bench: {words} ended with {process.returncode}: {json.dumps(document)[:500]}")
+    seconds = time.monotonic() - begun
+    found = document["totals"]["rows"]
+    if found != records:
+        raise SystemExit(f"bench: the audit saw {found} rows, not {records}")
+    return Measured(arm=arm, records=records, seconds=seconds, mib=used.ru_maxrss / 1024)
+
+
+def counting(arm: str, offsets: int, marker: int) -> Measured:
+    """Make a table of so many offsets and its ledger, and audit them."""
+    with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder:
+        records = _landed(Path(folder), offsets, marker)
+        with _environment(Path(folder)) as environment:
+            return measured(arm, records, environment, "audit", TOPIC)
+
+
+def _landed(home: Path, offsets: int, marker: int) -> int:
+    """Bring the offsets into a lake by the services themselves; returns how many rows there are."""
+    log = Log(PARTITIONS, offsets // PARTITIONS, marker)
+    lake = IcebergLake(LakeSettings.parse("lake_default", _lake(home)))
+    ledger = SqlLedger(f"sqlite:///{home}/ledger.db")
+    ledger.upgrade()
+    spec = PipelineSpec(
+        name=TOPIC,
+        topics=(TOPIC,),
+        table="raw.bench",
+        target_range_bytes=max(1, offsets // PARTITIONS // WAVES * BYTES),
+        max_wave_bytes=max(1, offsets // WAVES * BYTES),
+    )
+    ports = Ports(
+        ledger=ledger,
+        source=log,
+        batches=log,
+        lake=lake,
+        runner=Rows(log, lake),  # type: ignore[arg-type]
+        clock=SystemClock(),
+        processes=HostProcesses(),
+        actor="bench",
+        say=lambda _: None,
+    )
+    done = running.run(ports, spec, Bounds())
+    if done.exit_code:
+        raise SystemExit(f"bench: landing failed: {done.problems} {done.held}")
+    ledger.close()
+    lake.close()
+    return sum(wave.rows or 0 for wave in done.waves)
+
+
+def _lake(home: Path) -> dict[str, str]:
+    return {
+        "format": "iceberg",
+        "catalog": "sql",
+        "uri": f"sqlite:///{home}/catalog.db",
+        "warehouse": f"file://{home}/warehouse",
+    }
+
+
+@contextmanager
+def _environment(home: Path) -> Iterator[Mapping[str, str]]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KAFKA_LAKE_"))}
+    yield {
+        **kept,
+        "AIRFLOW_HOME": str(home / "airflow"),
+        "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}),
+        "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": _lake(home)}),
+        "AIRFLOW_CONN_KAFKA_LAKE_LEDGER": json.dumps({"conn_type": "sqlite", "host": str(home / "ledger.db")}),
+    }
+
+
+def comparing(records: int) -> list[Measured]:
+    """Bring records of a real Kafka into a lake by real Spark; audit them, audit them with `--deep`."""
+    from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.rig import Rig
+
+    with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder, LocalKafka() as broker:
+        place = Rig(Path(folder) / "place", broker.bootstrap, partitions=PARTITIONS)
+        place.produce(records, size=BYTES)
+        place.acknowledged.clear()
+        done = place.run()
+        if done.code:
+            raise SystemExit(f"bench: landing failed: {done.err[-2000:]}")
+        environment = place.environment
+        few = measured("audit, the same records", records, environment, "audit", place.name)
+        return [few, measured("audit --deep", records, environment, "audit", place.name, "--deep")]

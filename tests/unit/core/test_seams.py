@@ -1,0 +1,96 @@
+"""Where a pipeline's settled offsets end and a live stream's rows begin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.seams import PositionColumns, SeamQuestion, ask, judge
+from airflow_kafka_lake.core.waves import RangeState
+
+pytestmark = pytest.mark.unit
+
+STREAM = ("orders", "id", 0)
+SETTLED = RangeRecord(
+    id="r",
+    pipeline="orders",
+    plan="p",
+    wave="w",
+    topic="orders",
+    topic_id="id",
+    partition=0,
+    range=OffsetRange(0, 50),
+    state=RangeState.SETTLED,
+    reason=None,
+    estimated_bytes=0,
+)
+
+
+def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> SeamQuestion:
+    return ask(STREAM, 0, (SETTLED, *further), live, group)
+
+
+def ranged(start: int, end: int, state: RangeState) -> RangeRecord:
+    return replace(SETTLED, id=str(start), range=OffsetRange(start, end), state=state)
+
+
+def test_a_live_stream_that_begins_where_the_pipeline_ends_is_sound() -> None:
+    """Nothing between them, nothing in both."""
+    question = asked(RangeSet.of((50, 80)))
+    assert (question.at, question.live_from) == (50, 50)
+    assert judge(question, ()).sound
+
+
+def test_what_neither_has_is_missing_unless_kafka_explains_it() -> None:
+    """Markers, aborted and cleaned records have no row anywhere."""
+    question = asked(RangeSet.of((54, 80)))
+    assert question.open == RangeSet.of((50, 54))
+    marker = Explanation(range=OffsetRange(50, 52), fate=Fate.CONTROL)
+    record = Explanation(range=OffsetRange(52, 54), fate=Fate.UNEXPLAINED)
+    assert judge(question, (marker, record)).missing == RangeSet.of((52, 54))
+    aborted = replace(record, fate=Fate.ABORTED)
+    assert judge(question, (marker, aborted)).sound
+
+
+def test_what_both_have_is_twice() -> None:
+    """A live stream that wrote rows before the seam."""
+    question = asked(RangeSet.of((45, 80)))
+    assert (question.twice, question.live_from) == (RangeSet.of((45, 50)), 50)
+    assert not judge(question, ()).sound
+
+
+def test_a_skipped_offset_may_be_the_live_streams() -> None:
+    """Nobody else has a row there."""
+    assert not asked(RangeSet.of((50, 80)), ranged(50, 60, RangeState.SKIPPED)).twice
+
+
+def test_what_is_planned_is_not_settled_yet() -> None:
+    """Not missing, and not proven."""
+    seam = judge(asked(RangeSet.of((60, 80)), ranged(50, 60, RangeState.HELD)), ())
+    assert (seam.question.pending, seam.missing, seam.sound) == (RangeSet.of((50, 60)), RangeSet(), False)
+
+
+def test_a_live_stream_without_rows_must_have_those_up_to_its_group() -> None:
+    """It has told Kafka that it is done with them; without a group nothing is said."""
+    assert asked(RangeSet()).open == RangeSet()
+    assert asked(RangeSet.of((10, 20)), group=70).open == RangeSet.of((50, 70))
+    assert asked(RangeSet(), group=30).open == RangeSet()
+
+
+def test_columns_are_read_as_people_write_them() -> None:
+    """Each may be left out; a table without a topic is of the pipeline's only topic."""
+    assert PositionColumns.parse("partition=p, offset = o", ["a", "b"]) == PositionColumns(partition="p", offset="o")
+    found = PositionColumns.parse("topic=,partition=p", ["a"])
+    assert (found.topic, found.only_topic, found.partition) == (None, "a", "p")
+
+
+@pytest.mark.parametrize("text", ["", "topic", "where=x", "topic=a,topic=b", "topic="])
+def test_columns_that_cannot_be_read_are_refused(text: str) -> None:
+    """In words."""
+    with pytest.raises(UsageError):
+        PositionColumns.parse(text, ["a", "b"])

@@ -1,0 +1,103 @@
+"""Which offsets are compared with Kafka, and what is said of those that are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
+from airflow_kafka_lake.services import checking
+from airflow_kafka_lake.services.comparing import Asked
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+def deep(world: World, **words: Any) -> dict[str, Any]:
+    return checking.audit(world.worker(), world.spec, deep=Asked(), **words)
+
+
+@pytest.fixture
+def world() -> World:
+    """Two partitions of six settled records each."""
+    world = World(partitions=2)
+    world.produce(6, 0)
+    world.produce(6, 1)
+    world.run()
+    return world
+
+
+def test_everything_that_kafka_has_is_compared(world: World) -> None:
+    """What is not settled is not asked for."""
+    world.produce(3, 0)
+    document = deep(world)
+    assert (document["ok"], document["deep"]["records"], document["deep"]["offsets"]) == (True, 12, 12)
+    assert document["deep"]["lines"] == []
+    assert deep(world, scope=Scope(partitions=frozenset({1})))["deep"]["records"] == 6
+
+
+def test_what_retention_has_taken_is_named(world: World) -> None:
+    """It can be compared no more; the rest is."""
+    world.retain_from(4, 1)
+    document = deep(world)
+    assert (document["ok"], document["deep"]["records"], document["deep"]["left_out"]) == (True, 8, 4)
+    assert document["deep"]["lines"] == ["orders/1: 4 settled offsets could not be compared: Kafka has [4, 6)"]
+
+
+def test_a_topic_that_is_gone_is_named(world: World) -> None:
+    """The new one of the same name has nothing to do with it."""
+    world.create("orders", 2)
+    document = deep(world)
+    assert (document["ok"], document["deep"]["records"], document["deep"]["left_out"]) == (True, 0, 12)
+    assert "the topic was re-created" in document["deep"]["lines"][0]
+
+
+def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
+    """Half of what was read is the new one's."""
+    worker = world.worker()
+    compare = worker.runner.compare
+
+    class Late:
+        """The runner, during whose job somebody re-creates the topic."""
+
+        def where(self) -> str:
+            return "here"
+
+        def compare(self, *words: Any, **named: Any) -> Any:
+            found = compare(*words, **named)
+            world.create("orders", 2)
+            return found
+
+    late: Any = Late()
+    with pytest.raises(IdentityError, match="while it was compared"):
+        checking.audit(replace(worker, runner=late), world.spec, deep=Asked())
+
+
+def test_a_cleaned_record_is_no_finding_and_a_lost_row_is() -> None:
+    """In a compacted topic the cleaner takes records out of Kafka after they were landed."""
+    world = World()
+    world.kafka.delete_topic("orders")
+    world.topic_ids["orders"] = world.kafka.create_topic("orders", 1, cleanup_policy="compact")
+    world.produce(6)
+    world.run()
+    world.kafka.log("orders", 0).remove([1, 2])
+    document = deep(world)
+    assert document["ok"]
+    assert "2 rows have no record in Kafka any more, the first at 1" in document["deep"]["lines"][0]
+
+
+def test_a_record_that_kafka_has_lost_is_a_finding(world: World) -> None:
+    """In any other topic."""
+    world.kafka.log("orders", 0).remove([1])
+    (finding,) = deep(world)["findings"]
+    assert (finding["kind"], finding["offsets"]) == ("inconsistent", [[1, 2]])
+
+
+def test_a_job_that_fails_is_no_finding(world: World) -> None:
+    """Nothing was compared: worth repeating."""
+    world.runner.failures.append("no memory")
+    with pytest.raises(JobFailedError, match="no memory"):
+        deep(world)
