@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants.audit import AUDIT
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
 from tests.mutants.rebuilding import REBUILDING
@@ -9,4 +10,4 @@ from tests.mutants.records import RECORDS
 from tests.mutants.services import SERVICES
 from tests.mutants.table import TABLE
 
-MUTANTS: tuple[Mutant, ...] = (*SERVICES, *REBUILDING, *RECORDS, *TABLE, *MACHINE)
+MUTANTS: tuple[Mutant, ...] = (*SERVICES, *REBUILDING, *RECORDS, *TABLE, *MACHINE, *AUDIT)

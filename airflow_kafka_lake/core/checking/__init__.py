@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.checking.progress import check_progress
+from airflow_kafka_lake.core.checking.settled import check_settled
 from airflow_kafka_lake.core.checking.testimony import check_history
 from airflow_kafka_lake.core.checking.witnesses import Witnesses, check_witnesses
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -62,7 +62,7 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
         truth = evidence.truth.get(stream)
         yield from _twice(stream, holdings)
         for item in settled.get(stream, ()):
-            yield from _check_settled(item, rows, truth)
+            yield from check_settled(item, rows, truth)
         yield from _check_strays(stream, holdings, ranges.get(stream, []), witnesses)
         if truth is not None:
             yield from _check_contents(stream, rows, truth, evidence)
@@ -95,32 +95,6 @@ def overlaps(ranges: Iterable[OffsetRange]) -> RangeSet:
             found.append(OffsetRange(item.start, min(item.end, reached)))
         reached = max(reached, item.end)
     return RangeSet(found)
-
-
-def _check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None) -> Iterator[Finding]:
-    """A settled range accounts for every offset, shows as many rows as it says, and every acknowledged record."""
-    asked = RangeSet((item.range,))
-    recorded = item.accounting or Accounting()
-    if recorded.span != item.range.span or recorded.unexplained:
-        words = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
-        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, words=words)
-    inside = rows.within(item.range)
-    missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
-    numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
-    if missing or inside.span < recorded.visible:
-        lost = missing or asked - inside
-        named = f"; {missing.span} acknowledged records are missing" if missing else ""
-        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=numbers + named)
-    elif inside.span > recorded.visible:
-        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=numbers)
-    elif inside and (ends := (inside.ranges[0].start, inside.ranges[-1].end - 1)) != (
-        item.first_offset,
-        item.last_offset,
-    ):
-        # As many rows as there should be, and not at the same offsets: they were moved.
-        words = f"range {item.range}: its rows are at {ends[0]} to {ends[1]}, published were {item.first_offset} to "
-        words += f"{item.last_offset}"
-        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=words)
 
 
 def _check_strays(

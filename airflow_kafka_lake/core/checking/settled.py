@@ -1,0 +1,38 @@
+"""Does a settled range show what was published of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.checking.evidence import Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import RangeRecord
+
+
+def check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None) -> Iterator[Finding]:
+    """A settled range accounts for every offset, shows as many rows as it says, and every acknowledged record."""
+    asked = RangeSet((item.range,))
+    recorded = item.accounting or Accounting()
+    if recorded.span != item.range.span or recorded.unexplained:
+        words = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, words=words)
+    inside = rows.within(item.range)
+    missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
+    numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
+    if missing or inside.span < recorded.visible:
+        lost = missing or asked - inside
+        named = f"; {missing.span} acknowledged records are missing" if missing else ""
+        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=numbers + named)
+    elif inside.span > recorded.visible:
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=numbers)
+    elif inside and _ends(inside) != (item.first_offset, item.last_offset):
+        # As many rows as there should be, and not at the same offsets: they were moved.
+        first, last = _ends(inside)
+        words = f"range {item.range}: its rows are at {first} to {last}, published were {item.first_offset} to "
+        words += f"{item.last_offset}"
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=words)
+
+
+def _ends(offsets: RangeSet) -> tuple[int, int]:
+    return offsets.ranges[0].start, offsets.ranges[-1].end - 1

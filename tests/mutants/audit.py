@@ -1,0 +1,106 @@
+"""Guards of the audit: what it must not believe, and what it must not leave out."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_PROGRESS = "airflow_kafka_lake.core.checking.progress"
+_REPORT = "airflow_kafka_lake.core.checking.report"
+_CONTENTS = "airflow_kafka_lake.core.checking.contents"
+_SEAMS = "airflow_kafka_lake.core.seams"
+_CHECKING = "airflow_kafka_lake.services.checking"
+_COMPARING = "airflow_kafka_lake.services.comparing"
+_DOCUMENT = "tests/unit/services/test_audit_document.py"
+_FOUND = "tests/unit/services/test_checking.py"
+_COMPARED = "tests/unit/services/test_comparing.py"
+_JUDGED = "tests/unit/core/test_seams.py"
+
+AUDIT = (
+    Mutant(
+        name="call-missing-rows-visible",
+        law="L8",
+        guard="What an audit calls visible is in the table: a row that is gone leaves its offset unexplained.",
+        module=_REPORT,
+        old="min(recorded.visible, rows.within(item.range).span)",
+        new="recorded.visible",
+        red=(f"{_DOCUMENT}::test_a_missing_row_is_unexplained",),
+    ),
+    Mutant(
+        name="count-rows-wherever-they-are",
+        law="L8",
+        guard="As many rows as were published, between other offsets, are not what was published.",
+        module="airflow_kafka_lake.core.checking.settled",
+        old="    elif inside and _ends(inside) !=",
+        new="    elif False and _ends(inside) !=",
+        red=(f"{_DOCUMENT}::test_rows_moved_beyond_their_neighbours_are_found",),
+    ),
+    Mutant(
+        name="believe-any-lower-watermark",
+        law="L1",
+        guard="A watermark stands at the end of a range: anywhere else somebody has put it.",
+        module=_PROGRESS,
+        old="        elif stream.watermark not in {",
+        new="        elif False and stream.watermark not in {",
+        red=(f"{_DOCUMENT}::test_a_watermark_at_the_end_of_no_range_was_edited",),
+    ),
+    Mutant(
+        name="pass-what-was-not-compared",
+        law="L5",
+        guard="A Kafka that does not answer proves no content and no seam.",
+        module=_CHECKING,
+        old="    if must_ask:\n",
+        new="    if False:\n",
+        red=(f"{_FOUND}::test_a_kafka_that_does_not_answer_proves_no_contents_and_no_seam",),
+    ),
+    Mutant(
+        name="compare-with-a-re-created-topic",
+        law="L12",
+        guard="Topic ids are looked at again after a comparison.",
+        module=_COMPARING,
+        old="    _require_same_topics(ports, stretches)\n",
+        new="",
+        red=(f"{_COMPARED}::test_a_topic_that_is_re_created_meanwhile_is_an_error",),
+    ),
+    Mutant(
+        name="blame-the-cleaner-everywhere",
+        law="L8",
+        guard="Only in a compacted topic may a row have no record in Kafka any more.",
+        module=_CONTENTS,
+        old="if item.mismatch is Mismatch.UNKNOWN and item.topic in self.compacted",
+        new="if item.mismatch is Mismatch.UNKNOWN",
+        red=(f"{_COMPARED}::test_a_record_that_kafka_has_lost_is_a_finding",),
+    ),
+    Mutant(
+        name="explain-a-seam-by-anything",
+        law="L8",
+        guard="What lies open at a seam is explained by markers, aborted and cleaned records only.",
+        module=_SEAMS,
+        old=" if item.fate in EXPLAINED)",
+        new=")",
+        red=(
+            f"{_JUDGED}::test_what_neither_has_is_missing_unless_kafka_explains_it",
+            f"{_FOUND}::test_what_is_in_neither_table_is_missing_at_the_seam",
+        ),
+    ),
+    Mutant(
+        name="overlook-rows-in-both-tables",
+        law="L2",
+        guard="A live stream's row at a settled offset is there twice.",
+        module=_SEAMS,
+        old="twice=settled & live",
+        new="twice=RangeSet()",
+        red=(
+            f"{_JUDGED}::test_what_both_have_is_twice",
+            f"{_FOUND}::test_what_is_in_both_tables_is_twice_at_the_seam",
+        ),
+    ),
+    Mutant(
+        name="write-names-as-markup",
+        law="text of strangers",
+        guard="What strangers wrote stays text in a page.",
+        module="airflow_kafka_lake.pages.markup",
+        old='escape("".join(map(_visible, str(value))), quote=True)',
+        new='"".join(map(_visible, str(value)))',
+        red=("tests/unit/pages/test_audit_page.py::test_what_strangers_wrote_stays_text",),
+    ),
+)
