@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_kafka_lake.core.checking import check
+from airflow_kafka_lake.core.checking.contents import Deep
 from airflow_kafka_lake.core.checking.evidence import (
     Evidence,
     Finding,
@@ -33,7 +34,7 @@ from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.comparing import Asked, compare
 from airflow_kafka_lake.services.identity import look_at_table
 from airflow_kafka_lake.services.reporting import observe
-from airflow_kafka_lake.services.seaming import LiveTable, seams, without_live_rows
+from airflow_kafka_lake.services.seaming import LiveTable, Seams, seams, without_live_rows
 
 
 def audit(
@@ -63,19 +64,35 @@ def audit(
     observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka or must_ask else Observed()
     if must_ask:
         _require_observed(observed, evidence.ledger.streams, scope)
-    findings = [*check(evidence)]
-    parts = {}
+    parts = _further(ports, spec, evidence, observed, scope, deep, live)
+    findings = [*check(evidence), *(item for part in parts.values() for item in part.findings())]
+    document = audit_document(
+        evidence,
+        (*strangers, *sorted(findings, key=lambda item: item.place)),
+        at=ports.clock.now(),
+        scope=scope,
+        observed=observed,
+        segments=ports.ledger.segments(spec.name),
+    )
+    return document | {name: part.to_json() for name, part in parts.items()}
+
+
+def _further(
+    ports: Ports,
+    spec: PipelineSpec,
+    evidence: Evidence,
+    observed: Observed,
+    scope: Scope,
+    deep: Asked | None,
+    live: LiveTable | None,
+) -> Mapping[str, Deep | Seams]:
+    """Look at what only Kafka can prove, as far as it was asked for."""
+    parts: dict[str, Deep | Seams] = {}
     if deep is not None:
-        compared = compare(ports, spec, evidence, observed, scope, deep)
-        findings += compared.findings()
-        parts["deep"] = compared.to_json()
+        parts["deep"] = compare(ports, spec, evidence, observed, scope, deep)
     if live is not None:
-        seamed = seams(ports, spec, evidence, observed, scope, live)
-        findings += seamed.findings()
-        parts["seam"] = seamed.to_json()
-    findings.sort(key=lambda item: item.place)
-    document = audit_document(evidence, (*strangers, *findings), at=ports.clock.now(), scope=scope, observed=observed)
-    return document | parts
+        parts["seam"] = seams(ports, spec, evidence, observed, scope, live)
+    return parts
 
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:

@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.checking import rows_seen
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
+from airflow_kafka_lake.core.segments import Segment
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.strips import Bounds, strip
 from airflow_kafka_lake.core.waves import RESOLVED, RangeState
@@ -67,6 +68,7 @@ def audit_document(
     at: datetime,
     scope: Scope = EVERYTHING,
     observed: Observed | None = None,
+    segments: Sequence[Segment] = (),
 ) -> Json:
     """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
 
@@ -79,6 +81,8 @@ def audit_document(
     shown = scope.of(evidence, findings)
     known = {stream.key for stream in streams}
     lines = _lines(evidence, streams, shown, observed)
+    for line, stream in zip(lines, streams, strict=True):
+        line["seals"] = [item.seal for item in segments if item.stream == stream.key and item.sealed]
     return {
         "pipeline": evidence.ledger.pipeline,
         "audited_at": timestamp(at),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -114,6 +115,18 @@ def test_the_strip_shows_what_kafka_has_when_it_is_asked(world: World) -> None:
     document = audit(world, ask_kafka=True)
     assert document["ok"]
     assert document["streams"][0]["bounds_state"].startswith("unknown: ")
+
+
+def test_seals_are_marked_in_the_strip_they_end() -> None:
+    """The layout of the topic ended there; an open segment has no mark."""
+    world = World(partitions=2)
+    world.produce(3, 0)
+    world.run()
+    world.kafka.add_partitions("orders", 3)
+    world.run()
+    world.clock.advance(timedelta(days=1))
+    world.run()
+    assert [stream["seals"] for stream in audit(world)["streams"]] == [[3], [], []]
 
 
 def test_a_watermark_at_the_end_of_no_range_was_edited(world: World) -> None:
