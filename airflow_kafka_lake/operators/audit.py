@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 LOGGED = 50
-"""Findings that go to the task's log; the report and `kafka-lake audit --json` have all."""
+"""Findings, and lines of the parts, that go to the task's log; the report and `kafka-lake audit --json` have all."""
 
 
 class AuditOperator(BaseOperator):
@@ -117,7 +117,7 @@ class AuditOperator(BaseOperator):
 
     def _tell(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])
-        for line in said(document):
+        for line in said(document)[:LOGGED]:
             self.log.info("%s", line)
         found = document["findings"]
         for item in found[:LOGGED]:

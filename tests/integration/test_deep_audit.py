@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -115,9 +116,9 @@ def landed(kafka: LocalKafka, spark_jars: list[Any], tmp_path_factory: pytest.Te
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": secrets.token_hex(4)})
     producer.init_transactions(120)
     producer.begin_transaction()
-    for time, record in enumerate(RECORDS, 1_700_000_000_000):
+    for at, record in enumerate(RECORDS, time.time_ns() // 1_000_000 - 1000):
         for partition in range(len(DAMAGES)):
-            producer.produce(place.topic, partition=partition, timestamp=time, **record)
+            producer.produce(place.topic, partition=partition, timestamp=at, **record)
         producer.flush(60)
     producer.commit_transaction(120)
     done = place.run()

@@ -24,7 +24,7 @@ from airflow_kafka_lake.adapters.iceberg.runs import HELD, POSITION, contents_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
-from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError
+from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import attempts_of, branch_of
@@ -185,7 +185,12 @@ class IcebergTable:
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
     ) -> tuple[StreamContent, ...]:
         """Read the columns of a table of any schema that say where its rows come from, in batches."""
-        table = self._catalog.load(self.identifier)
+        table = self._catalog.find(self.identifier)
+        if table is None:
+            raise UnknownSubjectError(
+                f"There is no table {self.identifier} in this lake. Name the live stream's table as namespace.table.",
+                table=self.identifier,
+            )
         require_columns(table, columns, self.identifier, live_only=live_only)
         if table.metadata.current_snapshot_id is None:
             return ()

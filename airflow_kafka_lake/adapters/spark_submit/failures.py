@@ -127,6 +127,8 @@ def job_failed(job: StageJob | CompareJob, code: int, lines: Iterable[str], secr
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     what, left, facts = _subject(job)
     advice = reason.advice if reason else f"Its last words are below; {left}."
+    if reason and reason.name == "data-loss" and isinstance(job, CompareJob):
+        advice = f"Retention or deletion passed offsets while they were compared; {left}."
     return JobFailedError(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
 
 

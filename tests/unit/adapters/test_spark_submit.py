@@ -20,6 +20,7 @@ from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orph
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
@@ -68,6 +69,8 @@ sys.stderr.flush()
 for number in range(said.get("signs", 0)):
     (folder / "progress").write_text(str(number))
     time.sleep(0.1)
+for name, text in said.get("writes", {{}}).items():
+    (folder / name).write_text(text)
 if said.get("hang"):
     time.sleep(600)
 sys.exit(said.get("code", 0))
@@ -569,6 +572,33 @@ def test_secrets_inside_values_are_masked() -> None:
 def test_properties_survive_javas_format() -> None:
     """Backslashes, separators, line ends and leading blanks are escaped."""
     assert properties_text({"a b=c": " x\\y\nz"}) == "a\\ b\\=c=\\ x\\\\y\\nz\n"
+
+
+COMPARE = CompareJob(
+    pipeline="orders", table="raw.orders", snapshot=7, isolation=Isolation.READ_COMMITTED, stretches=JOB.stretches
+)
+
+
+def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) -> None:
+    """Every line once, also those of the last moment; the request has the job, and secrets stay in private files."""
+    found = Comparison(records=3, bytes=4, differences=())
+    spark.does(signs=2, writes={"said": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
+    said: list[str] = []
+    assert spark.runner().compare(COMPARE, say=said.append) == found
+    assert said == ["one", "two"]
+    assert json.loads(spark.seen["texts"]["job.json"])["job"] == COMPARE.to_json()
+    assert spark.seen["argv"][-2].endswith("compare.py")
+    assert not [secret for secret in ALL_SECRETS if secret in " ".join(spark.seen["argv"])]
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_a_comparison_that_fails_changed_nothing(spark: FakeSpark) -> None:
+    """Its error says what it was and what to do; what retention took meanwhile is said as such."""
+    spark.does(code=1, says="OffsetOutOfRangeException: gone\n")
+    with pytest.raises(JobFailedError, match="Retention or deletion passed offsets") as raised:
+        spark.runner().compare(COMPARE, say=lambda _: None)
+    assert "compares raw.orders with Kafka ended with exit code 1" in raised.value.message
+    assert "nothing was changed: audit again" in raised.value.message
 
 
 def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""The seam with a live stream, from the plan that froze it to the audit that judges it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Row
+from airflow_kafka_lake.core.errors import UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.spec import Policy, PolicyKind
+from airflow_kafka_lake.services import checking
+from airflow_kafka_lake.services.seaming import LiveTable
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+
+LIVE = "live.orders"
+
+
+@pytest.fixture
+def world() -> World:
+    """A pipeline that ends where the group `live` has committed: at 4 of 6 records when it was planned."""
+    world = World(spec=replace(SPEC, end=Policy(kind=PolicyKind.GROUP, group="live")))
+    world.produce(6)
+    world.kafka.commit_group("live", "orders", 0, 4)
+    wave = world.planned_wave()
+    world.kafka.commit_group("live", "orders", 0, 6)
+    world.ingest(wave)
+    world.advance()
+    world.lake.table(LIVE).ensure("")
+    return world
+
+
+def write(world: World, *offsets: int, topic: str = "orders") -> None:
+    rows = [
+        Row(topic=topic, topic_id="whatever", partition=0, offset=offset, key=None, value=b"", attempt="")
+        for offset in offsets
+    ]
+    world.lake.table(LIVE).write_foreign([*world.lake.table(LIVE)._store.rows(), *rows])
+
+
+def seam(world: World, columns: str | None = None) -> dict[str, Any]:
+    return checking.audit(world.worker(), world.spec, live=LiveTable(table=LIVE, columns=columns))
+
+
+def test_a_plan_freezes_the_seam(world: World) -> None:
+    """What the group commits after the plan is the live stream's."""
+    assert world.offsets() == [0, 1, 2, 3]
+    write(world, 4, 5)
+    document = seam(world)
+    assert (document["ok"], document["seam"]["ok"]) == (True, True)
+    assert (document["seam"]["streams"][0]["at"], document["seam"]["streams"][0]["live_from"]) == (4, 4)
+
+
+def test_a_group_that_went_on_without_a_row_has_lost_records(world: World) -> None:
+    """The consumer has said that it is done with them, and its table has none."""
+    (finding,) = seam(world)["findings"]
+    assert (finding["kind"], finding["offsets"]) == ("seam-missing", [[4, 6]])
+
+
+def test_another_topics_rows_are_not_looked_at(world: World) -> None:
+    """A live stream may write several topics into one table."""
+    write(world, 0, 1, topic="payments")
+    write(world, 4, 5)
+    assert seam(world)["ok"]
+
+
+def test_rows_that_the_live_stream_wrote_twice_are_told(world: World) -> None:
+    """They are its own affair, and no finding of the seam."""
+    write(world, 4, 5, 5)
+    document = seam(world)
+    assert document["ok"]
+    assert "orders/0: the live stream has 1 rows twice" in document["seam"]["lines"]
+
+
+def test_a_generation_that_is_gone_is_not_judged(world: World) -> None:
+    """A live table has no topic ids: its rows are the present generation's."""
+    world.create("orders")
+    document = seam(world)
+    assert document["seam"]["streams"] == []
+    assert "not judged: gone: the topic was re-created" in document["seam"]["lines"][0]
+
+
+def test_a_table_that_is_not_there_is_refused(world: World) -> None:
+    """A typing error must not look like a live stream without rows."""
+    with pytest.raises(UnknownSubjectError):
+        checking.audit(world.worker(), world.spec, live=LiveTable(table="live.order"))
+
+
+def test_columns_that_cannot_be_read_are_refused(world: World) -> None:
+    """In words."""
+    with pytest.raises(UsageError, match="topic=COLUMN,partition=COLUMN,offset=COLUMN"):
+        seam(world, "offsets=x")
