@@ -132,7 +132,9 @@ class Rig:
         for future in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
             future.result(timeout=30)
 
-    def produce(self, records: int, *, size: int = 20, begin: int = 0, topic: str | None = None) -> None:
+    def produce(
+        self, records: int, *, size: int = 20, begin: int = 0, topic: str | None = None, partitions: int | None = None
+    ) -> None:
         """Produce plain records round robin over the partitions and note the acknowledgements."""
         from confluent_kafka import Producer
 
@@ -151,7 +153,7 @@ class Rig:
                 topic or self.topic,
                 key=str(number),
                 value=f"value {number} ".encode().ljust(size, b"x"),
-                partition=number % self.partitions,
+                partition=number % (partitions or self.partitions),
                 on_delivery=noted,
             )
         assert producer.flush(60) == 0

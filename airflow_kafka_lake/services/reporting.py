@@ -34,7 +34,8 @@ def status(
     """Return `status --json`; an unreachable broker makes the bounds unknown and nothing else."""
     streams = ports.ledger.streams(spec.name, topic=topic, partitions=partitions)
     keys = {stream.key for stream in streams}
-    unresolved = [i for i in ports.ledger.ranges(pipeline=spec.name, states=UNRESOLVED) if i.stream in keys]
+    everything = ports.ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
+    unresolved = [item for item in everything if item.stream in keys]
     topics = sorted({stream.topic for stream in streams})
     graph = Graph(ports.ledger.segments(spec.name))
     everyone = streams if topic is None and partitions is None else ports.ledger.streams(spec.name)
@@ -46,7 +47,7 @@ def status(
         streams,
         ports.ledger.waves(spec.name),
         unresolved,
-        Order(graph, everyone, unresolved),
+        Order(graph, everyone, everything),
         observed,
         spec.isolation,
         holders(ports, waiting_for_stable(seen, spec.isolation)),

@@ -20,11 +20,12 @@ from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Rig
+from tests.stories import Stories
 
 MANUAL = "kafka_lake_manual"
 SCHEDULED = "kafka_lake_scheduled"
 RUN_SECONDS = 280
-PIPELINES = ("landed", "shown", "killed", "held", "awaited")
+PIPELINES = ("landed", "shown", "killed", "held", "awaited", "ordered")
 WAITS = """
 from airflow.sdk import DAG
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
@@ -254,6 +255,26 @@ def test_sensors_wait_in_the_triggerer_until_the_rows_are_there(world: World) ->
     assert lane.run().code == 0
     run = world.airflow.wait_run("waits", run_id, RUN_SECONDS)
     assert run["state"] == "success", world.airflow.task_states("waits", run_id)
+
+
+def test_waves_of_any_depth_go_through_in_one_run(world: World) -> None:
+    """Three levels in one mapped task: what must wait gives its worker slot back and goes on by itself."""
+    lane = world.lanes["ordered"]
+    lane.write_pipeline(source='settle_time = "0 s"', table=lane.table)
+    stories = Stories(lane)
+    stories.tell(5)
+    assert lane.command("plan", str(lane.file)).code == 0
+    for partitions in (3, 6):
+        stories.expand(partitions)
+        assert lane.command("plan", str(lane.file)).code == 0
+        stories.tell(5)
+    run_id = world.airflow.trigger(MANUAL, {"pipeline": "ordered"})
+    state = world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"]
+    assert state == "success", world.airflow.task_states(MANUAL, run_id)
+    lane.assert_exact()
+    assert stories.read() == stories.written
+    logs = [world.airflow.task_log(MANUAL, run_id, "kafka_lake.ingest", map_index=index) for index in range(3)]
+    assert any("waits for its turn" in log for log in logs)
 
 
 def test_scheduled_dag_has_one_group_per_file(world: World) -> None:
