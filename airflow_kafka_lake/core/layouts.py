@@ -9,7 +9,7 @@ common divisor of the old and the new number of partitions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from math import gcd
@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.growth import Growth, Known, Layout, Settling, Topi
 from airflow_kafka_lake.core.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.wire import timestamp
 
 
@@ -70,7 +70,6 @@ def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[
     if not new:
         return ()
     older = _older_generation(topic, known)
-    sealed = [_sealed_where_it_ends(item, known.streams[item.stream]) for item in older if not item.sealed]
     opened = [
         Segment(
             stream=topic.stream(p),
@@ -80,7 +79,7 @@ def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[
         )
         for p in new
     ]
-    return (*sealed, *opened)
+    return (*_sealed_where_they_end(older, known), *opened)
 
 
 def _older_generation(topic: Topic, known: Known) -> list[Segment]:
@@ -89,10 +88,13 @@ def _older_generation(topic: Topic, known: Known) -> list[Segment]:
     return [item for key, item in sorted(last.items()) if key[0] == topic.name and key[1] != topic.id]
 
 
-def _sealed_where_it_ends(segment: Segment, record: StreamRecord) -> Segment:
-    """Seal a segment of a topic that is gone: nothing more of it can ever be planned."""
-    end = max([segment.start, record.end_seen, *(item.end for item in record.planned)])
-    return replace(segment, seal=segment.seal or end, sealed=True)
+def _sealed_where_they_end(older: Iterable[Segment], known: Known) -> Iterator[Segment]:
+    """Seal the open segments of a topic that is gone: nothing more of them can ever be planned."""
+    for segment in older:
+        if not segment.sealed:
+            record = known.streams[segment.stream]
+            end = max([segment.start, record.end_seen, *(item.end for item in record.planned)])
+            yield replace(segment, seal=segment.seal or end, sealed=True)
 
 
 def _expand(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> Growth:
@@ -142,7 +144,7 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tu
                 parents=own | related(spec, p, topic.partitions, old.values()),
             )
         )
-    return (*(item for item in old.values() if not item.is_empty), *opened)
+    return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
 
 
 def related(spec: PipelineSpec, partition: int, partitions: int, older: Iterable[Segment]) -> frozenset[SegmentKey]:

@@ -238,6 +238,25 @@ def test_new_generation_waits_for_what_was_left_of_the_old_one() -> None:
     assert world.offsets(0) == world.offsets(1) == [0, 1]
 
 
+def test_new_generation_that_grew_before_its_first_plan_waits_for_nothing_endless() -> None:
+    """Seen with few partitions, and planned with more: what the old generation left is sealed all the same."""
+    world = of_three()
+    for partition in range(3):
+        world.produce(1, partition)
+    world.plan()
+    old = [world.stream(partition) for partition in range(3)]
+    world.create("orders", 3)
+    assert world.run().exit_code == 1
+    expanded(world, 4)
+    for stream in old:
+        deciding.skip(
+            world.worker(), "orders", stream, OffsetRange(4, 5), reason="the topic is gone", acknowledge_order=True
+        )
+    world.advance()
+    assert world.run().exit_code == 0
+    assert [world.offsets(partition) for partition in range(4)] == [[0, 1]] * 4
+
+
 def test_partition_named_alone_waits_for_a_plan_of_the_whole_topic() -> None:
     """One partition cannot tell where all the others end."""
     world = of_three()
