@@ -12,7 +12,8 @@ from airflow_kafka_lake.core.staging import StageJob
 
 _TAIL_LINES = 25
 _TAIL_CHARACTERS = 4_000
-_FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+\^|\s*=+$|Traceback \(most recent call last\):")
+_FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+\^|\s*=+$")
+_PYTHON_HEAD = re.compile(r"\s*Traceback \(most recent call last\):$")
 _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _MASK = "***"
@@ -146,7 +147,8 @@ def job_stalled(job: StageJob | CompareJob, seconds: float) -> JobFailedError:
 
 def tail(lines: Iterable[str]) -> str:
     """Return the last lines that say something to a person: no stack frames, neither Java's nor Python's."""
-    spoken = [line for line in _without_code(lines) if line.strip() and not _FRAME.match(line)]
+    said = (_PYTHON_HEAD.sub("", line) for line in _without_code(lines))
+    spoken = [line for line in said if line.strip() and not _FRAME.match(line)]
     return "\n".join(spoken[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
 
 

@@ -552,6 +552,17 @@ def test_the_tail_has_no_python_frames() -> None:
     assert tail(said) == "\n".join(spoken)
 
 
+def test_the_tail_has_no_head_of_a_python_stack_behind_other_words() -> None:
+    """Where Java repeats what Python said, its line goes on with the words that announce a stack."""
+    said = [
+        "org.apache.spark.api.python.PythonException: Traceback (most recent call last):",
+        '  File "/spark/worker.py", line 7, in run',
+        "    writer.append()",
+        "core.errors.UnavailableError: away",
+    ]
+    assert tail(said) == "org.apache.spark.api.python.PythonException:\ncore.errors.UnavailableError: away"
+
+
 def test_an_unusual_failure_is_not_guessed() -> None:
     """What nobody knows has no name."""
     assert recognised(["something else entirely"]) is None
