@@ -167,7 +167,10 @@ STATES_INTRO = """
 The tables below are those of `core/waves.py`, from which the ledger's guarded statements are made. Words:
 [glossary](../glossary.md). What to do when something is stuck: [get out of a hold](../how-to/holds.md).
 """
-RANGES_CLOSE = "PLANNED, CANCELLED and HELD hold the watermark; SETTLED and SKIPPED let it pass."
+RANGES_CLOSE = (
+    "PLANNED, CANCELLED and HELD hold the watermark; SETTLED and SKIPPED let it pass, and are left only by "
+    "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md)."
+)
 WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder who is gone."
 
 

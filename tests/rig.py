@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airflow_kafka_lake.core.waves import PUBLISHES
+
 CLI_SECONDS = 240
 POLL_SECONDS = 0.2
 
@@ -214,7 +216,7 @@ class Rig:
         """Return the waves of main's publishing commits, oldest first."""
         snapshots = self.iceberg().metadata.snapshots
         kinds = [s.summary.additional_properties for s in sorted(snapshots, key=lambda s: s.sequence_number)]
-        return [kind["kafka-lake.wave"] for kind in kinds if kind.get("kafka-lake.kind") == "publish"]
+        return [kind["kafka-lake.wave"] for kind in kinds if kind.get("kafka-lake.kind") in PUBLISHES]
 
     def assert_exact(self, visible: Mapping[tuple[int, int], bytes] | None = None) -> None:
         """Every acknowledged record is in the table once, and nothing else is."""

@@ -16,6 +16,7 @@ from airflow_kafka_lake.adapters.memory_lake import MemoryLake, MemoryTable
 from airflow_kafka_lake.adapters.memory_lake.store import Commit
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, WaveRecord
@@ -23,7 +24,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import planning, running, settlement, staging
+from airflow_kafka_lake.services import planning, reopening, running, settlement, staging
 from tests import truth
 from tests.gates import Passing, gated
 
@@ -155,6 +156,21 @@ class World:
     def advance(self) -> tuple[Advance, ...]:
         """Move watermarks."""
         return settlement.advance(self.worker(), self.spec.name)
+
+    def reopen(
+        self, start: int, end: int, partition: int = 0, *, worker: Ports | None = None, accept_fewer: bool = False
+    ) -> reopening.Reopened:
+        """Have a stretch read again; watermarks may fall for it."""
+        done = reopening.reopen(
+            worker or self.worker(),
+            self.spec,
+            self.stream(partition),
+            OffsetRange(start, end),
+            reason="wrong",
+            accept_fewer=accept_fewer,
+        )
+        self.watermarks.pop(self.key(partition), None)
+        return done
 
     def lease_ends(self) -> None:
         """Let so much time pass that nobody's lease is live."""

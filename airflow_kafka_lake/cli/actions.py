@@ -29,6 +29,7 @@ from airflow_kafka_lake.services import (
     deciding,
     planning,
     rebuilding,
+    reopening,
     reporting,
     running,
     settlement,
@@ -186,6 +187,27 @@ def skip(arguments: argparse.Namespace, output: Output) -> int:
         output.document({"pipeline": spec.name, "skipped": skipped, "from": stretch.start, "to": stretch.end})
     else:
         output.line(f"skipped {skipped} offsets of {stretch}; move the watermark with: kafka-lake advance {spec.name}")
+    return 0
+
+
+def reopen(arguments: argparse.Namespace, output: Output) -> int:
+    """`reopen PIPELINE`."""
+    stretch = stretch_of(arguments)
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        stream = stream_of(ports.ledger, spec.name, arguments)
+        done = reopening.reopen(
+            ports, spec, stream, stretch, reason=arguments.reason, accept_fewer=arguments.accept_fewer
+        )
+    document = {
+        "pipeline": spec.name,
+        "reopened": done.offsets,
+        "from": stretch.start,
+        "to": stretch.end,
+        "waves": list(done.waves),
+        "watermark": done.watermark,
+    }
+    output.result(document, views.reopen)
     return 0
 
 

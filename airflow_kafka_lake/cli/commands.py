@@ -116,6 +116,17 @@ COMMANDS: tuple[Command, ...] = (
         run=actions.skip,
     ),
     Command(
+        name="reopen",
+        help="read a settled or skipped stretch again; the new rows take the place of the old ones in one commit",
+        arguments=(
+            PIPELINE,
+            *ONE_STREAM,
+            REASON,
+            Argument("--accept-fewer", action="store_true", help="also if it has fewer rows than the lake has now"),
+        ),
+        run=actions.reopen,
+    ),
+    Command(
         name="segments",
         help="which stretch of which partition must be finished before which",
         arguments=(PIPELINE, Argument("--svg", metavar="FILE", help="draw the graph into this file")),

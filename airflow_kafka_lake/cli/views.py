@@ -106,6 +106,8 @@ def status(output: Output, document: Json) -> None:
     if not rows:
         output.line(f"no stream is known that fits: see what would be read with kafka-lake plan {document['pipeline']}")
     for item in document["streams"]:
+        for start, end in item["reopened"]:
+            output.line(f"{item['topic']}/{item['partition']} {start}-{end} was reopened: it waits to be read again")
         for text in item["blocked_by"]:
             output.line(f"{item['topic']}/{item['partition']} blocked by {text}")
     _waiting(output, document)
@@ -114,6 +116,15 @@ def status(output: Output, document: Json) -> None:
         for item in reversed(document["waves"])
     ]
     _table(output, "waves, newest first", ("wave", "table", "state", "#fence", "#ranges", "#rows"), waves)
+
+
+def reopen(output: Output, document: Json) -> None:
+    """Show what is read again, and by which command."""
+    output.line(
+        f"reopened {document['reopened']} offsets of {document['from']}-{document['to']} in wave "
+        f"{', '.join(document['waves'])}; the watermark is {document['watermark']}. What is in the lake stays until it "
+        f"is read again with: kafka-lake run {document['pipeline']}"
+    )
 
 
 def segments(output: Output, document: Json) -> None:

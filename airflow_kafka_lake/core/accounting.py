@@ -94,6 +94,7 @@ class Receipt:
     first_offset: int | None
     last_offset: int | None
     accounting: Accounting
+    generation: int = 0
 
     @property
     def stream(self) -> tuple[str, str, int]:

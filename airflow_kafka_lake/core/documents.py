@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order, blocked_by
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
@@ -170,6 +171,7 @@ def _stream(
         "hold": held_at,
         "planned_until": max(stream.origin, planned[-1].end) if planned else stream.origin,
         "coverage": stream.covered.to_pairs(),
+        "reopened": RangeSet(item.range for item in unresolved if item.generation).to_pairs(),
         "log_start": bounds.log_start if bounds else None,
         "last_stable": bounds.last_stable if bounds else None,
         "high_watermark": bounds.high_watermark if bounds else None,
@@ -219,6 +221,8 @@ def range_document(item: RangeRecord) -> Json:
         "end": item.range.end,
         "state": item.state.value,
         "reason": item.reason,
+        "generation": item.generation,
+        "fewer_accepted": item.fewer_accepted,
         "rows": item.rows,
         "first_offset": item.first_offset,
         "last_offset": item.last_offset,

@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.records import (
     Staged,
     Verdict,
 )
+from airflow_kafka_lake.core.reopening import Cut, Reopening
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -52,6 +53,7 @@ TOLD: Mapping[type, tuple[str, ...]] = {
     AttemptRecord: ("wave", "fence", "attempt", "base", "audited", "outcome"),
     Claim: ("key", "table", "ranges", "attempts"),
     Commit: ("snapshot", "parent", "token"),
+    Cut: ("record", "source"),
     Committed: ("snapshot",),
     CompareJob: ("pipeline", "table", "snapshot", "stretches"),
     Comparison: ("records", "bytes", "differences"),
@@ -64,11 +66,12 @@ TOLD: Mapping[type, tuple[str, ...]] = {
     Plan: ("id", "spec", "waves"),
     PlannedRange: ("id", *_STREAM),
     PlannedWave: ("id", "table", "ranges"),
-    Publication: ("head", "audited", "token"),
-    RangeRecord: ("id", *_STREAM, "state"),
+    Publication: ("head", "audited", "token", "replaces"),
+    RangeRecord: ("id", *_STREAM, "state", "generation"),
     Receipt: (*_STREAM, "rows", "accounting"),
     ReceiptRow: ("wave", "attempt", "fence", "kind", *_STREAM, "generation", "rows", "accounting"),
     Rejected: ("requirement",),
+    Reopening: ("id", "pipeline", "stream", "stretch", "version", "token", "cuts"),
     Snapshot: ("partitions", "unknown"),
     Staged: ("snapshot", "bytes"),
     StageJob: ("wave", "attempt", "table", "stretches"),

@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, Sta
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange
 from airflow_kafka_lake.core.records import Pace, RangeRecord, Verdict
+from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
     LEADS_OUT,
@@ -130,8 +131,22 @@ def overtaken(what: str) -> ConcurrentError:
     return ConcurrentError(f"{what} Nothing was recorded; plan again to see what is left.")
 
 
+REOPEN_HOLDER = "reopen/0/0"
+"""The holder of the attempt that stands for the commit of a reopen."""
+
+MOVED_MAIN = "moved main for a reopen, by {actor}"
+"""What that attempt says."""
+
 RESTORED_HOLDER = "rebuild/0/0"
 """The holder of an attempt that is known only from the lake; nobody knows what it cost."""
+
+
+def overtaken_reopen(what: Reopening) -> ConcurrentError:
+    """Say that others have decided about the stream, or settled or moved ranges of it, since a reopen has read them."""
+    return ConcurrentError(
+        f"Stream {what.stream[0]}/{what.stream[2]} of pipeline {what.pipeline} was changed by somebody else meanwhile. "
+        "Nothing was reopened; repeat the call."
+    )
 
 
 def overtaken_rebuild(pipeline: str) -> ConcurrentError:
@@ -261,6 +276,12 @@ def cut_for_skip(
             for part in gap.split_at((origin,))
         ]
     return tuple(pieces), passed
+
+
+def skip_generation(pieces: Iterable[Piece], passed: OffsetRange) -> int:
+    """Return how often something of a skipped stretch was reopened before: only a later reopen undoes the skip."""
+    inside = (piece.source for piece in pieces if piece.skipped and piece.range.overlaps(passed))
+    return max((source.generation for source in inside if source), default=0)
 
 
 def pace(costs: Iterable[tuple[int | None, float, int]]) -> Pace:

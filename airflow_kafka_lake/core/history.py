@@ -9,6 +9,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Verdict
+from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, WaveState
 
@@ -52,6 +53,15 @@ def released(ranges: int, reason: str | None) -> str:
 def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str) -> str:
     """Tell what was passed unread."""
     return f"{stream[0]}/{stream[2]} {stretch}, {offsets} offsets: {reason}"
+
+
+def reopened(what: Reopening, before: int, after: int) -> str:
+    """Tell what is read again, why, and where the watermark went."""
+    fell = f"watermark {before} → {after}" if after != before else f"watermark {after}"
+    generation = max(cut.record.generation for cut in what.cuts if cut.is_read_again)
+    accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in what.cuts) else ""
+    where = f"{what.stream[0]}/{what.stream[2]} {what.stretch}"
+    return f"{where}, {what.offsets} offsets, generation {generation}{accepted}; {fell}: {what.reason}"
 
 
 def advanced(moves: Sequence[Advance]) -> str:

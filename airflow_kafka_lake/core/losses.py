@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.errors import (
     LogTruncatedError,
     LostRecordsError,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.streams import StreamRecord
@@ -18,6 +18,9 @@ from airflow_kafka_lake.core.waves import LEADS_OUT
 
 COMMAND = "kafka-lake "
 """How a command begins: a reason that has one names its own way out."""
+
+NAMED = 5
+"""Stretches that a reason names; more are counted."""
 
 
 def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRecordsError | None:
@@ -78,6 +81,18 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
     """Say that a range's topic is not there any more (`what`), so that nothing of the range can be read."""
     pass_it = _way_out(item, item.range, generation=True)
     return type(what)(f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}", **what.facts)
+
+
+def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
+    """Say that what was read again has fewer rows than the lake has now, and how a person agrees to that."""
+    named = ", ".join(str(part) for part in lost.ranges[:NAMED])
+    more = f" and {len(lost.ranges) - NAMED} more stretches" if len(lost.ranges) > NAMED else ""
+    return (
+        f"read again it has {after} rows, the lake has {before}: {lost.span} offsets would be gone, {named}{more}. The "
+        f"lake stays as it is. Accept the smaller result with: kafka-lake reopen {item.pipeline} --topic {item.topic} "
+        f"--partition {item.partition} --from {item.range.start} --to {item.range.end} --accept-fewer --reason TEXT; "
+        f"or bring the records back, then: kafka-lake release {item.id}"
+    )
 
 
 def way_out(item: RangeRecord) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, TableHead, Token, WaveState
 
@@ -26,6 +27,8 @@ class RangeRecord:
     """A range as the ledger has it. `accounting` and the row numbers are None until it is settled.
 
     `leader_epoch` is the partition's when the range was planned; None where no plan of it is on record.
+    `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
+    read again having fewer rows than before.
     """
 
     id: str
@@ -44,6 +47,13 @@ class RangeRecord:
     last_offset: int | None = None
     accounting: Accounting | None = None
     leader_epoch: int | None = None
+    generation: int = 0
+    fewer_accepted: bool = False
+
+    @property
+    def stretch(self) -> Stretch:
+        """The offsets of the range, as a job reads them."""
+        return Stretch(topic=self.topic, topic_id=self.topic_id, partition=self.partition, range=self.range)
 
     @property
     def stream(self) -> StreamKey:
@@ -193,7 +203,7 @@ def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at:
         topic_id=item.topic_id,
         partition=item.partition,
         range=item.range,
-        generation=0,
+        generation=item.generation,
         rows=item.rows or 0,
         first_offset=item.first_offset,
         last_offset=item.last_offset,
@@ -263,9 +273,13 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged)."""
+    """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged).
+
+    `replaces` are the stretches that were reopened: what main holds of them goes in the commit that shows what is new.
+    """
 
     head: TableHead
     audited: int | None
     token: Token
     ledger_id: str
+    replaces: tuple[Stretch, ...] = ()

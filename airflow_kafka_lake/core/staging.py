@@ -108,15 +108,20 @@ class StageJob:
         )
 
 
-def merged(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
-    """Join the touching stretches of each partition."""
+def offsets_of(stretches: Iterable[Stretch]) -> dict[tuple[str, str, int], RangeSet]:
+    """Return the offsets of each stream, by `(topic, topic_id, partition)`, sorted."""
     grouped: dict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
     for stretch in stretches:
         grouped[stretch.topic, stretch.topic_id, stretch.partition].append(stretch.range)
+    return {stream: RangeSet(grouped[stream]) for stream in sorted(grouped)}
+
+
+def merged(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    """Join the touching stretches of each partition."""
     return tuple(
         Stretch(topic=topic, topic_id=topic_id, partition=partition, range=item)
-        for (topic, topic_id, partition), ranges in sorted(grouped.items())
-        for item in RangeSet(ranges)
+        for (topic, topic_id, partition), offsets in offsets_of(stretches).items()
+        for item in offsets
     )
 
 

@@ -80,13 +80,16 @@ RANGE_TRANSITIONS: Mapping[RangeState, frozenset[RangeState]] = {
     RangeState.PLANNED: frozenset({RangeState.CANCELLED, RangeState.HELD, RangeState.SETTLED, RangeState.SKIPPED}),
     RangeState.CANCELLED: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
     RangeState.HELD: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
-    RangeState.SETTLED: frozenset(),
-    RangeState.SKIPPED: frozenset(),
+    RangeState.SETTLED: frozenset({RangeState.PLANNED}),
+    RangeState.SKIPPED: frozenset({RangeState.PLANNED}),
 }
 """State → states that may follow it. SETTLED and SKIPPED are left only by a recorded reopen."""
 
 UNRESOLVED = frozenset({RangeState.PLANNED, RangeState.CANCELLED, RangeState.HELD})
 """Range states that hold the watermark."""
+
+ON_HOLD = UNRESOLVED - {RangeState.PLANNED}
+"""Range states that a person can release."""
 
 RESOLVED = frozenset({RangeState.SETTLED, RangeState.SKIPPED})
 """Range states that count towards coverage."""
@@ -157,6 +160,10 @@ class Token:
     fence: int
     ranges: str
     kind: str = "publish"
+
+
+PUBLISHES = frozenset({"publish", "replace"})
+"""Kinds of tokens whose commits show rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

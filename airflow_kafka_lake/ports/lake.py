@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.records import (
     Staged,
 )
 from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.waves import (
     AttemptRecord,
     Look,
@@ -47,7 +48,12 @@ class LakeTable(Protocol):
         Raises SchemaMismatchError for a row of another attempt or topic id."""
 
     def publish(self, publication: Publication) -> PublishOutcome:
-        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
+        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9).
+
+        Every row that main has of the stretches in `publication.replaces`, whichever attempt wrote it, is gone with the
+        same commit; all other rows of its files stay as they are. Raises SchemaMismatchError for a table whose rows
+        cannot be taken out of their files.
+        """
 
     def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed.
@@ -81,6 +87,10 @@ class LakeTable(Protocol):
         """Read main's position columns and `ingest_attempt` of some topics (None: all): which attempt's rows are
         there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out.
         Raises DamagedTableError when a file of main is missing or cannot be read."""
+
+    def visible(self, stretches: Sequence[Stretch]) -> tuple[Holding, ...]:
+        """Return what main holds of some stretches, by attempt, sorted; files that hold nothing of them are not opened.
+        Raises as `publish` does when rows of theirs could not be replaced."""
 
     def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
         """Return which of some attempts have a row on main; stops reading once all are found."""

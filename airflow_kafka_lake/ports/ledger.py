@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
+from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.segments import Blocker, Segment
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -205,6 +206,16 @@ class Ledger(LedgerReader, Protocol):
         ever claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError.
         Puts a `skip` receipt into the outbox. `epoch` is the leader epoch of a log that lost what is skipped: it
         becomes the stream's, so that the loss is accepted; None leaves the recorded one.
+        """
+
+    def reopen(self, what: Reopening, actor: str) -> int:
+        """Plan a stretch again that was settled or skipped, in one transaction; returns the stream's watermark, which
+        falls to the stretch's start where it was above: the only other move backwards is a rebuild's.
+
+        Refused with ConcurrentError unless the stream has the version of `what`, and the ranges of its stretch are its
+        sources. Each range becomes its cuts; those read again are in new waves, of which the first has the token's
+        attempt, already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for
+        each reopened piece and a `published` one for each that stays settled of a range that was cut.
         """
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
-from airflow_kafka_lake.core.losses import gone_topic
+from airflow_kafka_lake.core.losses import fewer_rows, gone_topic
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ports
@@ -122,3 +122,27 @@ def _strays(ranges: Sequence[RangeRecord], contents: dict[StreamKey, StreamConte
         elif stray:
             failed[item.id] = f"rows outside the planned ranges of {item.topic}/{item.partition} were staged: {stray}"
     return failed
+
+
+def refuse_fewer(ports: Ports, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
+    """Hold reopened ranges whose new rows lack an offset that the lake shows now, unless a person has accepted that."""
+    asked = [item for item in claim.ranges if item.generation and not item.fewer_accepted]
+    if not asked:
+        return ()
+    shown = _offsets(ports.lake.table(claim.table).visible([item.stretch for item in asked]))
+    read = _offsets(staged.streams)
+    verdicts = []
+    for item in asked:
+        before = shown.get(item.stream, RangeSet()).within(item.range)
+        after = read.get(item.stream, RangeSet()).within(item.range)
+        if lost := before - after:
+            reason = fewer_rows(item, before.span, after.span, lost)
+            verdicts.append(Verdict(range_id=item.id, state=RangeState.HELD, reason=reason))
+    return tuple(verdicts)
+
+
+def _offsets(found: Iterable[Holding | StreamContent]) -> dict[StreamKey, RangeSet]:
+    offsets: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    for item in found:
+        offsets[item.topic, item.topic_id, item.partition].extend(item.offsets)
+    return {stream: RangeSet(parts) for stream, parts in offsets.items()}

@@ -36,7 +36,8 @@ def _ranges_of(ports: Ports, subject: str, state: Sequence[RangeState]) -> list[
     return list(ports.ledger.ranges(wave=wave.id, states=state))
 
 
-def _reason(text: str) -> str:
+def needed_reason(text: str) -> str:
+    """Return why a person decides; UsageError when nothing is said."""
     if not text.strip():
         raise UsageError("a reason is needed: say why with --reason, others will read it")
     return text.strip()
@@ -47,7 +48,7 @@ def cancel(ports: Ports, subject: str, reason: str) -> tuple[str, ...]:
 
     A wave that is being worked on is taken from its holder; one that turns out to be published is refused.
     """
-    reason = _reason(reason)
+    reason = needed_reason(reason)
     found = _ranges_of(ports, subject, (RangeState.PLANNED,))
     if not found or any(item.state is not RangeState.PLANNED for item in found):
         states = ", ".join(sorted({item.state for item in found})) or "no open range"
@@ -79,7 +80,7 @@ def skip(
 
     Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
     """
-    reason = _reason(reason)
+    reason = needed_reason(reason)
     _refuse_beyond_end(ports, stream, stretch)
     accepted = accepted_epoch(ports, stream, stretch)
     claims: list[Claim] = []

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.records import Claim, Publication, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.staging import Stretch, merged
 from airflow_kafka_lake.core.waves import (
     Absent,
     AttemptOutcome,
@@ -34,6 +35,11 @@ from airflow_kafka_lake.services.identity import check_head, check_settled
 PUBLISH_TRIES = 30
 
 
+def replaced(claim: Claim) -> tuple[Stretch, ...]:
+    """Return the stretches of a claim that were reopened: main may hold rows of an earlier reading of them."""
+    return merged(item.stretch for item in claim.ranges if item.generation)
+
+
 def token_of(claim: Claim, ranges: Sequence[RangeRecord], kind: str = "publish") -> Token:
     """Return what a commit of this claim says about itself."""
     return Token(
@@ -51,7 +57,8 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
 
     Where the table's history since the attempts' begin has expired, their receipts decide: an attempt publishes only
     after its receipts are written, and its rows outlive its snapshot. So an attempt with rows in its receipts and none
-    in the table is absent; one with zero rows has nothing to show, and its receipts are settled as they are.
+    in the table is absent; one with zero rows has nothing to show, and its receipts are settled as they are: unless it
+    was to take the place of rows that are still there.
     """
     table = ports.lake.table(claim.table)
     look = table.look(attempts)
@@ -62,7 +69,7 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
     for attempt in reversed(attempts):
         rows = table.receipts(attempt.attempt) if attempt.base is not None else ()
         covered = {(row.topic, row.topic_id, row.partition, row.range) for row in rows}
-        if rows and wanted <= covered and not any(row.rows for row in rows):
+        if rows and wanted <= covered and not any(row.rows for row in rows) and not table.visible(replaced(claim)):
             return Found(attempt=attempt.attempt, snapshot=None, head=look.head)
     return Absent(head=look.head)
 
@@ -107,6 +114,7 @@ def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
 def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> list[ReceiptRow]:
     """Return the `rows` receipts of an attempt, zero-row ranges included."""
     now = ports.clock.now()
+    generations = {item.id: item.generation for item in claim.ranges}
     return [
         ReceiptRow(
             pipeline=claim.pipeline,
@@ -118,7 +126,7 @@ def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> lis
             topic_id=item.topic_id,
             partition=item.partition,
             range=item.range,
-            generation=0,
+            generation=generations[item.range_id],
             rows=item.rows,
             first_offset=item.first_offset,
             last_offset=item.last_offset,
@@ -169,7 +177,11 @@ def _commit(
     check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
     ports.ledger.mark_publishing(claim.key)
     publication = Publication(
-        head=head, audited=audited, token=token_of(claim, claim.ranges), ledger_id=ports.ledger.ledger_id()
+        head=head,
+        audited=audited,
+        token=token_of(claim, claim.ranges, kind="replace" if replaced(claim) else "publish"),
+        ledger_id=ports.ledger.ledger_id(),
+        replaces=replaced(claim),
     )
     try:
         return table.publish(publication)

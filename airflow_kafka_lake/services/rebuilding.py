@@ -20,7 +20,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.rebuilding import restoration
-from airflow_kafka_lake.core.rebuilding.comparison import Comparison, Difference, Remembered, TableReading, compare
+from airflow_kafka_lake.core.rebuilding.comparison import compare
+from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -150,7 +151,8 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
         return []
     ports.say(f"reading history, rows and receipts of {table}")
     commits, holdings = lake.commits(), lake.holdings(sorted(mine))
-    receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and row.topic_id in mine]
+    waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
+    receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.topic_id in mine]
     return [
         TableReading(table=table, uuid=head.uuid, commits=commits, holdings=holdings, receipts=tuple(receipts)),
     ]

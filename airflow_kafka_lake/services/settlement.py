@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
-from airflow_kafka_lake.core.records import Advance, OutboxItem, WaveRecord
+from airflow_kafka_lake.core.records import Advance, Claim, OutboxItem, WaveRecord
 from airflow_kafka_lake.core.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
@@ -84,10 +84,14 @@ def flush(ports: Ports, pipeline: str) -> None:
             ports.say(f"receipts for {table} are sent next time: {error}")
 
 
-def tell_origins(ports: Ports, pipeline: str, table: str) -> None:
-    """Send the origins that a table was never told; who publishes rows before has a rebuild begin at those rows."""
-    if items := _by_table(ports.ledger.outbox(pipeline, kind="origin")).get(table):
-        _send(ports, table, items)
+def tell_first(ports: Ports, claim: Claim) -> None:
+    """Send what a table must know before the rows of a claim are there, or a rebuild would read them wrongly.
+
+    That is where each stream begins; and, for what is read again, that it was reopened, with the share of what was cut.
+    """
+    kind = None if any(item.generation for item in claim.ranges) else "origin"
+    if items := _by_table(ports.ledger.outbox(claim.pipeline, kind=kind)).get(claim.table):
+        _send(ports, claim.table, items)
 
 
 def _by_table(items: Sequence[OutboxItem]) -> Mapping[str, list[OutboxItem]]:

@@ -21,12 +21,12 @@ from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.auditing import audit_attempt
+from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, publish, receipt_rows
-from airflow_kafka_lake.services.settlement import tell_origins
+from airflow_kafka_lake.services.settlement import tell_first
 from airflow_kafka_lake.services.taking import take
 
 TASK_BYTES = 64 * 1024 * 1024
@@ -104,8 +104,10 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     audited = audit_attempt(ports, held, staged, heartbeat)
     if audited.failed:
         return audited.failed
+    if fewer := refuse_fewer(ports, held, staged):
+        return fewer
     heartbeat()
-    tell_origins(ports, held.pipeline, held.table)
+    tell_first(ports, held)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
     ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
     ports.say(f"publishing wave {held.key.wave}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.waves import PUBLISHES, RangeState
 from tests.faults import standing_in
 from tests.faults.standing_in import TOPIC, Acknowledged
 
@@ -212,7 +212,7 @@ class Place:
     def publishes(self) -> list[str]:
         """Return the waves of main's publishing commits."""
         found = [snapshot.summary.additional_properties for snapshot in self.iceberg().metadata.snapshots]
-        return [kind["kafka-lake.wave"] for kind in found if kind.get("kafka-lake.kind") == "publish"]
+        return [kind["kafka-lake.wave"] for kind in found if kind.get("kafka-lake.kind") in PUBLISHES]
 
 
 class ForkedPlace(Place):

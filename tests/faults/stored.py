@@ -24,6 +24,7 @@ from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import PUBLISHES
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import running
@@ -129,7 +130,7 @@ class StoredWorld:
     def publishes(self) -> list[str]:
         """Return the waves of main's publishing commits."""
         kinds = [item.summary for item in self._truth.catalog.load(SPEC.table).metadata.snapshots]
-        return [kind["kafka-lake.wave"] for kind in kinds if kind and kind["kafka-lake.kind"] == "publish"]
+        return [kind["kafka-lake.wave"] for kind in kinds if kind and kind["kafka-lake.kind"] in PUBLISHES]
 
     def check(self) -> None:
         """Every record is there once, each wave was published once, and every watermark stands at the end."""

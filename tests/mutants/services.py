@@ -321,7 +321,7 @@ CLAIMING = (
         law="L17",
         guard="The lake knows the origin of a stream before it shows its first row.",
         module=_STAGING,
-        old="    tell_origins(ports, held.pipeline, held.table)\n",
+        old="    tell_first(ports, held)\n",
         new="",
         red=("tests/unit/services/test_rebuilding.py::test_origin_is_told_before_the_first_row_is_there",),
     ),

@@ -208,7 +208,7 @@ ICEBERG = (
         law="L11",
         guard="In Iceberg: a fence commit of an attempt does not testify that the attempt was published.",
         module=_LOOK,
-        old=" and token.kind in _PUBLISHES:",
+        old=" and token.kind in PUBLISHES:",
         new=":",
         red=("tests/contracts/test_lake_table.py::test_fence_of_an_attempt_is_not_its_publish[iceberg]",),
     ),

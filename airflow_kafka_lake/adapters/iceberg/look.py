@@ -10,10 +10,8 @@ from pyiceberg.table.metadata import TableMetadata
 
 from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table, main_history
-from airflow_kafka_lake.core.waves import EMPTY_TABLE, Absent, AttemptRecord, Found, Look, Unclear
+from airflow_kafka_lake.core.waves import EMPTY_TABLE, PUBLISHES, Absent, AttemptRecord, Found, Look, Unclear
 from airflow_kafka_lake.core.wire import token_from_summary
-
-_PUBLISHES = frozenset({"publish", "replace"})
 
 
 def look(
@@ -56,7 +54,7 @@ def _walk(metadata: TableMetadata, attempts: Iterable[str], bases: set[int]) -> 
         if not waiting:
             return None, True
         token = token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None
-        if token is not None and token.attempt in wanted and token.kind in _PUBLISHES:
+        if token is not None and token.attempt in wanted and token.kind in PUBLISHES:
             return (token.attempt, snapshot.snapshot_id), True
         oldest = snapshot
     reached_start = oldest is None or is_first_of_table(oldest, metadata)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.manifest import (
     DataFile,
+    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
     write_manifest,
     write_manifest_list,
 )
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
@@ -25,24 +27,49 @@ from airflow_kafka_lake.adapters.iceberg.commit_time import commit_time_ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A snapshot to be: its id, and the manifest of the files it will add, already written.
+    """A snapshot to be: its id, the manifest of the files it will add, already written, and the files it will remove.
 
     Writing the manifest is the long part (seconds for many thousand files) and does not depend on main, so it happens
-    before main is loaded, and once for all tries.
+    before main is loaded, and once for all tries. `without` keeps main's manifests that were written anew without
+    files that go, by path: most of them are the same at the next try.
     """
 
     snapshot_id: int
     manifest: ManifestFile | None
     files: tuple[DataFile, ...]
     spec_id: int | None
+    removed: tuple[DataFile, ...] = ()
+    without: dict[str, ManifestFile] = field(default_factory=dict, compare=False)
 
 
-def prepare(table: Table, files: Sequence[DataFile]) -> Prepared:
-    """Write the manifest for some data files of one partition spec; none for an empty commit."""
-    snapshot_id = table.metadata.new_snapshot_id()
+def prepare(table: Table, files: Sequence[DataFile], removed: Sequence[DataFile] = ()) -> Prepared:
+    """Write the manifest for some data files of one partition spec; none for a commit that adds nothing."""
+    snapshot_id, gone = table.metadata.new_snapshot_id(), tuple(removed)
     if not files:
-        return Prepared(snapshot_id=snapshot_id, manifest=None, files=(), spec_id=None)
+        return Prepared(snapshot_id=snapshot_id, manifest=None, files=(), spec_id=None, removed=gone)
     spec = table.metadata.specs()[files[0].spec_id]
+    added = (
+        ManifestEntry.from_args(
+            status=ManifestEntryStatus.ADDED,
+            snapshot_id=snapshot_id,
+            sequence_number=None,
+            file_sequence_number=None,
+            data_file=file,
+        )
+        for file in files
+    )
+    return Prepared(
+        snapshot_id=snapshot_id,
+        manifest=_write_manifest(table, spec, snapshot_id, added),
+        files=tuple(files),
+        spec_id=spec.spec_id,
+        removed=gone,
+    )
+
+
+def _write_manifest(
+    table: Table, spec: PartitionSpec, snapshot_id: int, entries: Iterable[ManifestEntry]
+) -> ManifestFile:
     path = table.location_provider().new_metadata_location(f"{uuid.uuid4()}-m0.avro")
     with write_manifest(
         format_version=table.metadata.format_version,
@@ -52,28 +79,19 @@ def prepare(table: Table, files: Sequence[DataFile]) -> Prepared:
         snapshot_id=snapshot_id,
         avro_compression=_compression(table.metadata),
     ) as writer:
-        for file in files:
-            writer.add(
-                ManifestEntry.from_args(
-                    status=ManifestEntryStatus.ADDED,
-                    snapshot_id=snapshot_id,
-                    sequence_number=None,
-                    file_sequence_number=None,
-                    data_file=file,
-                )
-            )
-    return Prepared(
-        snapshot_id=snapshot_id, manifest=writer.to_manifest_file(), files=tuple(files), spec_id=spec.spec_id
-    )
+        for entry in entries:
+            writer.add_entry(entry)
+    return writer.to_manifest_file()
 
 
 def write_snapshot(table: Table, prepared: Prepared, summary: Mapping[str, str], now_ms: int) -> Snapshot:
-    """Write the manifest list of main plus the prepared files, as of this load of the table."""
+    """Write the manifest list of main plus the prepared files, less the removed ones, as of this load of the table."""
     metadata = table.metadata
     parent = metadata.current_snapshot()
     manifests = [] if prepared.manifest is None else [prepared.manifest]
     if parent is not None:
-        manifests += [m for m in parent.manifests(table.io) if m.has_added_files() or m.has_existing_files()]
+        alive = [m for m in parent.manifests(table.io) if m.has_added_files() or m.has_existing_files()]
+        manifests += _without_removed(table, prepared, alive) if prepared.removed else alive
     name = f"snap-{prepared.snapshot_id}-0-{uuid.uuid4()}.avro"
     path = table.location_provider().new_metadata_location(name)
     sequence_number = metadata.next_sequence_number()
@@ -99,6 +117,34 @@ def write_snapshot(table: Table, prepared: Prepared, summary: Mapping[str, str],
     )
 
 
+def _without_removed(table: Table, prepared: Prepared, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    """Return main's manifests, those written anew that name a file which goes: there it stands as deleted."""
+    gone = {file.file_path for file in prepared.removed}
+    found = []
+    for manifest in manifests:
+        path = manifest.manifest_path
+        if path not in prepared.without:
+            prepared.without[path] = manifest
+            entries = manifest.fetch_manifest_entry(table.io) if manifest.content is ManifestContent.DATA else []
+            if any(entry.data_file.file_path in gone for entry in entries):
+                spec = table.metadata.specs()[manifest.partition_spec_id]
+                kept = (_kept_or_deleted(entry, gone, prepared.snapshot_id) for entry in entries)
+                prepared.without[path] = _write_manifest(table, spec, prepared.snapshot_id, kept)
+        found.append(prepared.without[path])
+    return found
+
+
+def _kept_or_deleted(entry: ManifestEntry, gone: Collection[str], snapshot_id: int) -> ManifestEntry:
+    deleted = entry.data_file.file_path in gone
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.DELETED if deleted else ManifestEntryStatus.EXISTING,
+        snapshot_id=snapshot_id if deleted else entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=entry.data_file,
+    )
+
+
 def _summary(
     metadata: TableMetadata, prepared: Prepared, summary: Mapping[str, str], parent: Snapshot | None
 ) -> Summary:
@@ -106,8 +152,11 @@ def _summary(
     collector = SnapshotSummaryCollector(partition_summary_limit=limit)
     for file in prepared.files:
         collector.add_file(data_file=file, schema=metadata.schema(), partition_spec=metadata.specs()[file.spec_id])
+    for file in prepared.removed:
+        collector.remove_file(data_file=file, schema=metadata.schema(), partition_spec=metadata.specs()[file.spec_id])
+    operation = Operation.OVERWRITE if prepared.removed else Operation.APPEND
     return update_snapshot_summaries(
-        summary=Summary(operation=Operation.APPEND, **collector.build(), **summary),
+        summary=Summary(operation=operation, **collector.build(), **summary),
         previous_summary=parent.summary if parent else None,
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.commit import Move, move_main, unmet
 from airflow_kafka_lake.adapters.iceberg.head import head_of
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
+from airflow_kafka_lake.adapters.iceberg.replacing import replacement, tasks_for
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
 from airflow_kafka_lake.core.records import Publication, Staged
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
@@ -61,6 +62,7 @@ class Publisher:
         self._now_ms = now_ms
         self._ready: dict[int, Ready] = {}
         self._read: dict[int, Staged] = {}
+        self._replaced: dict[tuple[object, ...], Ready] = {}
 
     def remember(self, staged: Staged) -> None:
         """Keep what the audit has read of a staged snapshot, for its publish."""
@@ -71,9 +73,35 @@ class Publisher:
         ready = self._make_ready(publication)
         if isinstance(ready, Rejected):
             return ready
-        move = _move(publication, ready)
+        replacing = self._replacing(publication, ready) if publication.replaces else ready
+        if isinstance(replacing, Rejected):
+            return replacing
         owner = (publication.ledger_id, publication.token.pipeline)
-        return self._move(move, lambda head: self._stranger(head, ready.topic_ids, owner))
+        topic_ids = ready.topic_ids | {item.topic_id for item in publication.replaces}
+        return self._move(_move(publication, replacing), lambda head: self._stranger(head, topic_ids, owner))
+
+    def _replacing(self, publication: Publication, ready: Ready) -> Ready | Rejected:
+        """Take what is replaced out of main's files, as they are at the head that was looked at.
+
+        What was written for an earlier try serves the next one while the same files hold those rows.
+        """
+        with self._catalog.reaching(f"replace rows of {self._identifier}"):
+            table = self._catalog.load(self._identifier)
+            if rejected := unmet(table.metadata, _move(publication, ready)):
+                return rejected
+            tasks = tasks_for(table, publication.replaces, self._identifier)
+            key = (publication.audited, *sorted(_shown(task) for task in tasks))
+            if key not in self._replaced:
+                found = replacement(table, tasks, publication.replaces)
+                files = (*ready.prepared.files, *found.rewritten)
+                schema_id = table.metadata.current_schema_id if files else None
+                prepared = prepare(table, files, found.removed)
+                self._replaced = {
+                    key: replace(
+                        ready, prepared=prepared, schema_id=schema_id if ready.schema_id is None else ready.schema_id
+                    )
+                }
+            return self._replaced[key]
 
     def _make_ready(self, publication: Publication) -> Ready | Rejected:
         audited, attempt = publication.audited, publication.token.attempt
@@ -137,6 +165,11 @@ class Publisher:
                 whose = f"belongs to pipeline {pipeline} of ledger {ledger_id}"
                 return Rejected(requirement=Requirement.OWNER, detail=f"topic {topic_id} of {self._identifier} {whose}")
         return None
+
+
+def _shown(task: FileScanTask) -> tuple[str, ...]:
+    """Return what decides which rows a reader sees of a file: itself, and what was deleted from it."""
+    return (task.file.file_path, *sorted(file.file_path for file in task.delete_files))
 
 
 def _move(publication: Publication, ready: Ready) -> Move:

@@ -20,6 +20,7 @@ from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
 from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of, require_columns
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
+from airflow_kafka_lake.adapters.iceberg.replacing import visible
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, POSITION, contents_of, holdings_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
@@ -27,7 +28,7 @@ from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import attempts_of, branch_of
+from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 
 _DROP_TRIES = 10
@@ -216,6 +217,12 @@ class IcebergTable:
                 f"first is {broken[0].file_path}. Restore them, or read their offsets again",
                 table=self.identifier,
             )
+
+    def visible(self, stretches: Sequence[Stretch]) -> tuple[Holding, ...]:
+        """Return what main holds of some stretches, by attempt; files whose bounds exclude them are not opened."""
+        table = self._catalog.load(self.identifier)
+        with self._catalog.reaching(f"read {self.identifier}"):
+            return visible(table, stretches, self.identifier)
 
     def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
         """Return which of some attempts have a row on main."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
-from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.staging import Stretch, branch_of, offsets_of
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
 
 MAIN = "main"
@@ -32,6 +32,10 @@ class Row:
     key: bytes | None
     value: bytes | None
     attempt: str
+
+    def is_in(self, offsets: Mapping[tuple[str, str, int], RangeSet]) -> bool:
+        """Say whether the row is at one of some streams' offsets."""
+        return self.offset in offsets.get((self.topic, self.topic_id, self.partition), RangeSet())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +95,12 @@ class Store:
             yield commit
             commit = None if commit.parent is None else self.commits.get(commit.parent)
 
-    def add(self, branch: str, added: Iterable[Row], *, token: Token | None = None) -> Commit:
-        """Commit rows on top of main and let a branch point there."""
-        parent, new = self.refs.get(MAIN), tuple(added)
-        rows = self.rows() + new
+    def add(
+        self, branch: str, added: Iterable[Row], *, token: Token | None = None, without: Sequence[Stretch] = ()
+    ) -> Commit:
+        """Commit rows on top of main, less what is replaced there, and let a branch point there."""
+        parent, new, gone = self.refs.get(MAIN), tuple(added), offsets_of(without)
+        rows = (*(row for row in self.rows() if not row.is_in(gone)), *new)
         commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, token=token, added=new, rows=rows)
         self.commits[commit.id] = commit
         self.refs[branch] = commit.id
@@ -108,7 +114,7 @@ class Store:
         if publication.audited is not None:
             added = self.commits[publication.audited].added
             del self.refs[branch_of(publication.token.attempt)]
-        commit = self.add(MAIN, added, token=publication.token)
+        commit = self.add(MAIN, added, token=publication.token, without=publication.replaces)
         self.owners = {**self.owners, **owners}
         if publication.token.kind != "owner":
             self.last = {**self.last, (publication.ledger_id, publication.token.pipeline): publication.token}
@@ -127,7 +133,8 @@ class Store:
         staged = self.commits[audited]
         if staged.added and staged.spec != self.spec:
             return Rejected(requirement=Requirement.SPEC)
-        return stranger(self.head(), {row.topic_id for row in staged.added}, (publication.ledger_id, token.pipeline))
+        topic_ids = {row.topic_id for row in staged.added} | {item.topic_id for item in publication.replaces}
+        return stranger(self.head(), topic_ids, (publication.ledger_id, token.pipeline))
 
 
 def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:

@@ -26,9 +26,10 @@ from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import attempts_of, branch_of
+from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of, offsets_of
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
+    PUBLISHES,
     Absent,
     AttemptRecord,
     Committed,
@@ -118,7 +119,7 @@ class MemoryTable:
             waiting.discard(commit.id)
             if whole := not waiting:
                 break
-            if commit.token and commit.token.attempt in bases and commit.token.kind in {"publish", "replace"}:
+            if commit.token and commit.token.attempt in bases and commit.token.kind in PUBLISHES:
                 return Found(attempt=commit.token.attempt, snapshot=commit.id, head=head)
             oldest = commit
         for row in self.rows():
@@ -188,6 +189,10 @@ class MemoryTable:
     def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
         """Return what main holds, by attempt."""
         return holdings_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
+
+    def visible(self, stretches: Sequence[Stretch]) -> tuple[Holding, ...]:
+        """Return what main holds of some stretches, by attempt."""
+        return holdings_of(row for row in self.rows() if row.is_in(offsets_of(stretches)))
 
     def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
         """Return which of some attempts have a row on main."""

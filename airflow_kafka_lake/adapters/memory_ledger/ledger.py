@@ -6,17 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from airflow_kafka_lake.adapters.memory_ledger.planning import MemoryPlanning
-from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Wave
+from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
+from airflow_kafka_lake.core.reopening import Cut, Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
+    ON_HOLD,
     RESOLVED,
     WAVE_TRANSITIONS,
     Act,
     AttemptKey,
+    AttemptOutcome,
+    AttemptRecord,
     RangeState,
     WaveState,
 )
@@ -93,7 +97,7 @@ class MemoryLedger(MemoryPlanning):
         if name not in draft.ranges:
             raise guards.unknown("range", name)
         item = draft.ranges[name]
-        if item.state not in (RangeState.CANCELLED, RangeState.HELD):
+        if item.state not in ON_HOLD:
             raise guards.wrong_state(name, item.state, "CANCELLED or HELD")
         return item
 
@@ -166,7 +170,8 @@ class MemoryLedger(MemoryPlanning):
         self._dissolve_empty(draft, {item.wave for item in touched if item.state is RangeState.CANCELLED})
         table = draft.specs[pipeline][-1].table_for(key[0])
         for item in passed:
-            self._outbox(draft, table, "skip", _passed(pipeline, key, item, skip_id), attempt=skip_id, fence=0)
+            passed_ = replace(_passed(pipeline, key, item, skip_id), generation=guards.skip_generation(pieces, item))
+            self._outbox(draft, table, "skip", passed_, attempt=skip_id, fence=0)
         self._event(draft, pipeline, actor, "skip", skip_id, history.skipped(key, stretch, passed.span, reason))
         return passed.span
 
@@ -177,6 +182,54 @@ class MemoryLedger(MemoryPlanning):
             and not any(item.wave == row.id and self._holds(row, item) for item in held)
         ):
             raise guards.unguarded(row.id)
+
+    def reopen(self, what: Reopening, actor: str) -> int:
+        with self._writing() as draft:
+            row = draft.streams.get((what.pipeline, what.stream))
+            touched = [i for i in draft.pieces(what.pipeline, what.stream) if i.range.overlaps(what.stretch)]
+            if row is None or row.version != what.version or touched != list(what.sources):
+                raise guards.overtaken_reopen(what)
+            if what.id in draft.plans or set(what.waves) & draft.waves.keys():
+                raise guards.taken_id("plan", what.id)
+            draft.plans[what.id] = draft.specs[what.pipeline][-1]
+            for ordinal, name in enumerate(what.waves):
+                wave = Wave(id=name, pipeline=what.pipeline, plan=what.id, ordinal=ordinal, table=what.table)
+                draft.waves[name] = replace(wave, fence=what.token.fence) if name == what.token.wave else wave
+            draft.tries[what.token.wave, what.token.fence] = Try(record=self._moved_by(what, actor))
+            for cut in what.cuts:
+                draft.ranges[cut.record.id] = cut.record
+                self._tell_cut(draft, what, cut)
+            self._dissolve_empty(draft, {i.wave for i in touched if i.state is RangeState.CANCELLED})
+            watermark = max(row.origin, min(row.watermark, what.stretch.start))
+            draft.streams[what.pipeline, what.stream] = replace(row, watermark=watermark, version=row.version + 1)
+            said = history.reopened(what, row.watermark, watermark)
+            self._event(draft, what.pipeline, actor, "reopen", what.id, said)
+            return watermark
+
+    def _moved_by(self, what: Reopening, actor: str) -> AttemptRecord:
+        now = self._clock.now()
+        return AttemptRecord(
+            wave=what.token.wave,
+            fence=what.token.fence,
+            attempt=what.token.attempt,
+            holder=guards.REOPEN_HOLDER,
+            job=None,
+            base=None,
+            audited=None,
+            outcome=AttemptOutcome.ABANDONED,
+            error=guards.MOVED_MAIN.format(actor=actor),
+            started_at=now,
+            ended_at=now,
+        )
+
+    def _tell_cut(self, draft: State, what: Reopening, cut: Cut) -> None:
+        if cut.is_reopened:
+            token = what.token
+            self._outbox(draft, what.table, "reopen", cut.record, attempt=token.attempt, fence=token.fence)
+        elif cut.is_kept:
+            attempt = draft.committed(cut.source.wave)
+            fences = {item.record.attempt: item.record.fence for item in draft.tries.values()}
+            self._outbox(draft, what.table, "published", cut.record, attempt=attempt, fence=fences[attempt])
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         moves: list[Advance] = []

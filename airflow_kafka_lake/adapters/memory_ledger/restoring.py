@@ -8,7 +8,8 @@ from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
 from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredSkip, RestoredWave, edits
+from airflow_kafka_lake.core.rebuilding.editing import edits
+from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredSkip, RestoredWave
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 
@@ -69,6 +70,9 @@ class MemoryRestoring(MemoryAttempts):
     def _restore_waves(self, draft: State, what: Restoration, changed: Edits) -> None:
         for ordinal, item in enumerate(what.in_order):
             self._restore_wave(draft, what, item, ordinal)
+        for ordinal, (name, table) in enumerate(changed.new_waves.items(), len(what.in_order)):
+            new = Wave(id=name, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=table)
+            draft.waves[name] = new
         for name in {*changed.waves, *(key.wave for key in what.guards)}:
             row = draft.waves[name]
             state = changed.waves.get(name, row.state)

@@ -18,7 +18,7 @@ from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
 from airflow_kafka_lake.core.waves import (
-    RANGE_TRANSITIONS,
+    ON_HOLD,
     RESOLVED,
     UNRESOLVED,
     WAVE_TRANSITIONS,
@@ -130,7 +130,7 @@ def release(connection: Connection, names: Sequence[str], new: str, actor: str, 
     sources = lock_waves(connection, {item.wave for item in _named(connection, wanted)})
     found = _named(connection, wanted)
     for item in found:
-        if RangeState.PLANNED not in RANGE_TRANSITIONS[item.state]:
+        if item.state not in ON_HOLD:
             raise guards.wrong_state(item.id, item.state, "CANCELLED or HELD")
         if item.wave not in sources:
             raise guards.overtaken(f"Range {item.id} was moved by somebody else.")

@@ -18,6 +18,7 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     reading,
     recording,
     reinstating,
+    reopening,
     schema,
     segmenting,
     skipping,
@@ -43,6 +44,7 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
+from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.segments import Blocker, Segment
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -273,6 +275,9 @@ class SqlLedger:
             epoch=epoch,
         )
         return self._write(lambda c: skipping.record_skip(c, asked))
+
+    def reopen(self, what: Reopening, actor: str) -> int:
+        return self._write(lambda c: reopening.reopen(c, what, actor))
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:
         return self._write(lambda c: reinstating.reinstate(c, what, actor))

@@ -156,6 +156,8 @@ def _range(row: Any) -> RangeRecord:
         last_offset=row.last_offset,
         accounting=None if row.visible is None else accounting_of(row),
         leader_epoch=row.leader_epoch,
+        generation=row.generation,
+        fewer_accepted=bool(row.fewer_accepted),
     )
 
 

@@ -118,7 +118,15 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
         state=WaveState.PLANNED,
         fence=0,
     )
-    insert_rows(connection, range_, _ranges(plan, ids), plan=plan.id, state=RangeState.PLANNED, generation=0)
+    insert_rows(
+        connection,
+        range_,
+        _ranges(plan, ids),
+        plan=plan.id,
+        state=RangeState.PLANNED,
+        generation=0,
+        fewer_accepted=False,
+    )
     _tell_origins(connection, plan, ids)
     segmenting.grow(connection, name, plan.growth, plan.observed_at)
     record_event(connection, name, actor, "plan", plan.id, history.planned(plan))

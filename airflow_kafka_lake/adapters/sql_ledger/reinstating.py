@@ -15,7 +15,8 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, range
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, insert_rows, now, rows, upsert
 from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave, edits
+from airflow_kafka_lake.core.rebuilding.editing import edits
+from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, WaveState
 
@@ -100,6 +101,12 @@ def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey,
 def _write_waves(connection: Connection, what: Restoration, changed: Edits) -> None:
     for ordinal, item in enumerate(what.in_order):
         _write_wave(connection, what, item, ordinal)
+    new = [
+        {"id": name, "table_name": table, "ordinal": ordinal}
+        for ordinal, (name, table) in enumerate(changed.new_waves.items(), len(what.in_order))
+    ]
+    same = {"plan": what.id, "pipeline": what.spec.name, "state": WaveState.PLANNED}
+    insert_rows(connection, wave, new, fence=0, **same)
     ended = sorted({*changed.waves, *(key.wave for key in what.guards)})
     given = rows(connection, [wave.c.id, wave.c.state], ({"id": n, "state": s} for n, s in changed.waves.items()))
     connection.execute(update(wave).where(wave.c.id == given.c.id).values(state=given.c.state))
@@ -174,6 +181,7 @@ def _write_skips(connection: Connection, what: Restoration, ids: Mapping[StreamK
     known = set(connection.execute(select(skip.c.id)).scalars())
     for item in what.skips:
         if item.id not in known:
+            known.add(item.id)
             connection.execute(
                 insert(skip).values(
                     id=item.id,
@@ -195,7 +203,7 @@ def _write_ranges(connection: Connection, changed: Edits, ids: Mapping[StreamKey
     query = select(range_.c.id, range_.c.plan, range_.c.wave, range_.c.skip).join(gone, gone.c.id == range_.c.id)
     homes = {row.id: {"plan": row.plan, "wave": row.wave, "skip": row.skip} for row in connection.execute(query)}
     connection.execute(delete(range_).where(range_.c.id.in_(select(gone.c.id))))
-    insert_rows(connection, range_, [_values(item, ids, homes) for item in changed.placed], generation=0)
+    insert_rows(connection, range_, [_values(item, ids, homes) for item in changed.placed])
 
 
 def _values(item: Placed, ids: Mapping[StreamKey, Any], homes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -213,8 +221,10 @@ def _values(item: Placed, ids: Mapping[StreamKey, Any], homes: Mapping[str, dict
         **home,
         "start_offset": record.range.start,
         "end_offset": record.range.end,
+        "generation": record.generation,
         "state": record.state,
         "reason": record.reason,
+        "fewer_accepted": record.fewer_accepted,
         "estimated_bytes": record.estimated_bytes,
         "row_count": record.rows,
         "first_offset": record.first_offset,

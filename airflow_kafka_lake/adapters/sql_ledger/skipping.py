@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ def record_skip(connection: Connection, asked: Skip) -> int:
         if waves[name].fence and waves[name].state in guards.GUARDED and name not in held:
             raise guards.unguarded(name)
     pieces, passed = guards.cut_for_skip(touched, asked.stretch, asked.id, home.origin)
-    _write_skip(connection, asked, home.id, passed)
+    _write_skip(connection, asked, home.id, passed, pieces)
     _write_pieces(connection, asked, home.id, pieces)
     give_back(connection, sorted({*losing, *held}))
     dissolve_empty(connection, {item.wave for item in touched if item.state is RangeState.CANCELLED})
@@ -85,7 +85,9 @@ def _holds(row: Any, key: AttemptKey) -> bool:
     return (row.fence, row.attempt) == (key.fence, key.attempt)
 
 
-def _write_skip(connection: Connection, asked: Skip, key: int, passed: RangeSet) -> None:
+def _write_skip(
+    connection: Connection, asked: Skip, key: int, passed: RangeSet, pieces: Sequence[guards.Piece]
+) -> None:
     connection.execute(
         insert(skip).values(
             id=asked.id,
@@ -104,7 +106,15 @@ def _write_skip(connection: Connection, asked: Skip, key: int, passed: RangeSet)
     insert_rows(
         connection,
         outbox,
-        [{"start_offset": item.start, "end_offset": item.end, "skipped": item.span} for item in passed],
+        [
+            {
+                "start_offset": item.start,
+                "end_offset": item.end,
+                "skipped": item.span,
+                "generation": guards.skip_generation(pieces, item),
+            }
+            for item in passed
+        ],
         pipeline=asked.pipeline,
         table_name=reading.spec_of(spec.spec).table_for(asked.stream[0]),
         kind="skip",
@@ -112,7 +122,6 @@ def _write_skip(connection: Connection, asked: Skip, key: int, passed: RangeSet)
         attempt=asked.id,
         fence=0,
         stream=key,
-        generation=0,
         recorded_at=now(),
         **dict.fromkeys(("row_count", "visible", "control", "aborted", "compacted", "unexplained"), 0),
     )
@@ -135,11 +144,13 @@ def _write_pieces(connection: Connection, asked: Skip, key: int, pieces: Iterabl
             "start_offset": piece.range.start,
             "plan": piece.source.plan if piece.source else None,
             "wave": piece.source.wave if piece.source else None,
+            "generation": piece.source.generation if piece.source else 0,
+            "fewer_accepted": piece.source.fewer_accepted if piece.source else False,
             **_values(piece, asked),
         }
         for piece in others
     ]
-    insert_rows(connection, range_, new, stream=key, generation=0)
+    insert_rows(connection, range_, new, stream=key)
 
 
 def _values(piece: guards.Piece, asked: Skip) -> dict[str, Any]:

@@ -167,6 +167,7 @@ range_ = _table(
     Column("generation", Integer, nullable=False),
     Column("state", Word(RangeState), nullable=False),
     Column("reason", Prose),
+    Column("fewer_accepted", Boolean, nullable=False),
     Column("estimated_bytes", BigInteger, nullable=False),
     *_accounting(null=True),
 )

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     ColumnElement,
     Connection,
     DateTime,
@@ -129,6 +130,8 @@ def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mappin
 
 
 def _plain(kind: Any) -> Any:
+    if isinstance(kind, Boolean):
+        return Boolean()
     return Text() if isinstance(kind, (Word, Prose, String)) else BigInteger()
 
 

@@ -55,7 +55,12 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
     seen = rows_seen(evidence)
     ranges = _by_stream(evidence.ledger.ranges)
     unreadable = evidence.unreadable
-    settled = _by_stream(item for item in evidence.ledger.settled if item.wave not in unreadable)
+    still = {item.id: (item.state, item.range, item.generation) for item in evidence.ledger.ranges}
+    settled = _by_stream(
+        item
+        for item in evidence.ledger.settled
+        if item.wave not in unreadable and still.get(item.id) == (item.state, item.range, item.generation)
+    )
     for stream in sorted(seen.keys() | ranges.keys()):
         holdings = seen.get(stream, [])
         rows = RangeSet(item for holding in holdings for item in holding.offsets)
@@ -63,6 +68,7 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
         yield from _twice(stream, holdings)
         for item in settled.get(stream, ()):
             yield from check_settled(item, rows, truth)
+            yield from _check_replaced(item, holdings, witnesses)
         yield from _check_strays(stream, holdings, ranges.get(stream, []), witnesses)
         if truth is not None:
             yield from _check_contents(stream, rows, truth, evidence)
@@ -97,11 +103,21 @@ def overlaps(ranges: Iterable[OffsetRange]) -> RangeSet:
     return RangeSet(found)
 
 
+def _check_replaced(item: RangeRecord, holdings: Sequence[Holding], witnesses: Witnesses) -> Iterator[Finding]:
+    """Where a range was read again, rows of the earlier reading are gone."""
+    for holding in holdings if item.generation else ():
+        wave = witnesses.wave_of(holding.attempt)
+        if wave is not None and wave.id != item.wave and (old := holding.offsets.within(item.range)):
+            words = f"range {item.range} was read again, and rows of attempt {holding.attempt} are still at {old}"
+            yield Finding(kind=FindingKind.DUPLICATE, stream=item.stream, offsets=old, wave=item.wave, words=words)
+
+
 def _check_strays(
     stream: StreamKey, holdings: Sequence[Holding], ranges: Sequence[RangeRecord], witnesses: Witnesses
 ) -> Iterator[Finding]:
-    """Every row belongs to a settled range, or to a published attempt whose settlement is still to come."""
-    settled = RangeSet(item.range for item in ranges if item.state is RangeState.SETTLED)
+    """Every row belongs to a settled range, to a published attempt whose settlement is still to come, or to a range
+    that was reopened and is not read again yet (or never will be: it was skipped then)."""
+    settled = RangeSet(item.range for item in ranges if item.state is RangeState.SETTLED or item.generation)
     skipped = [item for item in ranges if item.state is RangeState.SKIPPED]
     for holding in holdings:
         if not witnesses.published(holding.attempt):

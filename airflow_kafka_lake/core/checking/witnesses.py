@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, LedgerEvidence, TableEvidence
@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.records import Commit, RangeRecord, ReceiptRow, Wav
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
+    PUBLISHES,
     AttemptOutcome,
     AttemptRecord,
     RangeState,
@@ -20,7 +21,6 @@ from airflow_kafka_lake.core.waves import (
 )
 from airflow_kafka_lake.core.wire import ranges_digest
 
-PUBLISHES = frozenset({"publish", "replace"})
 SHOWN_BY_ATTEMPT = frozenset({RangeState.PLANNED, RangeState.SETTLED})
 """What a range of a published wave can be: not settled yet, or settled."""
 
@@ -35,6 +35,7 @@ class Witnesses:
     receipts: Mapping[str, Sequence[ReceiptRow]]
     settled: frozenset[str]
     snapshots: frozenset[int]
+    reopened: Mapping[StreamKey, Sequence[RangeRecord]]
 
     @classmethod
     def of(cls, evidence: Evidence) -> Witnesses:
@@ -60,6 +61,15 @@ class Witnesses:
             receipts=receipts,
             settled=frozenset(published),
             snapshots=frozenset(commit.snapshot for table in evidence.tables for commit in table.commits),
+            reopened=reopened_ranges(ledger.ranges),
+        )
+
+    def is_cut(self, attempt: str) -> bool:
+        """Say whether some of what an attempt published was reopened: later readings take the place of its rows."""
+        return any(
+            item.generation > row.generation and item.range.overlaps(row.range)
+            for row in self.receipts.get(attempt, ())
+            for item in self.reopened.get(row.stream, ())
         )
 
     def published(self, attempt: str | None) -> bool:
@@ -78,6 +88,15 @@ class Witnesses:
         """Return the wave of an attempt, as the ledger knows it."""
         known = self.attempts.get(attempt or "")
         return self.waves.get(known.wave) if known else None
+
+
+def reopened_ranges(ranges: Iterable[RangeRecord]) -> Mapping[StreamKey, Sequence[RangeRecord]]:
+    """Return the ranges that were ever reopened, by stream."""
+    found: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    for item in ranges:
+        if item.generation:
+            found[item.stream].append(item)
+    return found
 
 
 def publishes(table: TableEvidence, pipeline: str) -> list[Commit]:
@@ -136,7 +155,8 @@ def _about(table: TableEvidence, token: Token, kind: FindingKind, words: str) ->
 
 def _has_rows_or_needs_none(token: Token, holding: set[str | None], witnesses: Witnesses) -> bool:
     receipts = witnesses.receipts.get(token.attempt, ())
-    return token.attempt in holding or (bool(receipts) and not any(row.rows for row in receipts))
+    needs_none = bool(receipts) and (witnesses.is_cut(token.attempt) or not any(row.rows for row in receipts))
+    return token.attempt in holding or needs_none
 
 
 def _unlike_ledger(token: Token, witnesses: Witnesses, ranges: Sequence[RangeRecord]) -> str | None:
@@ -146,6 +166,10 @@ def _unlike_ledger(token: Token, witnesses: Witnesses, ranges: Sequence[RangeRec
     wave = witnesses.waves.get(token.wave)
     if wave is not None and wave.state is WaveState.COMMITTED and known.outcome is not AttemptOutcome.COMMITTED:
         return f"is {known.outcome} in the ledger, though wave {token.wave} is settled by another attempt"
+    if witnesses.is_cut(token.attempt):
+        receipts = witnesses.receipts[token.attempt]
+        told = ranges_digest((row.topic_id, row.partition, row.range) for row in receipts)
+        return None if token.ranges == told else "names other ranges than its receipts"
     shown = [item for item in ranges if item.state in SHOWN_BY_ATTEMPT]
     if shown and token.ranges != ranges_digest((i.topic_id, i.partition, i.range) for i in shown):
         return "names other ranges than the ledger has of its wave"

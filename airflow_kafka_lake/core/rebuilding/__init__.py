@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.rebuilding.comparison import Comparison, Remembered, TableReading
-from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream
+from airflow_kafka_lake.core.rebuilding.readings import Comparison, Pending, Remembered, TableReading
+from airflow_kafka_lake.core.rebuilding.reopens import Reopens
+from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredPlan, RestoredSkip, RestoredStream
 from airflow_kafka_lake.core.records import ReceiptRow, origin_receipt
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
@@ -32,7 +33,8 @@ def restoration(
         for wave in comparison.waves
     ]
     receipts = [row for item in readings for row in item.receipts]
-    skips = _skips(receipts)
+    reopens = Reopens.of(receipts)
+    skips = _skips(receipts, reopens)
     streams = _streams(receipts, {stream.key for stream in known.streams})
     origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
     tables = {item.table for item in readings}
@@ -50,19 +52,43 @@ def restoration(
         reopened=comparison.reopened,
         fences=_fences(readings),
         receipts=(*comparison.receipts, *untold),
+        reopens=reopens,
+        planned=_planned(token, comparison.pending),
     )
 
 
-def _skips(receipts: Iterable[ReceiptRow]) -> tuple[RestoredSkip, ...]:
-    found: dict[tuple[str, StreamKey], list[ReceiptRow]] = defaultdict(list)
+def _planned(token: Token, pending: Sequence[Pending]) -> tuple[RestoredPlan, ...]:
+    """Put what waits to be read again into waves of their own: one may have to wait for the other."""
+    return tuple(
+        RestoredPlan(
+            id=f"{token.wave}p{number}",
+            wave=f"{token.wave}-w{number}",
+            table=item.table,
+            stream=item.stream,
+            range=item.range,
+            generation=item.generation,
+        )
+        for number, item in enumerate(pending)
+    )
+
+
+def _skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSkip, ...]:
+    """Return the skips, less what was reopened since."""
+    found: dict[tuple[str, StreamKey, int], list[ReceiptRow]] = defaultdict(list)
     for row in receipts:
         if row.kind == "skip":
-            found[row.attempt, row.stream].append(row)
+            found[row.attempt, row.stream, row.generation].append(row)
     skips = [
-        RestoredSkip(id=key[0], stream=key[1], at=rows[0].recorded_at, passed=RangeSet(row.range for row in rows))
-        for key, rows in found.items()
+        RestoredSkip(
+            id=name,
+            stream=stream,
+            at=rows[0].recorded_at,
+            passed=RangeSet(row.range for row in rows) - reopens.later_than(stream, generation),
+            generation=generation,
+        )
+        for (name, stream, generation), rows in found.items()
     ]
-    return tuple(sorted(skips, key=lambda skip: (skip.at, skip.id)))
+    return tuple(sorted((skip for skip in skips if skip.passed), key=lambda skip: (skip.at, skip.id)))
 
 
 def _streams(receipts: Sequence[ReceiptRow], known: AbstractSet[StreamKey]) -> tuple[RestoredStream, ...]:

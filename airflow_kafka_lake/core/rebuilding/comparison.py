@@ -15,77 +15,12 @@ from itertools import pairwise
 
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Pending, Range, Remembered, TableReading
+from airflow_kafka_lake.core.rebuilding.reopens import Reopens
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
-from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, range_receipt
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
-from airflow_kafka_lake.core.waves import AttemptKey, RangeState
-
-Range = tuple[str, StreamKey, OffsetRange]
-"""Attempt, stream and range of a receipt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableReading:
-    """What one table says, read after main was moved; receipts and holdings are this pipeline's only."""
-
-    table: str
-    uuid: str
-    commits: tuple[Commit, ...]
-    holdings: tuple[Holding, ...]
-    receipts: tuple[ReceiptRow, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What the ledger still has; `published` maps a settled wave to `(table, attempt)`, for waves that brought rows."""
-
-    streams: tuple[StreamRecord, ...]
-    ranges: tuple[RangeRecord, ...]
-    published: Mapping[str, tuple[str, str]]
-    guards: tuple[AttemptKey, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One range, or one attempt's rows, about which the table contradicts its receipts."""
-
-    table: str
-    attempt: str
-    stream: StreamKey
-    range: OffsetRange
-    expected: int
-    found: int
-    what: str
-
-    def to_json(self) -> dict[str, object]:
-        """Return the wire form."""
-        return {
-            "table": self.table,
-            "topic": self.stream[0],
-            "topic_id": self.stream[1],
-            "partition": self.stream[2],
-            "from": self.range.start,
-            "to": self.range.end,
-            "attempt": self.attempt,
-            "expected": self.expected,
-            "found": self.found,
-            "what": self.what,
-        }
-
-    def __str__(self) -> str:
-        where = f"{self.table}: {self.stream[0]}/{self.stream[2]} {self.range}"
-        return f"{where}: {self.what} (attempt {self.attempt}: {self.found} rows of {self.expected})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored."""
-
-    waves: tuple[RestoredWave, ...]
-    vanished: tuple[Difference, ...]
-    contradictions: tuple[Difference, ...]
-    reopened: tuple[str, ...]
-    receipts: tuple[tuple[str, ReceiptRow], ...]
+from airflow_kafka_lake.core.records import Holding, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.waves import PUBLISHES, RangeState
 
 
 def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) -> Comparison:
@@ -99,6 +34,7 @@ def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) 
         contradictions=tuple(item for one in found for item in one.contradictions) + twice,
         reopened=tuple(item for one in found for item in one.reopened),
         receipts=tuple(item for one in found for item in one.receipts),
+        pending=tuple(item for one in found for item in one.pending),
     )
 
 
@@ -110,6 +46,7 @@ class _Table:
     known: Remembered
     now: datetime
     accepted: frozenset[Range] = frozenset()
+    reopens: Reopens = field(default_factory=lambda: Reopens({}))
     vanished: list[Difference] = field(default_factory=list)
     contradictions: list[Difference] = field(default_factory=list)
     reopened: list[str] = field(default_factory=list)
@@ -118,12 +55,17 @@ class _Table:
     def compare(self) -> Comparison:
         """Check every published attempt's ranges, and every attempt's rows."""
         self.accepted = frozenset(_range(row) for row in self.said.receipts if row.kind == "reopen")
+        self.reopens = Reopens.of(self.said.receipts)
+        self.reopened += [
+            item.id for item in self.known.ranges if self.reopens.undo(item.stream, item.range, item.generation)
+        ]
         held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
         claimed = self._claimed(held)
         remembered = self._remembered()
         index = self._settled_by_place()
         proved: dict[str, list[ReceiptRow]] = defaultdict(list)
         witnessed = {_range(row) for row in self.said.receipts if row.kind == "published"}
+        read: list[ReceiptRow] = []
         for key, row in {**remembered, **claimed}.items():
             ids = [item.id for item in index[key[1:]] if self._brought(item, key[0])]
             if key in self.accepted:
@@ -135,15 +77,27 @@ class _Table:
                 self.receipts.append((self.said.table, replace(row, kind="reopen", recorded_at=self.now)))
             elif not ids and key in claimed:
                 proved[row.attempt].append(row)
+            if not lost:
+                read.append(row)
             if not lost and key not in witnessed:
                 self.receipts.append((self.said.table, replace(row, kind="published", recorded_at=self.now)))
-        self._check_strays(held, {**remembered, **claimed})
+        pending = self._pending(read)
+        self._check_strays(held, {**remembered, **claimed}, pending)
         return Comparison(
             waves=tuple(self._wave(rows) for rows in proved.values()),
             vanished=tuple(self.vanished),
             contradictions=tuple(self.contradictions),
             reopened=tuple(self.reopened),
             receipts=tuple(self.receipts),
+            pending=pending,
+        )
+
+    def _pending(self, read: Sequence[ReceiptRow]) -> tuple[Pending, ...]:
+        """Return what was reopened, less what was read again or skipped since."""
+        since = [*read, *(row for row in self.said.receipts if row.kind == "skip")]
+        return tuple(
+            Pending(table=self.said.table, stream=stream, range=part, generation=generation)
+            for stream, part, generation in self.reopens.open(row for row in since if row.generation)
         )
 
     def _claimed(self, held: Mapping[tuple[str, StreamKey], Holding]) -> dict[Range, ReceiptRow]:
@@ -153,7 +107,8 @@ class _Table:
         published = tokens | witnessed | {attempt for attempt, _ in held}
         found: dict[Range, ReceiptRow] = {}
         for row in self.said.receipts:
-            if row.kind in {"rows", "published"} and row.attempt in published and _range(row) not in self.accepted:
+            counts = row.attempt in published and _range(row) not in self.accepted
+            if row.kind in {"rows", "published"} and counts and not self.reopens.undo_receipt(row):
                 found.setdefault(_range(row), row)
         return found
 
@@ -162,7 +117,8 @@ class _Table:
         found = {}
         for item in self.known.ranges:
             table, attempt = self.known.published.get(item.wave, ("", ""))
-            if item.state is RangeState.SETTLED and table == self.said.table:
+            undone = self.reopens.undo(item.stream, item.range, item.generation)
+            if item.state is RangeState.SETTLED and table == self.said.table and not undone:
                 found[attempt, item.stream, item.range] = range_receipt(
                     "published", item, attempt=attempt, fence=0, at=self.now
                 )
@@ -200,13 +156,25 @@ class _Table:
         (self.vanished if gone else self.contradictions).append(problem)
         return gone
 
-    def _check_strays(self, held: Mapping[tuple[str, StreamKey], Holding], settled: Mapping[Range, ReceiptRow]) -> None:
-        """Name rows that no receipt speaks of, and rows that are there twice."""
+    def _check_strays(
+        self,
+        held: Mapping[tuple[str, StreamKey], Holding],
+        settled: Mapping[Range, ReceiptRow],
+        pending: Sequence[Pending],
+    ) -> None:
+        """Name rows that no receipt speaks of, and rows that are there twice; where something was reopened, rows of the
+        earlier reading stay until it is read again, and for good where that was skipped."""
         spoken: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
         for attempt, stream, part in settled:
             spoken[attempt, stream].append(part)
+        waiting: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+        for reopened in pending:
+            waiting[reopened.stream].append(reopened.range)
+        for row in self.said.receipts:
+            if row.kind == "skip" and row.generation:
+                waiting[row.stream].append(row.range)
         for key, item in held.items():
-            stray = item.offsets - RangeSet(spoken[key])
+            stray = item.offsets - RangeSet(spoken[key]) - RangeSet(waiting[key[1]])
             if stray:
                 self._contradict(item, stray, 0, stray.span, "rows without a receipt")
             if item.duplicates:
@@ -238,9 +206,6 @@ class _Table:
             at=max(row.recorded_at for row in rows),
             receipts=tuple(_receipt(row) for row in sorted(rows, key=lambda row: (row.stream, row.range))),
         )
-
-
-PUBLISHES = frozenset({"publish", "replace"})
 
 
 def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: AbstractSet[str]) -> tuple[Difference, ...]:
@@ -281,4 +246,5 @@ def _receipt(row: ReceiptRow) -> Receipt:
         first_offset=row.first_offset,
         last_offset=row.last_offset,
         accounting=row.accounting,
+        generation=row.generation,
     )

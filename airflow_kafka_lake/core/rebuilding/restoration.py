@@ -1,20 +1,18 @@
-"""What a rebuild puts back into a ledger, and what that does to the ranges that are on record."""
+"""What a rebuild puts back into a ledger."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from airflow_kafka_lake.core.accounting import Accounting, Receipt
-from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.guards import emptied, overtaken_rebuild
+from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.rebuilding.reopens import Reopens
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
-from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, AttemptKey, RangeState, Token, WaveState
+from airflow_kafka_lake.core.waves import AttemptKey, Token, WaveState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +48,19 @@ class RestoredSkip:
     stream: StreamKey
     at: datetime
     passed: RangeSet
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredPlan:
+    """A stretch that was reopened and is to be read again; `wave` is a new one of the table."""
+
+    id: str
+    wave: str
+    table: str
+    stream: StreamKey
+    range: OffsetRange
+    generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +69,8 @@ class Restoration:
 
     `versions` are the streams it was made from, `guards` the open waves that the caller has claimed; `token` is what
     the commit said that moved main first; `reopened` names settled ranges whose rows are gone; `fences` the highest
-    fence that the lake has seen of a wave; `receipts` are what the lake still lacks, with their tables.
+    fence that the lake has seen of a wave; `receipts` are what the lake still lacks, with their tables; `reopens` is
+    what was ever reopened, `planned` what of it waits to be read again.
     """
 
     spec: PipelineSpec
@@ -73,6 +85,8 @@ class Restoration:
     reopened: tuple[str, ...]
     fences: Mapping[str, int]
     receipts: tuple[tuple[str, ReceiptRow], ...]
+    reopens: Reopens = field(default_factory=lambda: Reopens({}))
+    planned: tuple[RestoredPlan, ...] = ()
 
     @property
     def id(self) -> str:
@@ -111,174 +125,8 @@ class Edits:
     placed: tuple[Placed, ...]
     waves: Mapping[str, WaveState]
     watermarks: Mapping[StreamKey, int]
-
-
-def edits(
-    what: Restoration,
-    ranges: Sequence[RangeRecord],
-    waves: Mapping[str, WaveState],
-    origins: Mapping[StreamKey, int],
-) -> Edits:
-    """Decide how recorded ranges give way: what is settled in the lake wins over all, a skip over what is unresolved.
-
-    The rest of a range that is cut keeps its state and wave. Raises ConcurrentError when a settled range is in the
-    way: the restoration was made from other records.
-    """
-    settled, skipped = _facts(what)
-    reopened = set(what.reopened)
-    missing = reopened - {item.id for item in ranges if item.state is RangeState.SETTLED}
-    if missing:
-        raise _overtaken(what)
-    removed, placed = set(reopened), list(_settled_ranges(what))
-    kept: list[RangeRecord] = []
-    for item in ranges:
-        if item.id in reopened:
-            continue
-        wins = settled[item.stream] if item.state in RESOLVED else settled[item.stream] | skipped[item.stream]
-        left = RangeSet((item.range,)) - wins
-        if left.span == item.range.span and not _left_behind(item, what):
-            kept.append(item)
-            continue
-        if item.state is RangeState.SETTLED:
-            raise _overtaken(what)
-        removed.add(item.id)
-        if not _left_behind(item, what):
-            pieces = [_piece(item, part) for part in left]
-            kept += pieces
-            placed += [Placed(record=piece, source=item.id) for piece in pieces]
-    here = [*kept, *(item.record for item in placed if item.source is None)]
-    passed = list(_skipped_ranges(what, here, origins))
-    here += [item.record for item in passed]
-    return Edits(
-        removed=frozenset(removed),
-        placed=(*placed, *passed),
-        waves=_wave_states(what, ranges, here, waves),
-        watermarks=_reached(here, origins),
-    )
-
-
-def _facts(what: Restoration) -> tuple[Mapping[StreamKey, RangeSet], Mapping[StreamKey, RangeSet]]:
-    settled: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
-    skipped: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
-    for wave in what.waves:
-        for item in wave.receipts:
-            settled[item.stream].append(item.range)
-    for skip in what.skips:
-        skipped[skip.stream].extend(skip.passed)
-    return (
-        defaultdict(RangeSet, {key: RangeSet(found) for key, found in settled.items()}),
-        defaultdict(RangeSet, {key: RangeSet(found) for key, found in skipped.items()}),
-    )
-
-
-def _left_behind(item: RangeRecord, what: Restoration) -> bool:
-    """Say whether nobody would ever run a range: its wave is in the lake without it. It is planned anew."""
-    return item.state is RangeState.PLANNED and item.wave in {wave.wave for wave in what.waves}
-
-
-def _overtaken(what: Restoration) -> ConcurrentError:
-    return overtaken_rebuild(what.spec.name)
-
-
-def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:
-    return replace(
-        item,
-        id=item.piece_id(part.start),
-        range=part,
-        estimated_bytes=item.estimated_bytes * part.span // item.range.span,
-        accounting=item.accounting and Accounting(skipped=part.span),
-    )
-
-
-def _settled_ranges(what: Restoration) -> Iterable[Placed]:
-    for wave in what.waves:
-        for item in wave.receipts:
-            yield Placed(
-                record=RangeRecord(
-                    id=item.range_id,
-                    pipeline=what.spec.name,
-                    plan=what.id,
-                    wave=wave.wave,
-                    topic=item.topic,
-                    topic_id=item.topic_id,
-                    partition=item.partition,
-                    range=item.range,
-                    state=RangeState.SETTLED,
-                    reason=None,
-                    estimated_bytes=0,
-                    rows=item.rows,
-                    first_offset=item.first_offset,
-                    last_offset=item.last_offset,
-                    accounting=item.accounting,
-                )
-            )
-
-
-def _skipped_ranges(
-    what: Restoration, here: Sequence[RangeRecord], origins: Mapping[StreamKey, int]
-) -> Iterable[Placed]:
-    resolved: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
-    for item in here:
-        if item.state in RESOLVED:
-            resolved[item.stream].append(item.range)
-    number = 0
-    for skip in what.skips:
-        open_ = skip.passed - RangeSet(resolved[skip.stream])
-        resolved[skip.stream].extend(open_)
-        for part in (piece for gap in open_ for piece in gap.split_at((origins[skip.stream],))):
-            yield Placed(record=_passed(what, skip, part, number), skip=skip.id)
-            number += 1
-
-
-def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: int) -> RangeRecord:
-    topic, topic_id, partition = skip.stream
-    return RangeRecord(
-        id=f"{what.id}s{number}",
-        pipeline=what.spec.name,
-        plan=skip.id,
-        wave=skip.id,
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        range=part,
-        state=RangeState.SKIPPED,
-        reason=RESTORED,
-        estimated_bytes=0,
-        rows=0,
-        accounting=Accounting(skipped=part.span),
-    )
-
-
-def _wave_states(
-    what: Restoration, before: Sequence[RangeRecord], after: Sequence[RangeRecord], waves: Mapping[str, WaveState]
-) -> dict[str, WaveState]:
-    """Return the waves whose state changes: those in the lake, those that were claimed for this, those that lost."""
-    found: dict[str, WaveState] = {item.wave: WaveState.COMMITTED for item in what.waves}
-    left: dict[str, set[RangeState]] = defaultdict(set)
-    for item in after:
-        left[item.wave].add(item.state)
-    touched = {item.wave for item in before if item.wave in waves} | {key.wave for key in what.guards}
-    for name in touched - found.keys():
-        becomes = _left_with(left[name], waves[name])
-        if becomes is not waves[name]:
-            found[name] = becomes
-    return found
-
-
-def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
-    if now is WaveState.DISSOLVED or (now is WaveState.COMMITTED and RangeState.SETTLED in states):
-        return now
-    if now is WaveState.COMMITTED:
-        return WaveState.DISSOLVED
-    return WaveState.PLANNED if RangeState.PLANNED in states else emptied(states)
-
-
-def _reached(here: Sequence[RangeRecord], origins: Mapping[StreamKey, int]) -> dict[StreamKey, int]:
-    covered: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
-    for item in here:
-        if item.state not in UNRESOLVED:
-            covered[item.stream].append(item.range)
-    return {key: RangeSet(covered[key]).unbroken_end(origin) for key, origin in origins.items()}
+    new_waves: Mapping[str, str] = field(default_factory=dict)
+    """New PLANNED waves, with their tables."""
 
 
 RESTORED = "restored from the lake's receipt; the reason was in the lost ledger"

@@ -61,8 +61,8 @@ RANGES = {
     RangeState.PLANNED: {"CANCELLED", "HELD", "SETTLED", "SKIPPED"},
     RangeState.CANCELLED: {"PLANNED", "SKIPPED"},
     RangeState.HELD: {"PLANNED", "SKIPPED"},
-    RangeState.SETTLED: set(),
-    RangeState.SKIPPED: set(),
+    RangeState.SETTLED: {"PLANNED"},
+    RangeState.SKIPPED: {"PLANNED"},
 }
 
 

@@ -1,0 +1,128 @@
+"""Take rows out of main's files: which files hold them, and what is left of these when the rows are gone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions.visitors import _StrictMetricsEvaluator
+from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
+from pyiceberg.table import FileScanTask, Table
+
+from airflow_kafka_lake.adapters.iceberg.filters import near
+from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
+from airflow_kafka_lake.core.errors import SchemaMismatchError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import Holding
+from airflow_kafka_lake.core.staging import Stretch, offsets_of
+
+_Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """Files of main that hold rows to be replaced, and files with the other rows of these, already written."""
+
+    removed: tuple[DataFile, ...]
+    rewritten: tuple[DataFile, ...]
+
+
+def require_no_equality_deletes(table: Table, identifier: str) -> None:
+    """Refuse a table whose rows another engine has deleted by their values: such a delete does not reach rows that are
+    written later, so what is rewritten would show deleted rows again."""
+    snapshot = table.metadata.current_snapshot()
+    for manifest in snapshot.manifests(table.io) if snapshot else ():
+        if manifest.content is not ManifestContent.DELETES:
+            continue
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.data_file.content is DataFileContent.EQUALITY_DELETES:
+                raise SchemaMismatchError(
+                    f"Table {identifier} has equality delete files of another engine, so its rows cannot be replaced. "
+                    "Have that engine apply them first (in Spark: CALL system.rewrite_data_files with "
+                    "'delete-file-threshold' 1), then try again.",
+                    table=identifier,
+                    file=entry.data_file.file_path,
+                )
+
+
+def visible(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[Holding, ...]:
+    """Read the position columns of the files that may hold rows of some stretches."""
+    if table.metadata.current_snapshot_id is None or not stretches:
+        return ()
+    require_no_equality_deletes(table, identifier)
+    wanted = offsets_of(stretches)
+    scan = table.scan(row_filter=near(stretches), selected_fields=HELD)
+    batches = (batch.filter(pa.array(_inside(batch, wanted))) for batch in scan.to_arrow_batch_reader())
+    return holdings_of(batches, identifier)
+
+
+def tasks_for(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[FileScanTask, ...]:
+    """Return main's files that may hold rows of some stretches, as of this load; by their bounds, unopened."""
+    if table.metadata.current_snapshot_id is None:
+        return ()
+    require_no_equality_deletes(table, identifier)
+    scan = table.scan(row_filter=near(stretches), snapshot_id=table.metadata.current_snapshot_id)
+    return tuple(scan.plan_files())
+
+
+def replacement(table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Stretch]) -> Replacement:
+    """Write anew what is left of each file; one that holds nothing of the stretches stays, one that holds nothing else
+    is not opened. Rows that position deletes have deleted are gone."""
+    wanted = offsets_of(stretches)
+    single = len(stretches) == 1
+    whole = _StrictMetricsEvaluator(table.schema(), near(stretches)).eval
+    removed: list[DataFile] = []
+    rewritten: list[DataFile] = []
+    for task in tasks:
+        if single and whole(task.file):
+            removed.append(task.file)
+            continue
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        rows = scan.to_table([task])
+        gone = _inside(rows, wanted)
+        if not gone.any():
+            continue
+        removed.append(task.file)
+        rewritten += _written(table, rows.filter(pa.array(~gone)))
+    return Replacement(removed=tuple(removed), rewritten=tuple(rewritten))
+
+
+def _written(table: Table, rows: pa.Table) -> Iterable[DataFile]:
+    for file in _dataframe_to_data_files(table.metadata, rows, table.io) if rows.num_rows else ():
+        file.spec_id = table.spec().spec_id
+        yield file
+
+
+def _inside(rows: pa.Table | pa.RecordBatch, wanted: Mapping[tuple[str, str, int], RangeSet]) -> _Flags:
+    """Say of each row whether it is at one of some streams' offsets; a row without a position is not."""
+    offsets = _numbers(rows.column("kafka_offset"))
+    streams = (
+        _of(rows, topic_id, partition) & _among(offsets, part) for (_, topic_id, partition), part in wanted.items()
+    )
+    return functools.reduce(np.logical_or, streams, np.zeros(rows.num_rows, dtype=bool))
+
+
+def _of(rows: pa.Table | pa.RecordBatch, topic_id: str, partition: int) -> _Flags:
+    named = pc.equal(rows.column("kafka_topic_id"), topic_id)
+    numbered = pc.equal(rows.column("kafka_partition"), partition)
+    both = pc.fill_null(pc.and_(named, numbered), False)
+    return np.asarray(both).astype(bool)
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)
+
+
+def _among(offsets: NDArray[np.int64], wanted: RangeSet) -> _Flags:
+    starts = np.array([item.start for item in wanted], dtype=np.int64)
+    ends = np.array([item.end for item in wanted], dtype=np.int64)
+    place = np.searchsorted(starts, offsets, side="right") - 1
+    found: _Flags = (place >= 0) & (offsets < ends[np.maximum(place, 0)])
+    return found

@@ -1,0 +1,90 @@
+"""What a rebuild has before it, and what it finds: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
+from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.waves import AttemptKey
+
+Range = tuple[str, StreamKey, OffsetRange]
+"""Attempt, stream and range of a receipt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReading:
+    """What one table says, read after main was moved; receipts and holdings are this pipeline's only."""
+
+    table: str
+    uuid: str
+    commits: tuple[Commit, ...]
+    holdings: tuple[Holding, ...]
+    receipts: tuple[ReceiptRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What the ledger still has; `published` maps a settled wave to `(table, attempt)`, for waves that brought rows."""
+
+    streams: tuple[StreamRecord, ...]
+    ranges: tuple[RangeRecord, ...]
+    published: Mapping[str, tuple[str, str]]
+    guards: tuple[AttemptKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One range, or one attempt's rows, about which the table contradicts its receipts."""
+
+    table: str
+    attempt: str
+    stream: StreamKey
+    range: OffsetRange
+    expected: int
+    found: int
+    what: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the wire form."""
+        return {
+            "table": self.table,
+            "topic": self.stream[0],
+            "topic_id": self.stream[1],
+            "partition": self.stream[2],
+            "from": self.range.start,
+            "to": self.range.end,
+            "attempt": self.attempt,
+            "expected": self.expected,
+            "found": self.found,
+            "what": self.what,
+        }
+
+    def __str__(self) -> str:
+        where = f"{self.table}: {self.stream[0]}/{self.stream[2]} {self.range}"
+        return f"{where}: {self.what} (attempt {self.attempt}: {self.found} rows of {self.expected})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A stretch that was reopened and not settled or skipped since: it is to be read again, in this generation."""
+
+    table: str
+    stream: StreamKey
+    range: OffsetRange
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored."""
+
+    waves: tuple[RestoredWave, ...]
+    vanished: tuple[Difference, ...]
+    contradictions: tuple[Difference, ...]
+    reopened: tuple[str, ...]
+    receipts: tuple[tuple[str, ReceiptRow], ...]
+    pending: tuple[Pending, ...] = ()

@@ -1,0 +1,55 @@
+"""What the lake says was reopened: which receipts that undoes, and what waits to be read again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.streams import StreamKey
+
+Stretches = Sequence[tuple[OffsetRange, int]]
+"""Stretches with the generation in which they are to be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reopens:
+    """The reopened stretches of each stream."""
+
+    by_stream: Mapping[StreamKey, Stretches]
+
+    @classmethod
+    def of(cls, receipts: Iterable[ReceiptRow]) -> Reopens:
+        """Collect them from receipts; those without a generation accept a loss, and are about one attempt only."""
+        found: dict[StreamKey, list[tuple[OffsetRange, int]]] = defaultdict(list)
+        for row in receipts:
+            if row.kind == "reopen" and row.generation:
+                found[row.stream].append((row.range, row.generation))
+        return cls(found)
+
+    def undo(self, stream: StreamKey, part: OffsetRange, generation: int) -> bool:
+        """Say whether some of a range was reopened after it was settled in a generation; what is left of it then has
+        records of its own."""
+        return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
+
+    def undo_receipt(self, row: ReceiptRow) -> bool:
+        """Say the same of a receipt."""
+        return self.undo(row.stream, row.range, row.generation)
+
+    def later_than(self, stream: StreamKey, generation: int) -> RangeSet:
+        """Return what of a stream was reopened after a generation."""
+        return RangeSet(item for item, newer in self.by_stream.get(stream, ()) if newer > generation)
+
+    def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[StreamKey, OffsetRange, int]]:
+        """Yield what nobody has settled or skipped since it was reopened, with its newest generation."""
+        done = list(since)
+        for stream, stretches in sorted(self.by_stream.items()):
+            edges = sorted({edge for item, _ in stretches for edge in (item.start, item.end)})
+            mine = [row for row in done if row.stream == stream]
+            for item in RangeSet(item for item, _ in stretches):
+                for part in item.split_at(edges):
+                    newest = max(generation for other, generation in stretches if other.overlaps(part))
+                    ended = RangeSet(row.range for row in mine if row.generation >= newest)
+                    yield from ((stream, left, newest) for left in RangeSet((part,)) - ended)

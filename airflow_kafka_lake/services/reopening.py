@@ -1,0 +1,244 @@
+"""A person's decision to read again what is settled or skipped: decide, record, move main, tell the lake."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core import guards
+from airflow_kafka_lake.core.accounting import Gap
+from airflow_kafka_lake.core.epochs import cut_below, epochs_in_doubt
+from airflow_kafka_lake.core.errors import (
+    IdentityError,
+    LogRewrittenError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    UnavailableError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.reopening import Reopening, Share, parts, refuse_unsettled, reopening, to_be_shared
+from airflow_kafka_lake.core.shares import shares
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.waves import Committed, RangeState, Token
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.deciding import needed_reason, new_id
+from airflow_kafka_lake.services.identity import changed_topics, check_head, check_settled
+from airflow_kafka_lake.services.settlement import flush
+from airflow_kafka_lake.services.taking import FENCE_TRIES
+
+Shares = Mapping[tuple[str, OffsetRange], Share]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopened:
+    """What a reopen left: offsets that are read again, in which waves, and where the watermark is now."""
+
+    offsets: int
+    waves: tuple[str, ...]
+    watermark: int
+
+
+def reopen(
+    ports: Ports,
+    spec: PipelineSpec,
+    stream: StreamRecord,
+    stretch: OffsetRange,
+    *,
+    reason: str,
+    accept_fewer: bool = False,
+) -> Reopened:
+    """Plan a stretch again; its rows stay visible until the commit that shows the new ones takes them away.
+
+    Repeated after it was killed, it finishes what it had begun. Raises StateError for offsets that are neither settled
+    nor skipped, ConcurrentError while somebody works on them, RangeExpiredError and RangeBeyondEndError for offsets
+    that Kafka has no more, IdentityError for a topic or a table that is not the recorded one.
+    """
+    reason = needed_reason(reason)
+    ranges = _overlapping(ports, spec.name, stream, stretch)
+    if token := _begun(ports, stretch, ranges, accept_fewer=accept_fewer):
+        return _finish(ports, spec, stream, token, ranges)
+    _refuse_leased(ports, ranges)
+    refuse_unsettled(stream, spec.name, stretch, ranges, accept_fewer=accept_fewer)
+    seen = _observed(ports, stream)
+    _refuse_lost(spec.name, stream, stretch, seen)
+    _refuse_others_records(ports, stream, stretch, ranges, seen)
+    table = spec.table_for(stream.topic)
+    check_head(ports, spec.name, table, ports.lake.table(table).head(), [stream.topic_id])
+    check_settled(ports, spec.name, table)
+    what = reopening(
+        new_id(),
+        spec,
+        stream,
+        stretch,
+        ranges,
+        _shares(ports, spec, stretch, ranges, seen),
+        seen=seen,
+        segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
+        attempt=secrets.token_hex(8),
+        reason=reason,
+        accept_fewer=accept_fewer,
+    )
+    watermark = ports.ledger.reopen(what, ports.actor)
+    return _moved(ports, spec, stream, what, watermark)
+
+
+def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> tuple[RangeRecord, ...]:
+    found = ports.ledger.ranges(pipeline=pipeline)
+    return tuple(item for item in found if item.stream == stream.key and item.range.overlaps(stretch))
+
+
+def _begun(ports: Ports, stretch: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool) -> Token | None:
+    """Return the token of an earlier call for exactly this stretch, which nobody has worked on since."""
+    again = all(item.state is RangeState.PLANNED and item.generation for item in ranges)
+    agreed = all(item.fewer_accepted or not accept_fewer for item in ranges)
+    if not again or not agreed or RangeSet(item.range for item in ranges) != RangeSet((stretch,)):
+        return None
+    wave = ports.ledger.wave(ranges[0].wave)
+    attempts = ports.ledger.attempts(wave.id)
+    if len(attempts) != 1 or attempts[0].holder != guards.REOPEN_HOLDER:
+        return None
+    return _token(wave.pipeline, wave.id, attempts[0].attempt, attempts[0].fence)
+
+
+def _token(pipeline: str, wave: str, attempt: str, fence: int) -> Token:
+    return Token(pipeline=pipeline, wave=wave, attempt=attempt, fence=fence, ranges="", kind="fence")
+
+
+def _finish(
+    ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, ranges: Sequence[RangeRecord]
+) -> Reopened:
+    ports.say("these offsets were reopened before: finishing what that call had begun")
+    _move_main(ports, spec, stream, token)
+    flush(ports, spec.name)
+    return Reopened(
+        offsets=sum(item.range.span for item in ranges),
+        waves=tuple(dict.fromkeys(item.wave for item in ranges)),
+        watermark=stream.watermark,
+    )
+
+
+def _moved(ports: Ports, spec: PipelineSpec, stream: StreamRecord, what: Reopening, watermark: int) -> Reopened:
+    _move_main(ports, spec, stream, what.token)
+    flush(ports, spec.name)
+    return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark)
+
+
+def _move_main(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token) -> None:
+    """Move main once after the decision is on record: who looked at it before, and passed its gate, starts again."""
+    table = ports.lake.table(spec.table_for(stream.topic))
+    first = head = table.head()
+    for _ in range(FENCE_TRIES):
+        check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
+        outcome = table.fence(head, ports.ledger.ledger_id(), token)
+        if isinstance(outcome, Committed):
+            return
+        head = table.head()
+        if head.snapshot != first.snapshot:
+            return
+    raise UnavailableError(
+        f"main of {table.identifier} could not be moved. The offsets are reopened; repeat the call to finish it",
+        table=table.identifier,
+    )
+
+
+def _refuse_leased(ports: Ports, ranges: Sequence[RangeRecord]) -> None:
+    for name in sorted({item.wave for item in ranges if item.state is RangeState.PLANNED}):
+        wave = ports.ledger.wave(name)
+        if wave.lease_live:
+            raise guards.busy(wave.id, wave.fence, str(wave.holder))
+
+
+def _observed(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
+    key = (stream.topic, stream.topic_id)
+    if changed := changed_topics(ports, [key]).get(key):
+        raise type(changed)(
+            f"{changed.message}. What is in the lake cannot be read again, and stays as it is", **changed.facts
+        )
+    for item in ports.source.snapshot([stream.topic], None).partitions:
+        if item.key == stream.key:
+            return item
+    raise UnavailableError(
+        f"{stream.topic}/{stream.partition} could not be observed. Nothing was reopened; repeat when Kafka answers",
+        topic=stream.topic,
+        partition=stream.partition,
+    )
+
+
+def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen: PartitionSnapshot) -> None:
+    """Refuse what Kafka cannot give once more: nothing could take the place of its rows."""
+    where, stays = f"{stream.topic}/{stream.partition}", "What is in the lake stays as it is"
+    facts = {"topic": stream.topic, "partition": stream.partition}
+    if stretch.start < seen.log_start:
+        gone = OffsetRange(stretch.start, min(stretch.end, seen.log_start))
+        rest = (
+            f"; reopen the rest with: kafka-lake reopen {pipeline} --topic {stream.topic} --partition "
+            f"{stream.partition} --from {gone.end} --to {stretch.end} --reason TEXT"
+        )
+        raise RangeExpiredError(
+            f"{where}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could take the "
+            f"place of their rows. {stays}{rest if gone.end < stretch.end else ''}",
+            **facts,
+            log_start=seen.log_start,
+        )
+    if stretch.end > seen.high_watermark:
+        raise RangeBeyondEndError(
+            f"{where}: the log ends at {seen.high_watermark} now, Kafka lost records: {stretch} cannot be read again. "
+            f"{stays}",
+            **facts,
+            high_watermark=seen.high_watermark,
+        )
+
+
+def _refuse_others_records(
+    ports: Ports, stream: StreamRecord, stretch: OffsetRange, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
+) -> None:
+    """Refuse offsets that have other records now: the log was cut below them, and has grown again since."""
+    doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
+    ends = ports.source.epoch_ends(doubts) if doubts else {}
+    for item in ranges:
+        cut = cut_below(seen, item.leader_epoch, min(item.range.end, stretch.end), ends)
+        if cut is not None:
+            raise LogRewrittenError(
+                f"{stream.topic}/{stream.partition}: the log was cut at {cut} and written again, so offsets from there "
+                f"on are other records than those of range {item.range}. What is in the lake stays as it is",
+                topic=stream.topic,
+                partition=stream.partition,
+            )
+
+
+def _shares(
+    ports: Ports, spec: PipelineSpec, stretch: OffsetRange, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
+) -> Shares:
+    """Share the numbers of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
+    found: dict[tuple[str, OffsetRange], Share] = {}
+    for item in to_be_shared(ranges, stretch):
+        ports.say(f"counting the rows of {item.range}, which is cut")
+        visible = RangeSet(
+            part
+            for holding in ports.lake.table(spec.table_for(item.topic)).visible([item.stretch])
+            for part in holding.offsets
+        )
+        readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
+        gaps = [
+            Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=gap)
+            for gap in (RangeSet((readable,)) - visible)
+        ]
+        said = ports.batches.explain(gaps, spec.isolation) if gaps else {}
+        assert item.accounting is not None
+        try:
+            numbers = shares(
+                item.accounting, parts(item, stretch), visible, [e for each in said.values() for e in each]
+            )
+        except ValueError as error:
+            raise IdentityError(
+                f"the table shows other rows of range {item.range} than were published ({error}). See kafka-lake audit "
+                f"{spec.name}; the whole range can be reopened: --from {item.range.start} --to {item.range.end}",
+                range=item.id,
+            ) from None
+        for part, accounting in zip(parts(item, stretch), numbers, strict=True):
+            found[item.id, part] = Share(accounting=accounting, visible=visible)
+    return found

@@ -1,0 +1,232 @@
+"""A lost or older ledger, and what was reopened: the newest generation counts, and what waits is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
+from tests.gates import Killed, KilledError
+from tests.unit.services.test_expiry import expire
+from tests.unit.services.test_rebuilding import lose
+from tests.unit.services.test_reopening import audited, land, pieces
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """Offsets 0-14 with ten records, settled."""
+    return land(world)
+
+
+Loss = Callable[[World], object]
+
+
+@pytest.fixture(params=["lost", "older"])
+def loss(request: pytest.FixtureRequest, landed: World) -> Loss:
+    """What happens to the ledger later: it is gone, or set back to before the reopen."""
+    backup = landed.ledger.snapshot()
+
+    def set_back(world: World) -> None:
+        world.ledger.restore(backup)
+        world.watermarks.clear()
+
+    return lose if request.param == "lost" else set_back
+
+
+def rebuilt(world: World, *, accept_rollback: bool = False) -> Rebuilt:
+    """Rebuild as a person does."""
+    world.lease_ends()
+    done = rebuild(world.worker(), world.spec, accept_rollback=accept_rollback)
+    assert audited(world) == []
+    return done
+
+
+def coverage(world: World) -> list[list[int]]:
+    """Return what is settled or skipped."""
+    return world.stream().covered.to_pairs()
+
+
+def test_reopen_before_it_is_read_again_is_planned_again(landed: World, loss: Loss) -> None:
+    """The rows are there, and the decision stands: the stretch is read, and nothing else."""
+    visible = landed.offsets()
+    landed.reopen(3, 9)
+    loss(landed)
+    rebuilt(landed)
+    assert coverage(landed) == [[0, 3], [9, 14]]
+    assert [(part, state) for part, state, _ in pieces(landed)] == [
+        ("0-3", "SETTLED"),
+        ("3-9", "PLANNED"),
+        ("9-14", "SETTLED"),
+    ]
+    assert (landed.stream().watermark, landed.offsets()) == (3, visible)
+    jobs = len(landed.runner.jobs)
+    assert landed.run().exit_code == 0
+    assert [str(s.range) for job in landed.runner.jobs[jobs:] for s in job.stretches] == ["3-9"]
+    assert (landed.offsets(), landed.stream().watermark, audited(landed)) == (visible, 14, [])
+    landed.check()
+
+
+def test_reopen_after_it_was_read_again_is_settled(landed: World, loss: Loss) -> None:
+    """The newest generation counts; the receipts of the earlier one do not, and those of its rest do."""
+    landed.reopen(3, 9)
+    assert landed.run().exit_code == 0
+    visible = landed.offsets()
+    loss(landed)
+    rebuilt(landed)
+    assert pieces(landed) == [("0-3", "SETTLED", 0), ("3-9", "SETTLED", 1), ("9-14", "SETTLED", 0)]
+    jobs = len(landed.runner.jobs)
+    assert landed.run().exit_code == 0
+    assert len(landed.runner.jobs) == jobs
+    assert (landed.offsets(), landed.stream().watermark) == (visible, 14)
+    landed.check()
+
+
+def test_cut_again_and_again_every_piece_counts_once(landed: World, loss: Loss) -> None:
+    """Generations may lie side by side; the last reopen waits. History has expired meanwhile."""
+    for start, end in ((3, 9), (5, 12)):
+        landed.reopen(start, end)
+        assert landed.run().exit_code == 0
+    expire(landed)
+    landed.reopen(8, 10)
+    before = pieces(landed)
+    loss(landed)
+    rebuilt(landed)
+    assert pieces(landed) == before
+    assert landed.run().exit_code == 0
+    assert audited(landed) == []
+    landed.check()
+
+
+def test_published_and_not_settled_is_found(landed: World, loss: Loss) -> None:
+    """The second reading died between its commit and its settlement."""
+    (wave,) = landed.reopen(3, 9).waves
+    with pytest.raises(KilledError):
+        landed.ingest(wave, landed.worker(Killed("ledger.settle")))
+    loss(landed)
+    rebuilt(landed)
+    assert [state for _, state, _ in pieces(landed)] == ["SETTLED"] * 3
+    landed.check()
+
+
+def test_reopen_that_the_lake_was_not_told_of_is_forgotten_with_the_ledger(landed: World) -> None:
+    """Its rows are as they were: the person decides again."""
+    with pytest.raises(KilledError):
+        landed.reopen(3, 9, worker=landed.worker(Killed("table.add_receipts")))
+    lose(landed)
+    rebuilt(landed)
+    assert coverage(landed) == [[0, 14]]
+    landed.watermarks.clear()
+    landed.reopen(3, 9)
+    assert landed.run().exit_code == 0
+    landed.check()
+
+
+def test_reopen_that_only_the_ledger_knows_survives_a_rebuild(landed: World) -> None:
+    """Its receipts wait in the outbox, and count as if the lake had them."""
+    with pytest.raises(KilledError):
+        landed.reopen(3, 9, worker=landed.worker(Killed("table.add_receipts")))
+    before = pieces(landed)
+    landed.watermarks.clear()
+    rebuilt(landed)
+    assert pieces(landed) == before
+    assert landed.run().exit_code == 0
+    assert audited(landed) == []
+    landed.check()
+
+
+def test_reopened_skip_is_read_again(landed: World, loss: Loss) -> None:
+    """A skip counts until something reopens it; what is left of it stays passed."""
+    landed.produce(6)
+    landed.planned_wave()
+    deciding.skip(landed.worker(), "orders", landed.stream(), OffsetRange(14, 20), reason="x", acknowledge_order=False)
+    landed.advance()
+    landed.reopen(15, 18)
+    before = [(part, state) for part, state, _ in pieces(landed) if int(part.split("-")[0]) >= 14]
+    loss(landed)
+    rebuilt(landed)
+    assert [(p, state) for p, state, _ in pieces(landed) if int(p.split("-")[0]) >= 14] == before
+    assert landed.run().exit_code == 0
+    assert landed.offsets()[-3:] == [15, 16, 17]
+    landed.check()
+
+
+def test_skip_of_what_was_reopened_counts(landed: World, loss: Loss) -> None:
+    """The second reading was given up, and the earlier rows stay; later it is reopened once more."""
+    landed.reopen(3, 9)
+    deciding.skip(landed.worker(), "orders", landed.stream(), OffsetRange(3, 9), reason="x", acknowledge_order=False)
+    landed.advance()
+    loss(landed)
+    rebuilt(landed)
+    assert pieces(landed)[1] == ("3-9", "SKIPPED", 1)
+    landed.reopen(3, 9)
+    loss(landed)
+    rebuilt(landed)
+    assert pieces(landed)[1] == ("3-9", "PLANNED", 2)
+    assert landed.run().exit_code == 0
+    assert audited(landed) == []
+    landed.check()
+
+
+def test_smaller_result_that_was_accepted_stays(landed: World, loss: Loss) -> None:
+    """A stretch whose second reading brought nothing is settled by its receipts."""
+    landed.kafka._topics["orders"].cleanup_policy = "compact"
+    landed.kafka.log("orders", 0).remove(range(4))
+    for offset in range(4):
+        landed.visible[landed.key()].pop(offset)
+    landed.reopen(0, 4, accept_fewer=True)
+    assert landed.run().exit_code == 0
+    loss(landed)
+    rebuilt(landed)
+    assert pieces(landed) == [("0-4", "SETTLED", 1), ("4-14", "SETTLED", 0)]
+    landed.check()
+
+
+def test_hold_of_a_second_reading_stays_a_hold(landed: World) -> None:
+    """A sound ledger that is rebuilt keeps what it knows beyond the lake."""
+    landed.reopen(3, 9)
+    landed.runner.tamper = lambda rows: rows[1:]
+    landed.run()
+    (held,) = landed.ledger.ranges(pipeline="orders", states=[RangeState.HELD])
+    rebuilt(landed)
+    assert landed.ledger.range(held.id) == held
+    landed.runner.tamper = lambda rows: rows
+
+
+def test_table_rolled_back_behind_a_second_reading_is_read_again(landed: World, loss: Loss) -> None:
+    """The earlier rows are there once more, and are replaced once more."""
+    moment = landed.table.head().snapshot
+    assert moment is not None
+    landed.reopen(3, 9)
+    assert landed.run().exit_code == 0
+    visible = landed.offsets()
+    landed.table.roll_back(moment)
+    loss(landed)
+    landed.lease_ends()
+    with pytest.raises(IdentityError, match="3-9"):
+        rebuild(landed.worker(), landed.spec)
+    landed.watermarks.clear()
+    rebuilt(landed, accept_rollback=True)
+    assert coverage(landed) == [[0, 3], [9, 14]]
+    assert landed.run().exit_code == 0
+    assert (landed.offsets(), audited(landed)) == (visible, [])
+    landed.check()
+
+
+def test_old_rows_beside_new_ones_are_refused(landed: World) -> None:
+    """Somebody copied the earlier reading back: nobody may take it for another one."""
+    before = [row for row in landed.table.rows() if row.offset == 4]
+    landed.reopen(3, 9)
+    assert landed.run().exit_code == 0
+    landed.table.write_foreign(before)
+    assert any("read again" in text for text in audited(landed))
+    landed.lease_ends()
+    with pytest.raises(IdentityError, match="rows without a receipt"):
+        rebuild(landed.worker(), landed.spec)
