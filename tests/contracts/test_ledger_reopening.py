@@ -39,11 +39,12 @@ def decided(
     accept_fewer: bool = False,
     spec: PipelineSpec = SPEC,
     segments: Sequence[int] = (),
+    partition: int = 0,
 ) -> Reopening:
-    """Decide to read a stretch of partition 0 again, all of whose settled offsets have a row."""
-    stretch = OffsetRange(start, end)
-    (stream,) = (item for item in ledger.streams(SPEC.name) if item.key == key_of())
-    found = [i for i in ledger.ranges(pipeline=SPEC.name) if i.stream == key_of() and i.range.overlaps(stretch)]
+    """Decide to read a stretch again, all of whose settled offsets have a row."""
+    stretch, key = OffsetRange(start, end), key_of(partition)
+    (stream,) = (item for item in ledger.streams(SPEC.name) if item.key == key)
+    found = [i for i in ledger.ranges(pipeline=SPEC.name) if i.stream == key and i.range.overlaps(stretch)]
     shares = {
         (item.id, part): Share(accounting=Accounting(visible=part.span), visible=RangeSet((part,)))
         for item in to_be_shared(found, stretch)
@@ -56,7 +57,7 @@ def decided(
         stretch,
         found,
         shares,
-        seen=replace(snapshot_of(key_of()), leader_epoch=7),
+        seen=replace(snapshot_of(key), leader_epoch=7),
         segments=segments,
         attempt=attempt_id(),
         reason="wrong",

@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.records import Verdict
 from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
+from tests.contracts.test_ledger_reopening import decided
 
 TOP = 30
 EPOCH = None
@@ -249,6 +250,18 @@ class LedgerMachine(RuleBasedStateMachine):
                 guards=held,
             )
         )
+
+    @rule(stretch=stretches, accept=st.booleans())
+    def reopen(self, stretch: tuple[int, int, int], accept: bool) -> None:
+        """Read a stretch again, where all of it is settled or skipped."""
+        partition, start, end = stretch
+        (stream,) = (item for item in self.memory.streams(SPEC.name) if item.partition == partition)
+        if RangeSet.between(start, end) - stream.covered:
+            return
+        name = self.name("again")
+        what = decided(self.memory, start, end, name=name, accept_fewer=accept, partition=partition)
+        self.both(lambda ledger: ledger.reopen(what, "person"))
+        self.before.pop(str(stream.key), None)
 
     @rule(told=st.booleans(), sent=few)
     def advance(self, told: bool, sent: int) -> None:

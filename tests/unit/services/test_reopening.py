@@ -338,7 +338,7 @@ def test_publisher_that_looked_before_a_reopen_starts_again(landed: World) -> No
     landed.check()
 
 
-@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED])
+@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED], ids=["lost", "landed"])
 def test_lost_answer_of_the_commit_that_moves_main(landed: World, answer: Answer) -> None:
     """Main is looked at, and moved again while it stands where it was."""
     before = landed.table.head().snapshot
@@ -349,7 +349,7 @@ def test_lost_answer_of_the_commit_that_moves_main(landed: World, answer: Answer
     landed.check()
 
 
-@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED, Answer.LATE])
+@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED, Answer.LATE], ids=["lost", "landed", "late"])
 @pytest.mark.parametrize("empty", [False, True])
 def test_lost_answer_of_a_replacement_and_expiry_do_no_harm(landed: World, answer: Answer, empty: bool) -> None:
     """Found in the lake it is settled, else made once more: also without a row to show, and without history."""

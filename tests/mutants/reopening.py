@@ -1,0 +1,141 @@
+"""Guards of a reopen: of the decision, of the commit that replaces rows, and of what is left of it after a loss."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_SERVICE = "airflow_kafka_lake.services.reopening"
+_PUBLISHING = "airflow_kafka_lake.services.publishing"
+_STAGING = "airflow_kafka_lake.services.staging"
+_SETTLEMENT = "airflow_kafka_lake.services.settlement"
+_MEMORY = "airflow_kafka_lake.adapters.memory_ledger.ledger"
+_SQL = "airflow_kafka_lake.adapters.sql_ledger.reopening"
+_ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
+_REPLACING = "airflow_kafka_lake.adapters.iceberg.replacing"
+_REOPENS = "airflow_kafka_lake.core.rebuilding.reopens"
+_CHECKING = "airflow_kafka_lake.core.checking"
+_UNIT = "tests/unit/services/test_reopening.py::"
+_CONTRACT = "tests/contracts/test_ledger_reopening.py::"
+_REBUILT = "tests/unit/services/test_rebuilding_reopened.py::"
+
+REOPENING: tuple[Mutant, ...] = (
+    Mutant(
+        name="reopen-main-stands-still",
+        law="L11",
+        guard="Main moves after a reopen is on record: who passed his checks before it starts again.",
+        module=_SERVICE,
+        old="    _move_main(ports, spec, stream, what.token)\n",
+        new="",
+        red=(f"{_UNIT}test_publisher_that_looked_before_a_reopen_starts_again",),
+    ),
+    Mutant(
+        name="reopen-what-kafka-has-lost",
+        law="fine print: reopen",
+        guard="Offsets below the log start are not reopened: nothing could take the place of their rows.",
+        module=_SERVICE,
+        old="    if stretch.start < seen.log_start:\n",
+        new="    if False:\n",
+        red=(f"{_UNIT}test_what_kafka_cannot_give_again_stays",),
+    ),
+    Mutant(
+        name="reopen-beside-the-old-rows",
+        law="fine print: reopen",
+        guard="The commit that shows what was read again takes the old rows away.",
+        module=_PUBLISHING,
+        old="        replaces=replaced(claim),\n",
+        new="",
+        red=(f"{_UNIT}test_stretch_is_read_again_and_replaced_in_one_commit",),
+    ),
+    Mutant(
+        name="reopen-settled-by-receipts-alone",
+        law="fine print: looking",
+        guard="A replacement without a row counts as made only when the rows that it replaces are gone.",
+        module=_PUBLISHING,
+        old=" and not table.visible(replaced(claim)):\n",
+        new=":\n",
+        red=(f"{_UNIT}test_lost_answer_of_a_replacement_and_expiry_do_no_harm[True-lost]",),
+    ),
+    Mutant(
+        name="reopen-fewer-rows",
+        law="fine print: reopen",
+        guard="What was read again and has fewer rows than the lake is held until a person accepts it.",
+        module=_STAGING,
+        old="    if fewer := refuse_fewer(ports, held, staged):\n        return fewer\n",
+        new="",
+        red=(f"{_UNIT}test_smaller_result_is_held_until_a_person_accepts_it",),
+    ),
+    Mutant(
+        name="reopen-untold",
+        law="L17",
+        guard="The lake is told that a stretch was reopened before the new rows of it are there.",
+        module=_SETTLEMENT,
+        old='    kind = None if any(item.generation for item in claim.ranges) else "origin"\n',
+        new='    kind = "origin"\n',
+        red=(f"{_UNIT}test_lake_is_told_of_the_reopen_before_its_new_rows",),
+    ),
+    Mutant(
+        name="memory-reopen-of-other-records",
+        law="L10",
+        guard="In memory: a reopen is made from the stream's version and from the ranges as they are.",
+        module=_MEMORY,
+        old="            if row is None or row.version != what.version or touched != list(what.sources):\n",
+        new="            if row is None:\n",
+        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[memory-advance]",),
+    ),
+    Mutant(
+        name="reopen-of-another-version",
+        law="L10",
+        guard="In SQL: a reopen is made from the stream's version.",
+        module=_SQL,
+        old="    if home is None or home.version != what.version:\n",
+        new="    if home is None:\n",
+        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[sqlite-advance]",),
+    ),
+    Mutant(
+        name="reopen-of-other-ranges",
+        law="L10",
+        guard="In SQL: a reopen is made from the ranges as they are.",
+        module=_SQL,
+        old="    if reading.ranges(connection, range_.c.stream == home.id, *crossing) != what.sources:\n",
+        new="    if not reading.ranges(connection, range_.c.stream == home.id, *crossing):\n",
+        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[sqlite-held]",),
+    ),
+    Mutant(
+        name="reopen-leaves-the-watermark",
+        law="L1",
+        guard="In SQL: the watermark falls to the begin of what is reopened.",
+        module=_SQL,
+        old="    watermark = max(home.origin, min(home.watermark, what.stretch.start))\n",
+        new="    watermark = home.watermark\n",
+        red=(f"{_CONTRACT}test_middle_of_what_is_settled_is_planned_again[sqlite]",),
+    ),
+    Mutant(
+        name="replace-rows-of-others",
+        law="L18",
+        guard="In Iceberg: a replacement refuses a topic of another owner, also when it brings no row.",
+        module=_ICEBERG,
+        old="        topic_ids = ready.topic_ids | {item.topic_id for item in publication.replaces}\n",
+        new="        topic_ids = ready.topic_ids\n",
+        red=("tests/contracts/test_replacing.py::test_others_rows_are_not_replaced[iceberg]",),
+    ),
+    Mutant(
+        name="replace-despite-equality-deletes",
+        law="fine print: reopen",
+        guard="In Iceberg: rows that another engine has deleted by value are not written anew.",
+        module=_REPLACING,
+        old="            if entry.data_file.content is DataFileContent.EQUALITY_DELETES:\n",
+        new="            if False:\n",
+        red=("tests/contracts/test_replacing.py::test_equality_deletes_of_others_are_refused_by_name",),
+    ),
+    Mutant(
+        name="rebuild-forgets-a-reopen",
+        law="L17",
+        guard="After a loss, what was reopened counts only with a later reading.",
+        module=_REOPENS,
+        old="        return any(newer > generation and item.overlaps(part) "
+        "for item, newer in self.by_stream.get(stream, ()))\n",
+        new="        return False\n",
+        red=(f"{_REBUILT}test_reopen_before_it_is_read_again_is_planned_again[lost]",),
+    ),
+)
+"""Guards of reading again what is in the lake."""
