@@ -88,6 +88,12 @@ def skip(place: Place) -> tuple[str, ...]:
     return ("skip", place.name, *where, "--reason", "because", "--acknowledge-order", "--json")
 
 
+def reopen(place: Place) -> tuple[str, ...]:
+    """Have some offsets in the middle of a range read again."""
+    where = ("--topic", place.topic, "--partition", "0", "--from", "2", "--to", "4")
+    return ("reopen", place.name, *where, "--reason", "because", "--json")
+
+
 def expire(place: Place) -> tuple[str, ...]:
     """Do what an ordinary maintenance does: commit something else, and expire every snapshot that may be; then look."""
     table = place.iceberg()
@@ -141,6 +147,7 @@ BEGINNINGS: Mapping[str, Beginning] = {
     "cancelled": Beginning(after="staged", words=cancel_range),
     "finished": Beginning(after="nothing", words=run),
     "lost ledger": Beginning(after="finished", words=lose_ledger),
+    "reopened": Beginning(after="finished", words=reopen),
     "expired": Beginning(after="finished", words=expire),
 }
 
@@ -171,6 +178,8 @@ ACTS = (
     Act(name="audit", begins="finished", words=audit),
     Act(name="audit deeply", begins="finished", words=audit_deeply),
     Act(name="rebuild", begins="lost ledger", words=rebuild),
+    Act(name="reopen", begins="finished", words=reopen),
+    Act(name="run after a reopen", begins="reopened", words=run),
     Act(name="run after an expiry", begins="expired", words=run),
     Act(name="status of nothing", begins="nothing", words=status),
     Act(name="wave", begins="finished", words=show),

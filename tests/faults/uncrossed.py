@@ -8,8 +8,6 @@ _REASONS = {
     "table.contents": "no command asks for it",
     "source.transactions": "asked only while a transaction is open",
     "source.epoch_ends": "asked only after a partition's leader epoch has changed",
-    "ledger.reopen": "no act reopens yet",
-    "table.visible": "no act reopens yet",
 }
 
 UNCROSSED: Mapping[str, str] = {f"{call}:{side}": why for call, why in _REASONS.items() for side in ("before", "after")}
