@@ -33,6 +33,19 @@ class Row:
     value: bytes | None
     attempt: str
 
+    @classmethod
+    def at(cls, position: Position, attempt: str) -> Row:
+        """Return the row that a job writes of a record."""
+        topic, topic_id, partition, offset, key, value = position
+        return cls(
+            topic=topic, topic_id=topic_id, partition=partition, offset=offset, key=key, value=value, attempt=attempt
+        )
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes the row takes."""
+        return len(self.key or b"") + len(self.value or b"") + len(self.topic) + 64
+
     def is_in(self, offsets: Mapping[tuple[str, str, int], RangeSet]) -> bool:
         """Say whether the row is at one of some streams' offsets."""
         return self.offset in offsets.get((self.topic, self.topic_id, self.partition), RangeSet())

@@ -144,7 +144,7 @@ class MemoryTable:
         heartbeat()
         if strangers := {row.attempt for row in added} - {attempt}:
             raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(strangers)}.")
-        return Staged(snapshot=ref, bytes=sum(_bytes(row) for row in added), streams=contents_of(added))
+        return Staged(snapshot=ref, bytes=sum(row.weight for row in added), streams=contents_of(added))
 
     def publish(self, publication: Publication) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head`."""
@@ -227,7 +227,7 @@ class MemoryTable:
             store = self._load()
             if branch_of(attempt) in store.refs:
                 raise JobFailedError(f"Branch {branch_of(attempt)} exists already: another job stages this attempt.")
-            added = tuple(_row(position, written_as or attempt) for position in rows)
+            added = tuple(Row.at(position, written_as or attempt) for position in rows)
             store.add(branch_of(attempt), added)
 
     # What happens to tables in the world.
@@ -298,20 +298,3 @@ class MemoryTable:
     def _require_reachable(self) -> None:
         if not self._lake.reachable:
             raise UnavailableError("The lake is out of reach. Try again.")
-
-
-def _row(position: Position, attempt: str) -> Row:
-    topic, topic_id, partition, offset, key, value = position
-    return Row(
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        offset=offset,
-        key=key,
-        value=value,
-        attempt=attempt,
-    )
-
-
-def _bytes(row: Row) -> int:
-    return len(row.key or b"") + len(row.value or b"") + len(row.topic) + 64
