@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.mutants.audit import AUDIT
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
+from tests.mutants.order import GATE, SEALS
 from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
 from tests.mutants.reopening import REOPENING
 from tests.mutants.services import SERVICES
 from tests.mutants.table import TABLE
 
-MUTANTS: tuple[Mutant, ...] = (*SERVICES, *REBUILDING, *REOPENING, *RECORDS, *TABLE, *MACHINE, *AUDIT)
+MUTANTS: tuple[Mutant, ...] = (*SERVICES, *GATE, *SEALS, *REBUILDING, *REOPENING, *RECORDS, *TABLE, *MACHINE, *AUDIT)

@@ -1,0 +1,157 @@
+"""Guards of the order over layouts: what waits for what, and where a segment ends."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_SEGMENTS = "airflow_kafka_lake.core.segments"
+_LAYOUTS = "airflow_kafka_lake.core.layouts"
+_SEALING = "airflow_kafka_lake.core.sealing"
+_PACKING = "airflow_kafka_lake.core.packing"
+_STAGING = "airflow_kafka_lake.services.staging"
+_SERVICE = "airflow_kafka_lake.services.sealing"
+_MEMORY = "airflow_kafka_lake.adapters.memory_ledger"
+_SQL = "airflow_kafka_lake.adapters.sql_ledger"
+_UNIT = "tests/unit/services/test_order.py::"
+_CONTRACT = "tests/contracts/test_ledger_segments.py::"
+
+GATE = (
+    Mutant(
+        name="start-before-the-gate",
+        law="L14",
+        guard="A wave is not even claimed while an ancestor of its segments is not drained.",
+        module=_STAGING,
+        old="            _pass_gate(ports, wave)\n",
+        new="            pass\n",
+        red=(f"{_UNIT}test_child_waits_until_its_parents_are_drained",),
+    ),
+    Mutant(
+        name="memory-publish-before-the-gate",
+        law="fine print: drained, gate, edges",
+        guard="In memory: PUBLISHING is recorded only while the gate is open.",
+        module=f"{_MEMORY}.attempts",
+        old="            if closed := self.gate(key.wave):\n                raise gate_closed(key.wave, closed)\n",
+        new="",
+        red=(f"{_CONTRACT}test_publishing_is_not_recorded_while_the_gate_is_closed[memory]",),
+    ),
+    Mutant(
+        name="sql-publish-before-the-gate",
+        law="fine print: drained, gate, edges",
+        guard="In SQL: PUBLISHING is recorded only while the gate is open.",
+        module=f"{_SQL}.claiming",
+        old="    if closed := segmenting.gate(connection, key.wave):\n        raise gate_closed(key.wave, closed)\n",
+        new="",
+        red=(f"{_CONTRACT}test_publishing_is_not_recorded_while_the_gate_is_closed[sqlite]",),
+    ),
+    Mutant(
+        name="parents-without-their-parents",
+        law="L14",
+        guard="Every ancestor must be drained, not only the parents.",
+        module=_SEGMENTS,
+        old="                left += self._by_key[parent].parents\n",
+        new="",
+        red=(f"{_CONTRACT}test_gate_reaches_through_drained_parents[memory]",),
+    ),
+    Mutant(
+        name="drained-by-any-skip",
+        law="L14",
+        guard="A skip counts for the order only when somebody acknowledged it.",
+        module=_SEGMENTS,
+        old="    return segment.sealed and not missing and not unacknowledged\n",
+        new="    return segment.sealed and not missing\n",
+        red=(f"{_UNIT}test_skipped_parent_frees_its_child_only_with_the_order_acknowledged",),
+    ),
+    Mutant(
+        name="drained-without-a-seal",
+        law="L14",
+        guard="A segment whose end is not known is not drained.",
+        module=_SEGMENTS,
+        old="    return segment.sealed and not missing and not unacknowledged\n",
+        new="    return not missing and not unacknowledged\n",
+        red=(f"{_CONTRACT}test_gate_waits_for_a_parent_without_a_seal[memory]",),
+    ),
+    Mutant(
+        name="one-wave-for-all-levels",
+        law="L14",
+        guard="A wave never holds a segment and one that waits for it.",
+        module=_PACKING,
+        old="        group = (levels.at(snapshot.key, piece.start), ",
+        new="        group = (0, ",
+        red=(f"{_UNIT}test_levels_never_share_a_wave",),
+    ),
+)
+
+SEALS = (
+    Mutant(
+        name="seal-at-first-sight",
+        law="L14",
+        guard="An expansion counts only when it has stood for the settle time.",
+        module=_LAYOUTS,
+        old="    if topic.at >= until and topic.is_whole:\n",
+        new="    if topic.is_whole:\n",
+        red=(f"{_UNIT}test_new_partition_waits_until_the_expansion_has_settled",),
+    ),
+    Mutant(
+        name="seal-without-a-second-look",
+        law="L14",
+        guard="A declared seal counts only when the log still ends there a settle time later.",
+        module=_SEALING,
+        old="    if topic.at >= until and seen.last_stable >= segment.seal:\n",
+        new="    if seen.last_stable >= segment.seal:\n",
+        red=(f"{_UNIT}test_migration_waits_for_its_second_look_and_then_for_the_parents",),
+    ),
+    Mutant(
+        name="seal-anywhere",
+        law="L14",
+        guard="A seal is declared where the log ends, with no open transaction.",
+        module=_SEALING,
+        old="    if not seen.last_stable == seen.high_watermark == at:\n",
+        new="    if at < 0:\n",
+        red=(f"{_UNIT}test_seal_that_is_not_the_end_of_the_log_is_refused",),
+    ),
+    Mutant(
+        name="memory-seal-moved",
+        law="L14",
+        guard="In memory: a seal is never moved.",
+        module=f"{_MEMORY}.planning",
+        old="            if known.seal not in (None, segment.seal):\n",
+        new="            if False:\n",
+        red=(f"{_CONTRACT}test_seal_is_never_moved[memory]",),
+    ),
+    Mutant(
+        name="sql-seal-moved",
+        law="L14",
+        guard="In SQL: a seal is never moved.",
+        module=f"{_SQL}.segmenting",
+        old="            where=or_(segment.c.seal.is_(None), segment.c.seal == new.seal),\n",
+        new="            where=or_(segment.c.seal.is_(None), segment.c.seal.is_not(None)),\n",
+        red=(f"{_CONTRACT}test_seal_is_never_moved[sqlite]",),
+    ),
+    Mutant(
+        name="overrun-unnoticed",
+        law="L14",
+        guard="A log that runs past its declared seal is named.",
+        module=_SEALING,
+        old="    if excess := RangeSet.between(segment.seal, seen.high_watermark) - record.planned:\n",
+        new="    if excess := RangeSet():\n",
+        red=(f"{_UNIT}test_log_that_runs_past_its_seal_is_named_until_somebody_decides",),
+    ),
+    Mutant(
+        name="circle-of-segments",
+        law="fine print: drained, gate, edges",
+        guard="An edge that closes a circle is refused.",
+        module=_SEGMENTS,
+        old="        graph.refuse_cycles()\n",
+        new="",
+        red=(f"{_UNIT}test_migration_in_a_circle_is_refused",),
+    ),
+    Mutant(
+        name="wave-that-waits-for-itself",
+        law="fine print: drained, gate, edges",
+        guard="An edge that is declared after planning splits the waves that would wait for themselves.",
+        module=_SERVICE,
+        old="    _split(ports, spec.name, graph, graph.levels(seen.known))\n",
+        new="",
+        red=(f"{_UNIT}test_migration_splits_waves_that_would_wait_for_themselves",),
+    ),
+)
