@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+NAMED = 10
+"""Stretches that a sentence names."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
@@ -150,3 +153,10 @@ class RangeSet:
 
     def __str__(self) -> str:
         return ", ".join(str(item) for item in self.ranges) or "nothing"
+
+    def in_words(self) -> str:
+        """Return the set for a sentence: of many stretches the first few, and how many there are."""
+        if len(self.ranges) <= NAMED:
+            return str(self)
+        first = ", ".join(str(item) for item in self.ranges[:NAMED])
+        return f"{first}, … ({self.span:,} offsets in {len(self.ranges):,} stretches)"

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.checking.evidence import SHOWN, Finding, FindingKind
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import NAMED, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, RangeState
@@ -49,6 +49,7 @@ class SeamQuestion:
 
     `at`: the end of the unbroken settled run; `live_from`: the live stream's first row from there on; `pending`: what
     is planned and not settled between them; `open`: what nobody has and nobody has planned, to be explained by Kafka.
+    Not `judged`: the live stream has not come by yet.
     """
 
     stream: StreamKey
@@ -57,6 +58,7 @@ class SeamQuestion:
     twice: RangeSet
     pending: RangeSet
     open: RangeSet
+    judged: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,10 @@ class Seam:
         """Name what is missing between the two, and what both have."""
         asked = self.question
         if self.missing:
-            words = f"at the seam {asked.at} records of Kafka are in neither table: {named(self.missing)}"
+            words = f"behind the seam at {asked.at} neither table has what Kafka has at {named(self.missing)}"
             yield Finding(kind=FindingKind.SEAM_MISSING, stream=asked.stream, offsets=self.missing, words=words)
         if asked.pending:
-            words = f"at the seam {asked.at} offsets are planned and not settled yet: {named(asked.pending)}"
+            words = f"behind the seam at {asked.at} these are planned and not settled yet: {named(asked.pending)}"
             yield Finding(kind=FindingKind.SEAM_MISSING, stream=asked.stream, offsets=asked.pending, words=words)
         if asked.twice:
             words = f"the live stream has rows at offsets that the pipeline has settled: {named(asked.twice)}"
@@ -103,7 +105,11 @@ class Seam:
         """Say in words where the seam is and how it looks."""
         asked = self.question
         live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
-        state = "nothing missing, nothing twice"
+        state = (
+            "nothing missing, nothing twice"
+            if asked.judged
+            else "nothing twice; there is nothing to judge behind it yet"
+        )
         if not self.sound:
             state = (
                 f"{self.missing.span:,} missing, {asked.pending.span:,} not settled yet, {asked.twice.span:,} in both"
@@ -131,7 +137,13 @@ def ask(
     pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
     settled = RangeSet(item.range for item in mine if item.state is RangeState.SETTLED)
     return SeamQuestion(
-        stream=stream, at=at, live_from=live_from, twice=settled & live, pending=pending, open=between - pending
+        stream=stream,
+        at=at,
+        live_from=live_from,
+        twice=settled & live,
+        pending=pending,
+        open=between - pending,
+        judged=live_from is not None or end > at,
     )
 
 
@@ -143,6 +155,6 @@ def judge(question: SeamQuestion, explanations: Iterable[Explanation]) -> Seam:
 
 def named(offsets: RangeSet) -> str:
     """Return a few stretches by name, and how many offsets there are."""
-    first = ", ".join(str(item) for item in offsets.ranges[:3])
-    more = ", …" if len(offsets.ranges) > 3 else ""
+    first = ", ".join(str(item) for item in offsets.ranges[:NAMED])
+    more = ", …" if len(offsets.ranges) > NAMED else ""
     return f"{first}{more} ({offsets.span:,} offset{'' if offsets.span == 1 else 's'})"

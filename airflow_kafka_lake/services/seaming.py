@@ -41,7 +41,7 @@ class Seams:
     def to_json(self) -> dict[str, Any]:
         """Return what `audit --json` has under `seam`."""
         wrong = sum(not seam.sound for seam in self.seams)
-        state = f"{wrong} of them are not sound" if wrong else "nothing is missing and nothing is twice"
+        state = f"{wrong} not sound" if wrong else "nothing is missing and nothing is twice"
         return {
             "table": self.table,
             "ok": not wrong,

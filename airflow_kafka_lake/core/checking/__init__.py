@@ -87,7 +87,7 @@ def _twice(stream: StreamKey, holdings: Sequence[Holding]) -> Iterator[Finding]:
     extra = sum(holding.offsets.span + holding.duplicates for holding in holdings)
     extra -= RangeSet(item for holding in holdings for item in holding.offsets).span
     if extra:
-        where = f", at {shared}" if shared else ""
+        where = f", at {shared.in_words()}" if shared else ""
         words = f"{extra} rows are there more than once{where}"
         yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, words=words)
 
@@ -122,11 +122,12 @@ def _check_strays(
     for holding in holdings:
         if not witnesses.published(holding.attempt):
             whose = f"attempt {holding.attempt}" if holding.attempt else "no attempt"
+            where = holding.offsets.in_words()
             yield Finding(
                 kind=FindingKind.VISIBLE_WITHOUT_TOKEN,
                 stream=stream,
                 offsets=holding.offsets,
-                words=f"rows at {holding.offsets} are of {whose}, which no commit or receipt of ours has published",
+                words=f"rows at {where} are of {whose}, which no commit or receipt of ours has published",
             )
             continue
         left = holding.offsets - settled
@@ -139,18 +140,18 @@ def _check_strays(
         if wave is not None and wave.state not in GONE_ON:
             left -= RangeSet(item.range for item in ranges if item.wave == wave.id)
         if left:
-            words = f"rows at {left} belong to no settled range"
+            words = f"rows at {left.in_words()} belong to no settled range"
             yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=left, words=words)
 
 
 def _check_contents(stream: StreamKey, rows: RangeSet, truth: StreamTruth, evidence: Evidence) -> Iterator[Finding]:
     if aborted := rows & truth.aborted:
-        words = f"records of aborted transactions are visible at {aborted}"
+        words = f"records of aborted transactions are visible at {aborted.in_words()}"
         yield Finding(kind=FindingKind.ABORTED_VISIBLE, stream=stream, offsets=aborted, words=words)
     for table in evidence.tables:
         theirs = table.digests.get(stream, {})
         wrong = [o for o, digest in theirs.items() if o in truth.digests and truth.digests[o] != digest]
         if wrong:
             offsets = RangeSet(OffsetRange(offset, offset + 1) for offset in wrong)
-            words = f"rows at {offsets} have another content than was acknowledged"
+            words = f"rows at {offsets.in_words()} have another content than was acknowledged"
             yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=offsets, words=words)

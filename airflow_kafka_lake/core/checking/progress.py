@@ -52,7 +52,7 @@ def _left_over(
     if truth is not None:
         due = truth.acknowledged - RangeSet.between(0, max(stream.origin, truth.log_start))
         if unread := due - RangeSet(item.range for item in ranges):
-            words = f"{unread.span} acknowledged records at {unread} are not even planned"
+            words = f"{unread.span} acknowledged records at {unread.in_words()} are not even planned"
             yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=unread, words=words)
 
 

@@ -178,18 +178,18 @@ def _unlike_ledger(token: Token, witnesses: Witnesses, ranges: Sequence[RangeRec
 
 def _check_receipts(table: TableEvidence, witnesses: Witnesses) -> Iterator[Finding]:
     """Nothing is visible before every offset of its range is accounted for."""
+    complete: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
+    for attempt, rows in witnesses.receipts.items():
+        for row in rows:
+            if _complete(row):
+                complete[attempt, row.stream].append(row.range)
     for holding in table.holdings:
         if holding.attempt is None or not witnesses.published(holding.attempt):
             continue  # a finding of its own
-        rows = [row for row in witnesses.receipts.get(holding.attempt, ()) if _stream(row) == holding.stream]
-        proved = RangeSet(row.range for row in rows if _complete(row))
+        proved = RangeSet(complete.get((holding.attempt, holding.stream), ()))
         if bare := holding.offsets - proved:
-            words = f"rows at {bare} of attempt {holding.attempt} are visible without a complete receipt"
+            words = f"rows at {bare.in_words()} of attempt {holding.attempt} are visible without a complete receipt"
             yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, stream=holding.stream, offsets=bare, words=words)
-
-
-def _stream(row: ReceiptRow) -> StreamKey:
-    return (row.topic, row.topic_id, row.partition)
 
 
 def _complete(row: ReceiptRow) -> bool:
@@ -214,7 +214,7 @@ def _check_numbers(evidence: Evidence) -> Iterator[Finding]:
     settled = {(item.stream, item.range): item for item in evidence.ledger.settled}
     for table in evidence.tables:
         for row in table.receipts:
-            item = settled.get((_stream(row), row.range))
+            item = settled.get((row.stream, row.range))
             if row.kind != "published" or item is None or row.wave != item.wave:
                 continue
             if (row.rows, row.accounting) != (item.rows, item.accounting):

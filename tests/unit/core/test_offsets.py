@@ -90,3 +90,20 @@ def test_wire_forms() -> None:
     assert RangeSet.of((0, 4), (5, 9)).span == 8
     assert 5 in RangeSet.of((0, 4), (5, 9))
     assert 4 not in RangeSet.of((0, 4), (5, 9))
+
+
+def test_many_stretches_are_counted_in_words() -> None:
+    """A sentence names a few, and says how many there are."""
+    few, many = RangeSet.of((0, 1), (2, 3)), RangeSet.of(*((n, n + 1) for n in range(0, 2000, 2)))
+    assert few.in_words() == "0-1, 2-3"
+    assert many.in_words().startswith("0-1, 2-3, 4-5")
+    assert many.in_words().endswith("18-19, … (1,000 offsets in 1,000 stretches)")
+
+
+def test_a_stretch_of_a_set_is_what_both_share() -> None:
+    """The same as the intersection, whatever the edges."""
+    whole = RangeSet.of((2, 5), (8, 9), (12, 20))
+    for start in range(22):
+        for end in range(start + 1, 24):
+            stretch = OffsetRange(start, end)
+            assert whole.within(stretch) == whole & RangeSet((stretch,))
