@@ -12,6 +12,7 @@ from airflow_kafka_lake.adapters.memory_lake import Row
 from airflow_kafka_lake.adapters.memory_lake.store import Commit
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.segments import Graph, is_drained
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold
 from airflow_kafka_lake.core.waves import PUBLISHES, UNRESOLVED, AttemptOutcome, AttemptRecord, RangeState, WaveState
@@ -49,8 +50,10 @@ def check_always(world: World) -> None:
         waiting = _waiting(item for item in ranges if item.wave != waves[name][0])
         _check_whole_wave(world, places - waiting, waves[name][0], by_wave[waves[name][0]])
     _check_attempts(world, seen.places.keys(), attempts)
-    for stream in world.ledger.streams(world.spec.name):
+    streams = world.ledger.streams(world.spec.name)
+    for stream in streams:
         _check_watermark(world, stream, by_stream[stream.key])
+    _check_order(world, streams, seen)
 
 
 def check_lake(world: World) -> None:
@@ -201,6 +204,15 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
     last = world.watermarks.get(stream.key, stream.origin)
     assert stream.watermark >= last, f"{stream.key}: the watermark moved back from {last} to {stream.watermark}"
     world.watermarks[stream.key] = stream.watermark
+
+
+def _check_order(world: World, streams: Iterable[StreamRecord], seen: Seen) -> None:
+    """No record of a segment is visible while one that it continues is not drained."""
+    graph, known = Graph(world.ledger.segments(world.spec.name)), {stream.key: stream for stream in streams}
+    for item in graph:
+        if item.parents and any(item.start <= offset for offset in seen.rows.get(item.stream, ())):
+            early = [parent for parent in graph.ancestors(item.key) if not is_drained(graph[parent], known)]
+            assert not early, f"rows of {item} are visible, and {early[0]} is not drained"
 
 
 def _row_receipts(world: World) -> list[ReceiptRow]:
