@@ -206,6 +206,10 @@ def reopen(arguments: argparse.Namespace, output: Output) -> int:
         "to": stretch.end,
         "waves": list(done.waves),
         "watermark": done.watermark,
+        "started": [
+            {"topic": item.stream[0], "topic_id": item.stream[1], "partition": item.stream[2], "start": item.start}
+            for item in done.started
+        ],
     }
     output.result(document, views.reopen)
     return 0

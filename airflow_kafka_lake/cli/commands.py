@@ -49,6 +49,11 @@ PERIOD = (
     PARTITION,
     Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone"),
     Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone"),
+    Argument(
+        "--acknowledge-order",
+        action="store_true",
+        help="read below an origin though later segments may be in the lake already",
+    ),
 )
 THE_STREAM = (
     Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),

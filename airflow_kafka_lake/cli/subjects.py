@@ -109,6 +109,7 @@ def bounds_of(arguments: argparse.Namespace) -> Bounds:
         partitions=partitions,
         start=None if arguments.from_ is None else parse_bound(arguments.from_),
         end=None if arguments.to is None else parse_bound(arguments.to),
+        acknowledge_order=arguments.acknowledge_order,
     )
 
 

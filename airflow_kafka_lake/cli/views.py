@@ -125,6 +125,11 @@ def reopen(output: Output, document: Json) -> None:
         f"{', '.join(document['waves'])}; the watermark is {document['watermark']}. What is in the lake stays until it "
         f"is read again with: kafka-lake run {document['pipeline']}"
     )
+    for item in document["started"]:
+        output.line(
+            f"order: {item['topic']}/{item['partition']} from {item['start']} continues it and is in the lake in part "
+            "already: what is read again comes after it"
+        )
 
 
 def segments(output: Output, document: Json) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from airflow_kafka_lake.core.growth import Grown
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
-from airflow_kafka_lake.core.segments import Levels
+from airflow_kafka_lake.core.segments import Graph, Levels
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -57,6 +57,7 @@ def build_plan(
     blocked: Iterable[Blocked] = (),
     unknown: Iterable[UnknownPartition] = (),
     segments: Grown | None = None,
+    acknowledge_order: bool = False,
 ) -> Plan:
     """Decide ranges and waves for what is asked and not yet planned.
 
@@ -90,7 +91,9 @@ def build_plan(
         wanted = missing(OffsetRange(item.start, end), record.planned if record else RangeSet())
         expired = wanted & RangeSet.between(0, snapshot.log_start)
         refused += [_expired(spec.name, snapshot, stretch) for stretch in expired]
-        for stretch in wanted - expired:
+        late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
+        refused += [_too_late(spec.name, snapshot, stretch) for stretch in late]
+        for stretch in wanted - expired - late:
             pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.key)))]
     waves = pack(plan_id, spec, pieces, weights, of.graph.levels(known))
     return Plan(
@@ -102,6 +105,24 @@ def build_plan(
         blocked=tuple(refused),
         growth=of.growth,
         waiting_for_stable=waiting_for_stable((stream.snapshot for stream in streams), spec.isolation),
+    )
+
+
+def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeSet:
+    """Return what lies below the origin in segments that others continue: drained counts from the origin, so those
+    others may be in the lake already."""
+    below = wanted & RangeSet.between(0, record.origin)
+    continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))
+    return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
+
+
+def _too_late(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
+    return Blocked(
+        topic=snapshot.topic,
+        partition=snapshot.partition,
+        reason=f"offsets {stretch} lie below the origin, and later segments do not wait for them: they may be in the "
+        f"lake already. If their order does not matter: kafka-lake run {pipeline} --topic {snapshot.topic} "
+        f"--partition {snapshot.partition} --from {stretch.start} --to {stretch.end} --acknowledge-order",
     )
 
 

@@ -32,6 +32,8 @@ class Bounds:
     partitions: tuple[int, ...] | None = None
     start: int | datetime | None = None
     end: int | datetime | None = None
+    acknowledge_order: bool = False
+    """Whether offsets below the origin may be read though later segments wait for nothing below it."""
 
     @property
     def is_period(self) -> bool:

@@ -122,6 +122,10 @@ class Graph:
                 left += self._by_key[parent].parents
         return frozenset(found)
 
+    def descendants(self, key: SegmentKey) -> tuple[Segment, ...]:
+        """Return all segments that wait for one."""
+        return tuple(item for item in self if item.parents and key in self.ancestors(item.key))
+
     def refuse_cycles(self) -> None:
         """Raise StateError when a segment would wait for itself."""
         for key, item in self._by_key.items():
@@ -197,6 +201,20 @@ def blockers(
                 missing, unacknowledged = _open(segment, streams.get(segment.stream))
                 found[parent] = Blocker(child=key, parent=segment, missing=missing, unacknowledged=unacknowledged)
     return tuple(found[key] for key in sorted(found))
+
+
+def started_after(
+    graph: Graph, streams: Iterable[StreamRecord], stream: StreamKey, stretch: OffsetRange
+) -> tuple[Segment, ...]:
+    """Return the segments that continue a stretch of a stream and hold settled offsets already."""
+    covered = {item.key: item.covered for item in streams}
+    touched = [item for item in graph.of(stream) if item.seal is None or item.seal > stretch.start]
+    later = {item.key: item for own in touched if own.start < stretch.end for item in graph.descendants(own.key)}
+    return tuple(
+        item
+        for _, item in sorted(later.items())
+        if item.stream in covered and covered[item.stream] - RangeSet.between(0, item.start)
+    )
 
 
 def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[RangeRecord]) -> tuple[Blocker, ...]:

@@ -202,7 +202,9 @@ def decide(
     asked = [item for item in asked if (item.snapshot.topic, item.snapshot.partition) not in waiting]
     blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
     weights = weigh(ports, spec, wanted.values(), known)
-    return build_plan(plan_id, spec, snapshot.observed_at, asked, known, weights, blocked, unknown, segments)
+
+
+XX
 
 
 def _grown(

@@ -18,7 +18,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.reopening import Reopening, Share, parts, refuse_unsettled, reopening, to_be_shared
+from airflow_kafka_lake.core.reopening import Share, parts, refuse_unsettled, reopening, to_be_shared
+from airflow_kafka_lake.core.segments import Graph, Segment, started_after
 from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -40,6 +41,8 @@ class Reopened:
     offsets: int
     waves: tuple[str, ...]
     watermark: int
+    started: tuple[Segment, ...]
+    """Segments that continue what is read again and are in the lake in part already: their order is not kept."""
 
 
 def reopen(
@@ -60,7 +63,7 @@ def reopen(
     reason = needed_reason(reason)
     ranges = _overlapping(ports, spec.name, stream, stretch)
     if token := _begun(ports, stretch, ranges, accept_fewer=accept_fewer):
-        return _finish(ports, spec, stream, token, ranges)
+        return _finish(ports, spec, stream, stretch, token, ranges)
     _refuse_leased(ports, ranges)
     refuse_unsettled(stream, spec.name, stretch, ranges, accept_fewer=accept_fewer)
     seen = _observed(ports, stream)
@@ -83,7 +86,10 @@ def reopen(
         accept_fewer=accept_fewer,
     )
     watermark = ports.ledger.reopen(what, ports.actor)
-    return _moved(ports, spec, stream, what, watermark)
+    _move_main(ports, spec, stream, what.token)
+    flush(ports, spec.name)
+    started = _started(ports, spec, stream, stretch)
+    return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)
 
 
 def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> tuple[RangeRecord, ...]:
@@ -109,7 +115,12 @@ def _token(pipeline: str, wave: str, attempt: str, fence: int) -> Token:
 
 
 def _finish(
-    ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, ranges: Sequence[RangeRecord]
+    ports: Ports,
+    spec: PipelineSpec,
+    stream: StreamRecord,
+    stretch: OffsetRange,
+    token: Token,
+    ranges: Sequence[RangeRecord],
 ) -> Reopened:
     ports.say("these offsets were reopened before: finishing what that call had begun")
     _move_main(ports, spec, stream, token)
@@ -118,13 +129,14 @@ def _finish(
         offsets=sum(item.range.span for item in ranges),
         waves=tuple(dict.fromkeys(item.wave for item in ranges)),
         watermark=stream.watermark,
+        started=_started(ports, spec, stream, stretch),
     )
 
 
-def _moved(ports: Ports, spec: PipelineSpec, stream: StreamRecord, what: Reopening, watermark: int) -> Reopened:
-    _move_main(ports, spec, stream, what.token)
-    flush(ports, spec.name)
-    return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark)
+def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, stretch: OffsetRange) -> tuple[Segment, ...]:
+    """Look for what continues the stretch after main has moved: nothing more of it can be published unseen."""
+    graph = Graph(ports.ledger.segments(spec.name))
+    return started_after(graph, ports.ledger.streams(spec.name), stream.key, stretch)
 
 
 def _move_main(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token) -> None:

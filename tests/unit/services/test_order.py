@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,9 +12,9 @@ from airflow_kafka_lake.core.errors import GateClosedError, StateError, UsageErr
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.spec import Ordering, Partitioner
+from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
 from airflow_kafka_lake.core.waves import RangeState, WaveState
-from airflow_kafka_lake.services import deciding, sealing
+from airflow_kafka_lake.services import deciding, reopening, sealing
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -395,3 +396,61 @@ def test_migration_in_a_circle_is_refused() -> None:
     with pytest.raises(StateError, match="would wait for itself"):
         migrate(world, source="orders", target="old", p0=3)
     assert world.ledger.segments("orders") == before
+
+
+def reopened_at(world: World, call: str) -> Callable[[str], None]:
+    """Return what reopens a parent's last offset when a worker is about to make a call, once."""
+    done: list[str] = []
+
+    def reopen(passing: str) -> None:
+        if passing == call and not done:
+            done.append(passing)
+            person = world.worker()
+            parent = world.stream(0)
+            reopening.reopen(person, world.spec, parent, OffsetRange(5, 6), reason="look again")
+
+    return reopen
+
+
+@pytest.mark.parametrize("call", ["ledger.mark_staged", "ledger.mark_publishing", "table.publish"])
+def test_parent_reopened_between_gate_and_publish_stops_the_child(call: str) -> None:
+    """Before the gate's second look, or between it and the commit: nothing of the child becomes visible."""
+    world = of_three()
+    expanded(world, 4)
+    (child,) = world.plan().waves
+    with pytest.raises(GateClosedError, match="5-6"):
+        world.ingest(child.id, world.worker(reopened_at(world, call)))
+    assert world.offsets(3) == []
+    assert world.run().exit_code == 0
+    assert world.offsets(3) == [0, 1]
+    world.check()
+
+
+def test_reopened_parent_names_the_children_that_have_started() -> None:
+    """What is in the lake stays there, and whoever reads the parent again is told of it."""
+    world = of_three()
+    expanded(world, 4)
+    world.run()
+    done = reopening.reopen(world.worker(), world.spec, world.stream(0), OffsetRange(0, 2), reason="look again")
+    assert [(item.stream[2], item.start) for item in done.started] == [(3, 0)]
+    world.produce(1, 3)
+    (child, _) = sorted(world.plan().waves, key=lambda wave: wave.id), None
+    with pytest.raises(GateClosedError):
+        world.ingest(child[0].id)
+
+
+def test_offsets_below_the_origin_of_a_parent_need_the_order_acknowledged() -> None:
+    """Children wait from the origin on: what lies below it may come after them, if somebody says so."""
+    world = World(2)
+    for partition in range(2):
+        world.produce(6, partition)
+    world.with_spec(start=Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 3), ("orders", 1, 3))))
+    assert world.run().exit_code == 0
+    expanded(world, 4)
+    world.run()
+    period = Bounds(topic="orders", partitions=(0,), start=0, end=3)
+    plan = world.plan(period)
+    assert plan.waves == ()
+    assert "offsets 0-3 lie below the origin" in plan.blocked[0].reason
+    assert world.run(replace(period, acknowledge_order=True)).exit_code == 0
+    assert world.offsets(0)[:3] == [0, 1, 2]
