@@ -203,8 +203,8 @@ def decide(
     blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
     weights = weigh(ports, spec, wanted.values(), known)
 
-
-XX
+    at, agreed = snapshot.observed_at, bounds.acknowledge_order
+    return build_plan(plan_id, spec, at, asked, known, weights, blocked, unknown, segments, agreed)
 
 
 def _grown(
