@@ -62,6 +62,7 @@ class Pipeline:
         partition_by: str | None = None,
         target_range_bytes: str | int | None = None,
         max_wave_bytes: str | int | None = None,
+        mirror_group: str | None = None,
         leader_wait_seconds: int | None = None,
         stable_wait_seconds: int | None = None,
         audit_rate: str | int | None = None,
@@ -219,6 +220,9 @@ def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator
             yield _Mistake(
                 section="lake", key="table", found=f"topic {topic!r} would land in {shown(table)}", legal=legal
             )
+    if spec.mirror_group is not None and spec.mirror_group in (spec.start.group, spec.end.group):
+        legal = "a group that no policy asks: it would follow itself"
+        yield _Mistake(section="source", key="mirror_group", found=shown(spec.mirror_group), legal=legal)
     for key, policy in (("start", spec.start), ("end", spec.end)):
         if strangers := sorted({topic for topic, _, _ in policy.offsets if not _reads(spec, topic)}):
             found = f"a file that names {', '.join(strangers[:3])}"

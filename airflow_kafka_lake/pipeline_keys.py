@@ -31,6 +31,7 @@ from airflow_kafka_lake.units import milliseconds, parse_size, parse_span, parse
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
+GROUP_WORDS = "the id of a group that nobody consumes with: 1 to 255 characters, no control characters, no outer spaces"
 LONGEST_WAIT = 86_400
 
 NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
@@ -225,6 +226,13 @@ def _size(value: object, _: Path | None) -> int:
         raise IllegalValueError(error.message.removesuffix(".")) from None
 
 
+def _mirror_group(value: object, _: Path | None) -> str:
+    text = _text(value, GROUP_WORDS)
+    if not GROUP_ID.fullmatch(text) or text != text.strip():
+        raise IllegalValueError(GROUP_WORDS)
+    return text
+
+
 def _seconds(value: object, _: Path | None) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LONGEST_WAIT:
         raise IllegalValueError(f"a whole number of seconds from 0 to {LONGEST_WAIT}")
@@ -264,6 +272,7 @@ KEYS: tuple[Key, ...] = (
     Key(section="source", name="leader_wait_seconds", keyword="leader_wait_seconds", read=_seconds),
     Key(section="source", name="stable_wait_seconds", keyword="stable_wait_seconds", read=_seconds),
     Key(section="source", name="settle_time", keyword="settle_time", read=_span),
+    Key(section="source", name="mirror_group", keyword="mirror_group", read=_mirror_group),
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
     Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_WORDS),
     Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),

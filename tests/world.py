@@ -122,6 +122,7 @@ class World:
             ledger=self.ledger,
             source=self.kafka,
             batches=self.kafka,
+            mirror=self.kafka,
             lake=self.lake,
             runner=self.runner,
             clock=self.clock,

@@ -10,12 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_kafka_lake.ports import BatchReader, JobRunner, LakeTable, Ledger, LedgerReader, OffsetSource, Ports
+from airflow_kafka_lake.ports import (
+    BatchReader,
+    GroupMirror,
+    JobRunner,
+    LakeTable,
+    Ledger,
+    LedgerReader,
+    OffsetSource,
+    Ports,
+)
 
 PORTS: Mapping[str, tuple[type, ...]] = {
     "ledger": (LedgerReader, Ledger),
     "source": (OffsetSource,),
     "batches": (BatchReader,),
+    "mirror": (GroupMirror,),
     "table": (LakeTable,),
     "runner": (JobRunner,),
 }
@@ -65,6 +75,7 @@ def watched(ports: Ports, watcher: Watcher) -> Ports:
         ledger=Watched("ledger", ports.ledger, watcher),
         source=Watched("source", ports.source, watcher),
         batches=Watched("batches", ports.batches, watcher),
+        mirror=Watched("mirror", ports.mirror, watcher),
         lake=_Tables(ports.lake, watcher),
         runner=Watched("runner", ports.runner, watcher),
     )

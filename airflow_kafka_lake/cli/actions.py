@@ -18,7 +18,7 @@ from airflow_kafka_lake.cli.subjects import (
     stream_of,
     stretch_of,
 )
-from airflow_kafka_lake.core.documents import advance_document, plan_document
+from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document
 from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
@@ -27,6 +27,7 @@ from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services import (
     checking,
     deciding,
+    mirroring,
     planning,
     rebuilding,
     reopening,
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in done.waves],
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],
+        "mirror": mirror_document(done.mirrored),
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }
@@ -139,6 +141,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> int:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         document = advance_document(spec.name, settlement.advance(ports, spec.name))
+        document["mirror"] = mirror_document(mirroring.mirror(ports, spec))
     output.result(document, views.advance)
     return 0
 

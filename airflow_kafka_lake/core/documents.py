@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order, blocked_by
 from airflow_kafka_lake.core.plan import Plan
@@ -240,4 +241,21 @@ def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
         ],
         "rows": sum(move.rows for move in moves),
         "sequence": max((move.sequence for move in moves), default=None),
+    }
+
+
+def mirror_document(done: Mirrored | None) -> Json | None:
+    """Return what a Kafka group was told; null for a pipeline without one."""
+    if done is None:
+        return None
+    return {
+        "group": done.group,
+        "committed": [
+            {"topic": topic, "topic_id": topic_id, "partition": partition, "offset": offset}
+            for (topic, topic_id, partition), offset in sorted(done.committed.items())
+        ],
+        "refused": [
+            {"topic": topic, "topic_id": topic_id, "partition": partition, "reason": reason}
+            for (topic, topic_id, partition), reason in sorted(done.refused.items())
+        ],
     }

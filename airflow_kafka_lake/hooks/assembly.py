@@ -61,10 +61,11 @@ def open_ports(
         OnFirstUse(LedgerHook(ledger_connection).ledger),
         OnFirstUse(lambda: kafka.source(spec.isolation)),
         OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
+        OnFirstUse(kafka.mirror),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
     ]
-    ledger, source, batches, tables, runner = opened
+    ledger, source, batches, mirror, tables, runner = opened
     if need_kafka:
         _ = kafka.settings, lake.settings
     if need_spark:
@@ -74,6 +75,7 @@ def open_ports(
             ledger=ledger,
             source=source,
             batches=batches,
+            mirror=mirror,
             lake=tables,
             runner=runner,
             clock=SystemClock(),

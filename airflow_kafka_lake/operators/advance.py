@@ -17,6 +17,7 @@ from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY, name_of
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services.mirroring import mirror
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.running import finish_plan
 from airflow_kafka_lake.services.settlement import advance
@@ -77,6 +78,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             ) as ports:
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
+                    mirror(ports, spec)
                 moves = ports.ledger.untold(spec.name)
             if moves:
                 self._tell(context, spec.name, result.get("plan"), moves)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
+from airflow_kafka_lake.ports.kafka import BatchReader, GroupMirror, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
@@ -17,6 +17,7 @@ __all__ = [
     "MAX_LEASE",
     "BatchReader",
     "Clock",
+    "GroupMirror",
     "JobRunner",
     "Lake",
     "LakeTable",
@@ -35,6 +36,7 @@ class Ports:
     ledger: Ledger
     source: OffsetSource
     batches: BatchReader
+    mirror: GroupMirror
     lake: Lake
     runner: JobRunner
     clock: Clock

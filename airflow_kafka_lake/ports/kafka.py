@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.transactions import OpenTransaction
 
 
@@ -60,3 +61,12 @@ class BatchReader(Protocol):
         `heartbeat` is called whenever something was read, and an exception it raises ends the reading. Raises
         IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
         """
+
+
+class GroupMirror(Protocol):
+    """A consumer group that is told how far the lake is. It is never read back as truth."""
+
+    def commit(self, group: str, offsets: Mapping[StreamKey, int]) -> Mapping[StreamKey, str]:
+        """Commit offsets to a group, each only while its topic has the stream's id; returns those that were not
+        committed, with the reason: another id, a refusal of the broker (quiet ones too). Raises UnavailableError,
+        UnknownTopicError."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, HeldError, KafkaLakeError, TransientError
 from airflow_kafka_lake.core.losses import way_out
+from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, WaveRecord
@@ -13,6 +14,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.mirroring import mirror
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance, settle, tidy
 from airflow_kafka_lake.services.staging import ingest
@@ -27,6 +29,7 @@ class Run:
     moves: tuple[Advance, ...]
     held: tuple[str, ...]
     problems: tuple[KafkaLakeError, ...]
+    mirrored: Mirrored | None = None
 
     @property
     def exit_code(self) -> int:
@@ -47,13 +50,16 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
         ports.say(f"another planner was first: {error}")
     finished, failed = _ingest_all(ports, spec.name)
     problems += failed
-    moves = advance(ports, spec.name) if ports.ledger.pipeline(spec.name) else ()
+    recorded = ports.ledger.pipeline(spec.name) is not None
+    moves = advance(ports, spec.name) if recorded else ()
+    mirrored = mirror(ports, spec) if recorded else None
     return Run(
         plan=decided,
         waves=tuple(finished),
         moves=moves,
         held=blocked_in_words(ports, spec.name, decided),
         problems=tuple(problems),
+        mirrored=mirrored,
     )
 
 

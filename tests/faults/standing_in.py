@@ -90,6 +90,9 @@ class KafkaStandIn:
     def source(self, isolation: Any) -> MemoryKafka:
         return self._cluster
 
+    def mirror(self) -> MemoryKafka:
+        return self._cluster
+
     def batches(self, bytes_per_second: int | None = None) -> MemoryKafka:
         return self._cluster
 

@@ -92,6 +92,7 @@ class StoredWorld:
             ledger=opened,
             source=self._kafka,
             batches=self._kafka,
+            mirror=self._kafka,
             lake=lake,
             runner=MemoryRunner(self._kafka, Staging(self._truth)),
             clock=self._clock,

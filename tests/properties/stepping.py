@@ -136,6 +136,7 @@ def step(world: World, actor: Actor) -> Actor:
         ledger=_Crossing("ledger", world.ledger, calls),
         source=_Crossing("source", world.kafka, calls),
         batches=_Crossing("batches", world.kafka, calls),
+        mirror=world.kafka,
         lake=lake,
         runner=MemoryRunner(_Crossing("source", world.kafka, calls), lake),
         clock=FakeClock(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from datetime import UTC, datetime
 from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
 from airflow_kafka_lake.adapters.memory_kafka.sampling import weigh
 from airflow_kafka_lake.adapters.memory_kafka.transactions import open_transactions, pending_commits
-from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.accounting import Explanation, Gap
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     IdentityError,
@@ -33,6 +32,7 @@ from airflow_kafka_lake.core.snapshots import (
     UnknownPartition,
 )
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.transactions import OpenTransaction
 
 _PENDING = GroupOffsetState.UNSTABLE
@@ -63,6 +63,7 @@ class MemoryKafka:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.down = False
+        self.consumed: set[str] = set()
         self._isolation = isolation
         self._now = now
         self._topics: dict[str, _Topic] = {}
@@ -221,6 +222,17 @@ class MemoryKafka:
             found += open_transactions(pending_commits(group or "", self._milliseconds()), "__consumer_offsets", 0)
         return tuple(found)
 
+    def commit(self, group: str, offsets: Mapping[StreamKey, int]) -> Mapping[StreamKey, str]:
+        """See `ports.GroupMirror`; a group in `consumed` has members, and refuses."""
+        self._reach()
+        topics = self._known([key[0] for key in offsets])
+        refused = {key: "another id" for key in offsets if topics[key[0]].id != key[1]}
+        refused |= {key: "UNKNOWN_MEMBER_ID" for key in offsets if group in self.consumed and key not in refused}
+        for (topic, topic_id, partition), offset in offsets.items():
+            if (topic, topic_id, partition) not in refused:
+                self.commit_group(group, topic, partition, offset)
+        return refused
+
     def _there(self, topic: str, partition: int) -> Log | None:
         logs = self._topics[topic].logs if topic in self._topics else []
         return logs[partition] if partition < len(logs) else None
@@ -248,14 +260,7 @@ class MemoryKafka:
             facts = {"topic": gap.topic, "expected": gap.topic_id, "found": topic and topic.id}
             raise IdentityError(f"Topic {gap.topic!r} is gone or was created anew since it was planned.", **facts)
         log = self._reached(gap.topic, gap.partition)
-        compacted = "compact" in topic.cleanup_policy
-        fates = (
-            (offset, log.fate(offset, isolation, compacted=compacted) or Fate.UNEXPLAINED)
-            for offset in range(gap.range.start, gap.range.end)
-        )
-        for fate, run in itertools.groupby(fates, key=lambda item: item[1]):
-            offsets = [offset for offset, _ in run]
-            yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=f"memory: {fate}")
+        yield from log.explained(gap.range, isolation, compacted="compact" in topic.cleanup_policy)
 
     def _observed(self, topic: str, topic_id: str, partition: int, log: Log, group: str | None) -> PartitionSnapshot:
         nothing = (None, GroupOffsetState.NONE)

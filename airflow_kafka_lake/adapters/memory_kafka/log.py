@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from airflow_kafka_lake.core.accounting import Fate
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -121,6 +122,16 @@ class Log:
         if offset in self.aborted and isolation is Isolation.READ_COMMITTED:
             return Fate.ABORTED
         return None
+
+    def explained(self, stretch: OffsetRange, isolation: Isolation, *, compacted: bool) -> Iterator[Explanation]:
+        """Yield what becomes of a stretch without rows, in runs of one fate."""
+        fates = (
+            (offset, self.fate(offset, isolation, compacted=compacted) or Fate.UNEXPLAINED)
+            for offset in range(stretch.start, stretch.end)
+        )
+        for fate, run in itertools.groupby(fates, key=lambda item: item[1]):
+            offsets = [offset for offset, _ in run]
+            yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=f"memory: {fate}")
 
     def first_at(self, timestamp_ms: int, end: int) -> int | None:
         """Return the first offset below `end` whose entry is not older than a time."""

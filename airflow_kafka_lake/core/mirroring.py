@@ -1,0 +1,53 @@
+"""What a mirror of the watermarks in a Kafka group may be told: strictly forward, and each topic id only its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """What became of a group's offsets: `committed` were told, `refused` were not and say why; the rest was there."""
+
+    group: str
+    committed: Mapping[StreamKey, int]
+    refused: Mapping[StreamKey, str]
+
+
+def forward(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[StreamKey, int], dict[StreamKey, str]]:
+    """Decide which watermarks the group is told, and which it is not although it lacks them, with the reason.
+
+    A stream whose topic is gone or was created again is passed over: its offsets mean nothing in another topic.
+    """
+    partitions = {item.key: item for item in seen.partitions}
+    topics = {item.topic: item.topic_id for item in seen.partitions}
+    to_tell: dict[StreamKey, int] = {}
+    refused: dict[StreamKey, str] = {}
+    for stream in streams:
+        found = partitions.get(stream.key)
+        if found is None:
+            if topics.get(stream.topic, stream.topic_id) == stream.topic_id:
+                refused[stream.key] = "the partition could not be observed"
+            continue
+        reason = _kept_back(found, stream.watermark)
+        if reason:
+            refused[stream.key] = reason
+        elif found.group_offset is None or found.group_offset < stream.watermark:
+            to_tell[stream.key] = stream.watermark
+    return to_tell, refused
+
+
+def _kept_back(found: PartitionSnapshot, watermark: int) -> str:
+    match found.group_offset_state:
+        case GroupOffsetState.UNSTABLE:
+            return "a commit of the group is pending in a transaction"
+        case GroupOffsetState.UNKNOWN:
+            return "what the group has committed is not known"
+        case GroupOffsetState.KNOWN if (found.group_offset or 0) > watermark:
+            return f"the group is ahead: it has committed {found.group_offset}, the watermark is {watermark}"
+        case _:
+            return ""

@@ -1,0 +1,115 @@
+"""A Kafka group that follows the watermarks: strictly forward, each generation its own, and never more than news."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.mirroring import mirror
+from tests.gates import Before
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def mirrored() -> World:
+    """A pipeline of two partitions with a group that follows it."""
+    world = World(partitions=2)
+    world.with_spec(mirror_group="shown")
+    world.produce(3, 0)
+    world.produce(4, 1)
+    return world
+
+
+def told(world: World) -> dict[int, int | None]:
+    """Return what the group has committed."""
+    seen = world.kafka.snapshot(["orders"], "shown").partitions
+    return {item.partition: item.group_offset for item in seen}
+
+
+def refusals(world: World, worker: Any = None) -> list[str]:
+    done = mirror(worker or world.worker(), world.spec)
+    assert done is not None
+    return sorted(done.refused.values())
+
+
+def test_group_follows_the_watermarks(mirrored: World) -> None:
+    """After every advance the group has committed what is settled; without the key nobody is told anything."""
+    done = mirrored.run()
+    assert told(mirrored) == {0: 3, 1: 4}
+    assert done.mirrored is not None
+    assert dict(done.mirrored.committed) == {mirrored.key(0): 3, mirrored.key(1): 4}
+    mirrored.produce(2, 1)
+    assert mirrored.run().exit_code == 0
+    assert told(mirrored) == {0: 3, 1: 6}
+    mirrored.with_spec(mirror_group=None)
+    assert mirror(mirrored.worker(), mirrored.spec) is None
+
+
+def test_group_that_is_ahead_is_never_moved_back(mirrored: World) -> None:
+    """Who moved it had a reason; it is reported and left alone."""
+    mirrored.kafka.commit_group("shown", "orders", 0, 9)
+    assert mirrored.run().exit_code == 0
+    assert told(mirrored) == {0: 9, 1: 4}
+    assert any("the group is ahead: it has committed 9, the watermark is 3" in line for line in mirrored.said)
+
+
+@pytest.mark.parametrize("state", [GroupOffsetState.UNSTABLE, GroupOffsetState.UNKNOWN])
+def test_offset_that_is_not_known_is_not_written_over(mirrored: World, state: GroupOffsetState) -> None:
+    """What cannot be compared could be ahead."""
+    mirrored.kafka.commit_group("shown", "orders", 0, None, state)
+    mirrored.run()
+    assert told(mirrored) == {0: None, 1: 4}
+    assert len(refusals(mirrored)) == 1
+
+
+def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) -> None:
+    """A group that somebody consumes with refuses quietly; the run is as good as without the mirror."""
+    mirrored.kafka.consumed.add("shown")
+    done = mirrored.run()
+    assert done.exit_code == 0
+    assert done.mirrored is not None
+    assert set(done.mirrored.refused.values()) == {"UNKNOWN_MEMBER_ID"}
+    assert dict(done.mirrored.committed) == {}
+    assert told(mirrored) == {0: None, 1: None}
+    mirrored.check()
+
+
+@pytest.mark.parametrize("call", ["source.topics", "source.snapshot", "mirror.commit"])
+def test_cluster_out_of_reach_fails_nothing(mirrored: World, call: str) -> None:
+    """The watermarks stand in the ledger, whoever is told."""
+    mirrored.with_spec(mirror_group=None)
+    mirrored.run()
+    mirrored.with_spec(mirror_group="shown")
+    away = Before(call, lambda: setattr(mirrored.kafka, "down", True))
+    assert len(refusals(mirrored, mirrored.worker(away))) == 2
+
+
+def test_new_topic_never_receives_an_old_offset(mirrored: World) -> None:
+    """Neither when it was created again before the group is read, nor between reading and committing."""
+    mirrored.with_spec(mirror_group=None)
+    mirrored.run()
+    mirrored.with_spec(mirror_group="shown")
+    between = Before("mirror.commit", lambda: mirrored.create("orders", 2))
+    assert refusals(mirrored, mirrored.worker(between)) == ["another id", "another id"]
+    assert told(mirrored) == {0: None, 1: None}
+    assert refusals(mirrored) == []
+    assert told(mirrored) == {0: None, 1: None}
+    mirrored.produce(1, 0)
+    mirrored.run()
+    assert told(mirrored) == {0: 1, 1: 0}
+
+
+def test_skipped_offsets_count_as_settled(mirrored: World) -> None:
+    """The group is told the watermark, which passes what a person skipped."""
+    mirrored.planned_wave()
+    deciding.skip(
+        mirrored.worker(), "orders", mirrored.stream(0), OffsetRange(0, 3), reason="x", acknowledge_order=True
+    )
+    mirrored.run()
+    assert told(mirrored) == {0: 3, 1: 4}
