@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.accounting import overhead
 from bench.audit import Measured, comparing, counting
 
 ARMS: dict[str, Callable[[argparse.Namespace], list[Measured]]] = {
@@ -18,6 +19,7 @@ ARMS: dict[str, Callable[[argparse.Namespace], list[Measured]]] = {
         counting("audit", chosen.records, 0),
         counting("audit, 1 % gaps", chosen.records, 100),
     ],
+    "accounting": lambda chosen: overhead(chosen.wave_records),
     "deep": lambda chosen: comparing(chosen.deep_records),
 }
 
@@ -28,6 +30,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", choices=sorted(ARMS), action="append", help="only this part; may be given again")
     parser.add_argument("--records", type=int, default=10_000_000, help="offsets that are counted")
     parser.add_argument("--deep-records", type=int, default=1_000_000, help="records that are compared byte by byte")
+    parser.add_argument("--wave-records", type=int, default=300_000, help="records of a wave whose audit is timed")
     parser.add_argument("--report", type=Path, help="also write the numbers to this file, as JSON")
     chosen = parser.parse_args(words)
     found: list[Measured] = []
