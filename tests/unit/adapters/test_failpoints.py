@@ -25,6 +25,7 @@ CROSSED = {
     "ledger": ports.Ledger,
     "source": ports.OffsetSource,
     "batches": ports.BatchReader,
+    "mirror": ports.GroupMirror,
     "table": ports.LakeTable,
     "runner": ports.JobRunner,
 }
