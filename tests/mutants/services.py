@@ -179,7 +179,7 @@ PUBLISHING = (
         module=_EPOCHS,
         old="    if seen.high_watermark < until:\n",
         new="    if False:\n",
-        red=("tests/unit/services/test_losses.py::test_log_that_was_truncated_under_a_planned_range_holds_it",),
+        red=("tests/unit/core/test_policies.py::test_log_that_shrank_is_a_stop",),
     ),
     Mutant(
         name="loss-under-the-job-is-tried-again",
@@ -422,6 +422,39 @@ IDENTITY = (
             "tests/unit/services/test_losses_of_logs.py::test_log_cut_and_regrown_before_the_job_is_held",
             "tests/unit/services/test_plan_refusals.py::test_shrunken_log_blocks_that_partition_only",
         ),
+    ),
+    Mutant(
+        name="any-skip-accepts-a-loss",
+        law="fine print: leader epochs",
+        guard="A loss is accepted only by a skip that passes all of it.",
+        module="airflow_kafka_lake.services.losses",
+        old="    return seen.leader_epoch if cut is not None and stretch.start <= cut else None\n",
+        new="    return seen.leader_epoch\n",
+        red=("tests/unit/services/test_plan_refusals.py::test_shrunken_log_blocks_that_partition_only",),
+    ),
+    Mutant(
+        name="move-a-group-back",
+        law="L1",
+        guard="A group that is ahead of a watermark is left where it is.",
+        module="airflow_kafka_lake.core.mirroring",
+        old="        case GroupOffsetState.KNOWN if (found.group_offset or 0) > watermark:\n",
+        new="        case GroupOffsetState.KNOWN if False:\n",
+        more=(
+            (
+                "        elif found.group_offset is None or found.group_offset < stream.watermark:\n",
+                "        else:\n",
+            ),
+        ),
+        red=("tests/unit/services/test_mirroring.py::test_group_that_is_ahead_is_never_moved_back",),
+    ),
+    Mutant(
+        name="wait-for-commits-without-end",
+        law="L5",
+        guard="A group's pending commits are waited for within a bound, and then fail the plan by name.",
+        module="airflow_kafka_lake.services.stability",
+        old="                raise _named(ports, pending) from None\n",
+        new="                raise pending from None\n",
+        red=("tests/unit/services/test_stability.py::test_commit_that_stays_pending_fails_the_plan_by_name",),
     ),
     Mutant(
         name="every-restart-is-a-loss",
