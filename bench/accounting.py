@@ -66,7 +66,8 @@ def produce(bootstrap: str, topic: str, records: int, *, transactional: bool) ->
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
     own = {"transactional.id": topic} if transactional else {}
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0 if transactional else 20, **own})
     if transactional:

@@ -88,14 +88,16 @@ def generation_gap(
     if record and (reason := _lost(pipeline, item, record, ends)):
         return Blocked(topic=item.topic, partition=item.partition, reason=reason)
     for stream in older:
-        if stream.watermark < stream.end_seen:
+        # By what is settled or skipped, not by the watermark: a person's skip counts before the next advance.
+        settled = stream.covered.unbroken_end(stream.origin)
+        if settled < stream.end_seen:
             return Blocked(
                 topic=item.topic,
                 partition=item.partition,
                 reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
-                f"settled only up to {stream.watermark} of {stream.end_seen}. Pass the rest with: kafka-lake skip "
+                f"settled only up to {settled} of {stream.end_seen}. Pass the rest with: kafka-lake skip "
                 f"{pipeline} --topic {item.topic} --topic-id={stream.topic_id} --partition {item.partition} "
-                f"--from {stream.watermark} --to {stream.end_seen} --reason TEXT --acknowledge-order",
+                f"--from {settled} --to {stream.end_seen} --reason TEXT --acknowledge-order",
             )
     return None
 

@@ -69,7 +69,15 @@ def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(rig: Rig) -> None
     assert (stopped.code, stopped.document["waves"]) == (1, []), stopped.err
     for item in ranges:
         chosen = ["--topic", rig.topic, f"--topic-id={lost}", "--partition", str(item["partition"])]
-        bounds = ["--from", str(item["start"]), "--to", str(item["end"]), "--reason", "re-created"]
+        bounds = [
+            "--from",
+            str(item["start"]),
+            "--to",
+            str(item["end"]),
+            "--reason",
+            "re-created",
+            "--acknowledge-order",
+        ]
         assert rig.command("skip", rig.name, *chosen, *bounds).code == 0
 
     done = rig.run()

@@ -226,7 +226,7 @@ def test_unfinished_old_generation_is_a_stop_with_a_way_out() -> None:
     assert blocked is not None
     assert "kafka-lake skip orders --topic" in blocked.reason
     assert "--topic-id=old --partition 0 --from 30 --to 80" in blocked.reason
-    done = dataclasses.replace(old, watermark=80)
+    done = dataclasses.replace(old, covered=RangeSet.of((20, 80)))
     assert generation_gap("orders", SEEN, None, (done,), {}) is None
 
 
