@@ -69,7 +69,7 @@ def produce(bootstrap: str, topic: str, records: int, *, transactional: bool) ->
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
     own = {"transactional.id": topic} if transactional else {}
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0 if transactional else 20, **own})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **own})
     if transactional:
         producer.init_transactions(60)
     for first in range(0, records, PER_TRANSACTION):

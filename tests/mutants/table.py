@@ -283,7 +283,7 @@ PLAN = (
         law="L12",
         guard="A re-created topic waits until its old generation is settled or passed.",
         module=_POLICIES,
-        old="        if stream.watermark < stream.end_seen:\n",
+        old="        if settled < stream.end_seen:\n",
         new="        if False:\n",
         red=(
             "tests/unit/services/test_plan_refusals.py::test_recreated_topic_is_blocked_until_its_old_generation_is_resolved",
