@@ -7,9 +7,10 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
 from airflow_kafka_lake.core.checking.report import Scope, said
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, text_of
@@ -82,6 +83,7 @@ class AuditOperator(BaseOperator):
         self.seam_columns = seam_columns
         self.report = None if report is None else fspath(report)
         self.ledger_connection = ledger_connection
+        self._working = False
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -91,20 +93,38 @@ class AuditOperator(BaseOperator):
             live = LiveTable(table=self.seam, columns=self.seam_columns or None) if self.seam else None
             file = report_file(self.report) if self.report else None
             spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
-            with assembly.open_ports(
-                spec,
-                ledger_connection=self.ledger_connection,
-                actor=actor_of(context),
-                say=self.log.info,
-                need_spark=deep is not None,
-            ) as ports:
-                known_spec(ports.ledger, spec.name)
-                document = audit(ports, spec, scope=scope, ask_kafka=file is not None, deep=deep, live=live)
+            asked = {"scope": scope, "ask_kafka": file is not None, "deep": deep, "live": live}
+            document = self._audit(context, spec, asked)
             if file:
                 write_report(file, audit_page(document))
                 self.log.info("report: %s", file)
         self._tell(document)
         return summary(document)
+
+    def _audit(self, context: Context, spec: PipelineSpec, asked: Mapping[str, Any]) -> dict[str, Any]:
+        with assembly.open_ports(
+            spec,
+            ledger_connection=self.ledger_connection,
+            actor=actor_of(context),
+            say=self.log.info,
+            need_spark=asked["deep"] is not None,
+        ) as ports:
+            known_spec(ports.ledger, spec.name)
+            self._working = True
+            try:
+                return audit(ports, spec, **asked)
+            finally:
+                self._working = False
+
+    def on_kill(self) -> None:
+        """Unwind `execute`: the runner then ends the driver of a comparison, which has changed nothing.
+
+        Called by a signal handler in the thread that runs `execute`, and by Airflow after a timeout, when the stack is
+        unwound already.
+        """
+        if self._working:
+            self._working = False
+            raise AirflowTaskTerminated("the task was killed: its Spark driver, if there was one, is ended")
 
     def _scope(self) -> Scope:
         bounds = bounds_of(self.topic, self.partitions, None, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTerminated
 
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.operators.audit import AuditOperator
@@ -75,6 +75,23 @@ def test_the_report_is_written_for_a_failed_audit_too(landed: World, context: di
     html = (tmp_path / "audit.html").read_text()
     assert "✗ the audit failed" in html
     assert "range 0-5: 4 rows are in the table" in html
+
+
+def test_contents_and_a_seam_are_judged_when_asked_for(landed: World, context: dict[str, Any]) -> None:
+    """Templates give text here too."""
+    landed.lake.table("live.orders").ensure("")
+    assert audit(context, deep="true", deep_rate="20 MiB", seam="live.orders")["rows"] == 8
+    assert any("comparing 8 offsets of raw.orders with Kafka" in line for line in landed.said)
+    assert "reading live.orders" in landed.said
+
+
+def test_a_killed_comparison_ends_its_driver(landed: World, context: dict[str, Any], monkeypatch: Any) -> None:
+    """The signal arrives while the task waits for Spark: the stack unwinds through the runner."""
+    operator = AuditOperator(task_id="audit", pipeline=ORDERS, deep=True)
+    monkeypatch.setattr(landed.runner, "compare", lambda *_, **__: operator.on_kill())
+    with pytest.raises(AirflowTaskTerminated):
+        operator.execute(context)
+    operator.on_kill()  # after the task has ended there is nothing to do
 
 
 def test_a_pipeline_that_never_ran_is_refused(world: World, context: dict[str, Any]) -> None:
