@@ -63,8 +63,8 @@ class Pipeline:
         target_range_bytes: str | int | None = None,
         max_wave_bytes: str | int | None = None,
         mirror_group: str | None = None,
-        leader_wait_seconds: int | None = None,
-        stable_wait_seconds: int | None = None,
+        leader_wait: str | int | None = None,
+        stable_wait: str | int | None = None,
         audit_rate: str | int | None = None,
         **unknown: Never,
     ) -> None:

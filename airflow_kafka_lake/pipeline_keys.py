@@ -32,7 +32,6 @@ from airflow_kafka_lake.units import milliseconds, parse_size, parse_span, parse
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
 GROUP_WORDS = "the id of a group that nobody consumes with: 1 to 255 characters, no control characters, no outer spaces"
-LONGEST_WAIT = 86_400
 
 NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
 TOPIC_WORDS = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
@@ -233,12 +232,6 @@ def _mirror_group(value: object, _: Path | None) -> str:
     return text
 
 
-def _seconds(value: object, _: Path | None) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LONGEST_WAIT:
-        raise IllegalValueError(f"a whole number of seconds from 0 to {LONGEST_WAIT}")
-    return value
-
-
 def _span(value: object, _: Path | None) -> int:
     try:
         return parse_span(value)
@@ -269,8 +262,8 @@ KEYS: tuple[Key, ...] = (
     Key(section="source", name="end", keyword="end", read=_policy(PolicyKind.LATEST, *_GROUPS)),
     Key(section="source", name="ordering", keyword="ordering", read=_choice(Ordering)),
     Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
-    Key(section="source", name="leader_wait_seconds", keyword="leader_wait_seconds", read=_seconds),
-    Key(section="source", name="stable_wait_seconds", keyword="stable_wait_seconds", read=_seconds),
+    Key(section="source", name="leader_wait", keyword="leader_wait", read=_span),
+    Key(section="source", name="stable_wait", keyword="stable_wait", read=_span),
     Key(section="source", name="settle_time", keyword="settle_time", read=_span),
     Key(section="source", name="mirror_group", keyword="mirror_group", read=_mirror_group),
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),

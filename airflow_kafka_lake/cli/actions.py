@@ -53,7 +53,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
             bounds,
             plan_id=deciding.new_id(),
             dry_run=arguments.dry_run,
-            patience=spec.stable_wait,
+            patience=spec.patience,
         )
     document = plan_document(made.plan, recorded=made.recorded)
     if output.as_json:

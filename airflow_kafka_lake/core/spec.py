@@ -119,15 +119,15 @@ class PipelineSpec:
     spark_connection: str | None = None
     target_range_bytes: int = 256 * MIB
     max_wave_bytes: int = 64 * 1024 * MIB
-    leader_wait_seconds: int = 60
-    stable_wait_seconds: int = 300
+    leader_wait: int = 60
+    stable_wait: int = 300
     audit_rate: int | None = None
     mirror_group: str | None = None
 
     @property
-    def stable_wait(self) -> timedelta:
+    def patience(self) -> timedelta:
         """How long a plan waits for a group's pending commits."""
-        return timedelta(seconds=self.stable_wait_seconds)
+        return timedelta(seconds=self.stable_wait)
 
     def table_for(self, topic: str) -> str:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""
@@ -152,8 +152,8 @@ class PipelineSpec:
             "spark_connection": self.spark_connection,
             "target_range_bytes": self.target_range_bytes,
             "max_wave_bytes": self.max_wave_bytes,
-            "leader_wait_seconds": self.leader_wait_seconds,
-            "stable_wait_seconds": self.stable_wait_seconds,
+            "leader_wait": self.leader_wait,
+            "stable_wait": self.stable_wait,
             "audit_rate": self.audit_rate,
             "mirror_group": self.mirror_group,
         }

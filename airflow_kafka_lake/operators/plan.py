@@ -105,7 +105,7 @@ class PlanBackfillOperator(BaseOperator):
                     planned, waves = plan_and_collect(ports, spec, bounds, dry_run=dry_run)
                 except PendingCommitError as pending:
                     now = ports.clock.now().timestamp()
-                    until = now + spec.stable_wait_seconds if until is None else until
+                    until = now + spec.stable_wait if until is None else until
                     if now >= until:
                         raise
                     self.log.info("%s. Waiting for at most %d s.", pending.message, until - now)

@@ -45,7 +45,7 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
-        decided = plan(ports, spec, bounds, plan_id=new_id(), patience=spec.stable_wait).plan
+        decided = plan(ports, spec, bounds, plan_id=new_id(), patience=spec.patience).plan
     except ConcurrentError as error:
         ports.say(f"another planner was first: {error}")
     finished, failed = _ingest_all(ports, spec.name)

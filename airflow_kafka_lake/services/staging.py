@@ -120,7 +120,7 @@ def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict,
 
     What stays unknown beyond the pipeline's patience goes to a wave of its own, so that the others go on.
     """
-    seen = look_until_known(ports, held.ranges, timedelta(seconds=held.spec.leader_wait_seconds), heartbeat)
+    seen = look_until_known(ports, held.ranges, timedelta(seconds=held.spec.leader_wait), heartbeat)
     lost = _held(seen)
     if len(lost) + len(seen.unknown) < len(held.ranges):
         return lost + tuple(

@@ -283,7 +283,7 @@ def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
 def test_pending_commits_are_waited_for_without_a_slot(world: World, context: dict[str, Any]) -> None:
     """The plan defers, plans with what was committed in the end, and fails by name once the time is over."""
     context["ti"].task_id = "plan"
-    pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders", end="group:live", stable_wait_seconds=60)
+    pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders", end="group:live", stable_wait=60)
     operator = PlanBackfillOperator(task_id="plan", pipeline=pipeline)
     world.produce(5)
     world.kafka.commit_group("live", "orders", 1, 0)

@@ -50,7 +50,7 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert "transaction 'nightly-load' of producer" in seen.in_words(overdue)
         assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in seen.in_words(overdue)
 
-        rig.write_pipeline(source='end = "group:live"\nstable_wait_seconds = 2')
+        rig.write_pipeline(source='end = "group:live"\nstable_wait = 2')
         committing = Producer({**settings, "transactional.id": "live-consumer"})
         committing.init_transactions(60)
         committing.begin_transaction()

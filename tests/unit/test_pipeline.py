@@ -496,7 +496,7 @@ def test_reference_names_every_key_and_default() -> None:
         default = row.split("|")[5].strip()
         if key.required:
             assert default == "required"
-        elif key.name == "settle_time":
+        elif key.name in ("settle_time", "leader_wait", "stable_wait"):
             assert parse_span(default.strip("`")) == defaults[key.keyword]
         elif "bytes" in key.name:
             assert parse_size(default.strip("`")) == defaults[key.keyword]

@@ -46,8 +46,8 @@ OTHER = {
     "spark_connection": "s",
     "target_range_bytes": 1,
     "max_wave_bytes": 2,
-    "leader_wait_seconds": 3,
-    "stable_wait_seconds": 4,
+    "leader_wait": 3,
+    "stable_wait": 4,
     "audit_rate": 5,
     "mirror_group": "g",
 }

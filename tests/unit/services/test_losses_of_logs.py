@@ -157,7 +157,7 @@ def test_partition_that_stays_unknown_goes_on_in_a_wave_of_its_own(two: World) -
     two.kafka.log("orders", 0).unreachable = "it has no leader now"
     before = two.clock.now()
     assert two.ingest(wave).state is WaveState.COMMITTED
-    assert (two.clock.now() - before).total_seconds() >= two.spec.leader_wait_seconds
+    assert (two.clock.now() - before).total_seconds() >= two.spec.leader_wait
     two.advance()
     assert (two.stream(0).watermark, two.stream(1).watermark) == (0, 5)
     (left,) = two.ledger.ranges(pipeline="orders", states=(RangeState.PLANNED,))
