@@ -67,9 +67,6 @@ class LakeTable(Protocol):
     def drop(self, attempt: str) -> None:
         """Remove an attempt's staging branch, if there is one. Never touches main."""
 
-    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
-        """Read main's partition and offset columns for some topics: what a reader of the table sees."""
-
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
     ) -> tuple[StreamContent, ...]:

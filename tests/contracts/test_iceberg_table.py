@@ -99,7 +99,7 @@ def test_partitioned_table_is_published_into(world: IcebergWorld) -> None:
     attempt = attempt_id()
     world.stage(attempt, offsets(0, 1))
     assert isinstance(table.publish(publication(world, attempt)), Committed)
-    assert [content.offsets.span for content in table.contents([TOPIC_ID])] == [2]
+    assert [holding.offsets.span for holding in table.holdings([TOPIC_ID])] == [2]
 
 
 def test_illegal_partition_by_creates_nothing(world: IcebergWorld) -> None:

@@ -482,19 +482,6 @@ def test_rolled_back_main_is_unclear(world: World) -> None:
 # Contents and receipts
 
 
-def test_contents_show_gaps_and_duplicates(world: World) -> None:
-    """An offset published twice is counted, a missing one is missing."""
-    first, second = attempt_id(), attempt_id()
-    world.stage(first, offsets(0, 1, 4))
-    publish(world, first)
-    world.stage(second, [*offsets(4, 5), *offsets(0, topic_id="other")])
-    publish(world, second)
-    (content,) = world.table.contents([TOPIC_ID])
-    assert (content.offsets, content.duplicates) == (RangeSet.of((0, 2), (4, 6)), 1)
-    assert world.table.contents(["nobody"]) == ()
-    assert world.table.contents([]) == ()
-
-
 def test_positions_are_read_from_any_writer(world: World) -> None:
     """Which offsets of some topics are there, whoever wrote them; asked for, only those that name no attempt."""
     attempt, columns = attempt_id(), PositionColumns()

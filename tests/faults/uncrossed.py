@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _REASONS = {
-    "table.contents": "no command asks for it",
     "source.transactions": "asked only while a transaction is open",
     "mirror.commit": "only where a pipeline names a group",
     "source.epoch_ends": "asked only after a partition's leader epoch has changed",

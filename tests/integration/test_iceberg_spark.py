@@ -177,7 +177,7 @@ def test_files_survive_real_expiry_and_the_rows_testify(spark: Spark, lake: Iceb
     assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 5}]
     spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
     spark.sql(expire)
-    assert [content.offsets for content in table.contents([TOPIC_ID])] == [RangeSet.of((0, 5))]
+    assert [holding.offsets for holding in table.holdings([TOPIC_ID])] == [RangeSet.of((0, 5))]
     found = table.look([record(attempt, base)])
     assert (type(found).__name__, getattr(found, "snapshot", 0)) == ("Found", None)
 

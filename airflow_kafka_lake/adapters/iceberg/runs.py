@@ -73,14 +73,6 @@ class Runs:
         )
 
 
-def contents_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[StreamContent, ...]:
-    """Collect a stream of batches."""
-    runs = Runs()
-    for batch in batches:
-        runs.add(batch, where)
-    return runs.contents()
-
-
 def holdings_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[Holding, ...]:
     """Collect a stream of batches per attempt; rows without a position, which no job of ours wrote, are left out."""
     found: dict[str, Runs] = defaultdict(Runs)

@@ -21,7 +21,7 @@ from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of,
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.replacing import visible
-from airflow_kafka_lake.adapters.iceberg.runs import HELD, POSITION, contents_of, holdings_of
+from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
@@ -154,15 +154,6 @@ class IcebergTable:
             f"{self.identifier} moved {_DROP_TRIES} times while {branch} was being dropped. Try again.",
             table=self.identifier,
         )
-
-    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
-        """Read main's position columns for some topics, in batches."""
-        table = self._catalog.load(self.identifier)
-        if table.metadata.current_snapshot_id is None or not topic_ids:
-            return ()
-        with self._catalog.reaching(f"read {self.identifier}"):
-            scan = table.scan(row_filter=among("kafka_topic_id", topic_ids), selected_fields=POSITION)
-            return contents_of(scan.to_arrow_batch_reader(), self.identifier)
 
     def commits(self) -> tuple[Commit, ...]:
         """Return main's history, oldest first, as far as the metadata still has it."""

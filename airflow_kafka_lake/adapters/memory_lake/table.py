@@ -166,10 +166,6 @@ class MemoryTable:
         if self._store is not None:
             self._store.refs.pop(branch_of(attempt), None)
 
-    def contents(self, topic_ids: Sequence[str]) -> tuple[StreamContent, ...]:
-        """Return what main holds of some topics."""
-        return contents_of(row for row in self.rows() if row.topic_id in topic_ids)
-
     def positions(
         self,
         columns: PositionColumns,  # noqa: ARG002 - rows in memory have no columns

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.adapters.iceberg.runs import Runs, contents_of
+from airflow_kafka_lake.adapters.iceberg.runs import Runs
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 Position = tuple[str, str, int, int]
@@ -30,7 +30,10 @@ def test_runs_say_what_counting_says(batches: list[list[Position]]) -> None:
     counted: dict[tuple[str, str, int], Counter[int]] = {}
     for row in (row for rows in batches for row in rows):
         counted.setdefault(row[:3], Counter())[row[3]] += 1
-    found = contents_of([batch(rows) for rows in batches], "here")
+    runs = Runs()
+    for some in batches:
+        runs.add(batch(some), "here")
+    found = runs.contents()
     assert [(c.topic, c.topic_id, c.partition) for c in found] == sorted(counted)
     for content in found:
         rows = counted[content.topic, content.topic_id, content.partition]

@@ -69,7 +69,7 @@ def test_lake_out_of_reach_fails_every_call() -> None:
     table = lake.table("raw.orders")
     table.ensure("")
     lake.reachable = False
-    for call in (table.head, lambda: table.ensure(""), lambda: table.staged(ATTEMPT), lambda: table.contents(["id"])):
+    for call in (table.head, lambda: table.ensure(""), lambda: table.staged(ATTEMPT), table.holdings):
         with pytest.raises(UnavailableError):
             call()
     lake.reachable = True
