@@ -15,9 +15,10 @@ _TIMEOUT = timedelta(minutes=1)
 def open_transactions(log: Log, topic: str, partition: int) -> Iterator[OpenTransaction]:
     """Yield the transactions that have written to a log and have not ended; a producer's number is made of its name."""
     for name, offsets in log.running.items():
-        first, last = (
-            datetime.fromtimestamp(log.entries[at].timestamp_ms / 1000, UTC) for at in (offsets[0], offsets[-1])
-        )
+        left = [
+            log.entries[at].timestamp_ms for at in offsets if at in log.entries
+        ]  # the log start may have passed some
+        first, last = (datetime.fromtimestamp(at / 1000, UTC) for at in (left[0], left[-1])) if left else (None, None)
         yield OpenTransaction(
             topic=topic,
             partition=partition,

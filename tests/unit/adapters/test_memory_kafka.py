@@ -124,3 +124,11 @@ def test_partition_out_of_reach_is_unknown_alone(kafka: MemoryKafka) -> None:
             call()
     kafka.log("t", 0).unreachable = ""
     assert len(kafka.snapshot(["t"], None).partitions) == 2
+
+
+def test_open_transaction_is_named_after_retention_has_passed_its_records(kafka: MemoryKafka) -> None:
+    """Its records and their times are gone; that it is open is not."""
+    kafka.produce("t", 0, b"z", transaction="open")
+    kafka.log("t", 0).delete_before(12)
+    (found,) = kafka.transactions([("t", 0)], None)
+    assert (found.transactional_id, found.first_offset, found.last_written_at) == ("open", 11, None)
