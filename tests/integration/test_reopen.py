@@ -1,0 +1,47 @@
+"""`kafka-lake reopen` on real parts: what Spark has compacted, deleted and changed is replaced by what Kafka has."""
+
+from __future__ import annotations
+
+from tests.integration.test_holds import done
+from tests.rig import Rig
+
+
+def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> None:
+    """Compacted beside others' rows, with position deletes on them, changed by hand: one commit brings the truth."""
+    rig.produce(200)
+    done(rig.run())
+    table = f"lake.{rig.table}"
+    modes = ", ".join(f"'write.{act}.mode' = 'merge-on-read'" for act in ("delete", "update", "merge"))
+    somewhere = "kafka_partition = 0 AND kafka_offset BETWEEN 20 AND 29"
+    columns = "kafka_topic, kafka_topic_id, kafka_partition, kafka_offset"
+    rig.spark_sql(
+        [
+            f"ALTER TABLE {table} SET TBLPROPERTIES ({modes})",
+            f"INSERT INTO {table} ({columns}) VALUES ('x', 'x', 0, 0), ('x', 'x', 0, 1)",
+            f"CALL lake.system.rewrite_data_files(table => '{rig.table}', options => map('rewrite-all', 'true'))",
+            f"DELETE FROM {table} WHERE kafka_topic = 'x' AND kafka_offset = 0",
+            f"UPDATE {table} SET value = X'00' WHERE kafka_topic = '{rig.topic}' AND {somewhere}",
+        ]
+    )
+    head = rig.iceberg().metadata.current_snapshot_id
+    where = ("--topic", rig.topic, "--partition", "0", "--from", "15", "--to", "40")
+    reopened = done(rig.command("reopen", rig.name, *where, "--reason", "changed by hand", "--json"))
+    assert (reopened["reopened"], reopened["watermark"]) == (25, 15)
+    again = done(rig.run())
+    assert (again["rows"], [move["from"] for move in again["advanced"]]) == (25, [15])
+    history = rig.iceberg().metadata.snapshots
+    kinds = [s.summary.additional_properties.get("kafka-lake.kind") for s in history if s.parent_snapshot_id]
+    assert kinds[-1] == "replace"
+    assert head in {snapshot.snapshot_id for snapshot in history}
+    seen = rig.rows()
+    assert seen.pop((0, 1, None)) == 1
+    assert seen == {(p, o, value): 1 for (p, o), value in rig.acknowledged.items()}
+    rig.spark_sql(
+        [
+            f"SELECT assert_true(count(*) = 201 AND count(DISTINCT kafka_partition, kafka_offset) = 200) FROM {table}",
+            f"SELECT assert_true(count(DISTINCT ingest_attempt) = 2) FROM {table} WHERE kafka_topic <> 'x'",
+            f"CALL lake.system.expire_snapshots(table => '{rig.table}', older_than => TIMESTAMP '2100-01-01')",
+            f"SELECT assert_true(count(*) = 201) FROM {table}",
+        ]
+    )
+    assert done(rig.command("audit", rig.name, "--json"))["ok"] is True
