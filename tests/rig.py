@@ -16,6 +16,7 @@ from typing import Any
 from airflow_kafka_lake.core.waves import PUBLISHES
 
 CLI_SECONDS = 240
+SQL_SECONDS = 600
 POLL_SECONDS = 0.2
 
 
@@ -252,7 +253,7 @@ class Rig:
             input=json.dumps([conf, list(statements)]),
             text=True,
             capture_output=True,
-            timeout=CLI_SECONDS,
+            timeout=SQL_SECONDS,
             check=False,
             cwd=self.home,
         )

@@ -7,7 +7,7 @@ from tests.rig import Rig
 
 
 def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> None:
-    """Compacted beside others' rows, with position deletes on them, changed by hand: one commit brings the truth."""
+    """Compacted with others' rows, then changed by hand with position deletes: one commit brings back the truth."""
     rig.produce(200)
     done(rig.run())
     table = f"lake.{rig.table}"
@@ -17,9 +17,8 @@ def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> N
     rig.spark_sql(
         [
             f"ALTER TABLE {table} SET TBLPROPERTIES ({modes})",
-            f"INSERT INTO {table} ({columns}) VALUES ('x', 'x', 0, 0), ('x', 'x', 0, 1)",
+            f"INSERT INTO {table} ({columns}) VALUES ('x', 'x', 0, 1)",
             f"CALL lake.system.rewrite_data_files(table => '{rig.table}', options => map('rewrite-all', 'true'))",
-            f"DELETE FROM {table} WHERE kafka_topic = 'x' AND kafka_offset = 0",
             f"UPDATE {table} SET value = X'00' WHERE kafka_topic = '{rig.topic}' AND {somewhere}",
         ]
     )
@@ -38,8 +37,7 @@ def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> N
     assert seen == {(p, o, value): 1 for (p, o), value in rig.acknowledged.items()}
     rig.spark_sql(
         [
-            f"SELECT assert_true(count(*) = 201 AND count(DISTINCT kafka_partition, kafka_offset) = 200) FROM {table}",
-            f"SELECT assert_true(count(DISTINCT ingest_attempt) = 2) FROM {table} WHERE kafka_topic <> 'x'",
+            f"SELECT assert_true(count(*) = 201 AND count(DISTINCT ingest_attempt) = 2) FROM {table}",
             f"CALL lake.system.expire_snapshots(table => '{rig.table}', older_than => TIMESTAMP '2100-01-01')",
             f"SELECT assert_true(count(*) = 201) FROM {table}",
         ]
