@@ -127,7 +127,8 @@ class _Table:
     def _settled_by_place(self) -> Mapping[tuple[StreamKey, OffsetRange], list[RangeRecord]]:
         found: dict[tuple[StreamKey, OffsetRange], list[RangeRecord]] = defaultdict(list)
         for item in self.known.ranges:
-            if item.state is RangeState.SETTLED:
+            undone = self.reopens.undo(item.stream, item.range, item.generation)
+            if item.state is RangeState.SETTLED and not undone:
                 found[item.stream, item.range].append(item)
         return found
 

@@ -189,6 +189,20 @@ def test_smaller_result_that_was_accepted_stays(landed: World, loss: Loss) -> No
     landed.check()
 
 
+def test_second_reading_without_rows_of_a_range_without_rows_is_settled(world: World) -> None:
+    """Neither of its waves shows a row: the newer receipt takes the place of what the older ledger knows."""
+    world.produce(2, transaction="bad")
+    world.end("bad", commit=False)
+    assert world.run().exit_code == 0
+    backup = world.ledger.snapshot()
+    world.reopen(0, 3)
+    assert world.run().exit_code == 0
+    world.ledger.restore(backup)
+    rebuilt(world)
+    assert pieces(world) == [("0-3", "SETTLED", 1)]
+    world.check()
+
+
 def test_hold_of_a_second_reading_stays_a_hold(landed: World) -> None:
     """A sound ledger that is rebuilt keeps what it knows beyond the lake."""
     landed.reopen(3, 9)
