@@ -93,7 +93,7 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         assert states[0][1].startswith("LogRewrittenError: skip 5-10: 5 offsets, the log was cut at 5")
         rig.assert_exact({key: value for key, value in old.items() if key[0] == 1})
 
-        stopped = rig.command("plan", str(rig.file), "--json")
+        stopped = rig.command("plan", str(rig.file), "--dry-run", "--json")
         (reason,) = [item["reason"] for item in stopped.document["blocked"]]
         assert stopped.code == 1
         assert reason.startswith("LogRewrittenError: ")
