@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from airflow_kafka_lake.core.errors import GateClosedError, StateError
+from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -222,11 +222,12 @@ def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[Rang
     return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 
-def gate_closed(wave: str, closed: Sequence[Blocker]) -> GateClosedError:
-    """Say what a wave waits for; the first of it in words."""
+def gate_closed(wave: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
+    """Say what a wave waits for, the first of it in words; HeldError when nothing is left to wait for but a person."""
     first = closed[0]
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
-    return GateClosedError(
+    for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
+    return (HeldError if for_a_person else GateClosedError)(
         f"wave {wave} waits for its turn: {in_words(first)}{more}. Nothing of it was published",
         wave=wave,
         topic=first.parent.stream[0],

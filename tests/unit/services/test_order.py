@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.errors import GateClosedError, StateError, UsageError
+from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
@@ -198,9 +198,9 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     stretch = OffsetRange(6, 7)
     skip = {"reason": "poison", "acknowledge_order": False}
     assert deciding.skip(world.worker(), "orders", world.stream(0), stretch, **skip) == 1
-    world.run()
+    assert world.run().exit_code == 1
     assert world.stream(0).watermark == 7
-    with pytest.raises(GateClosedError, match="skipped at 6-7 without acknowledging the order"):
+    with pytest.raises(HeldError, match="skipped at 6-7 without acknowledging the order"):
         world.ingest(second.id)
     assert (
         deciding.skip(world.worker(), "orders", world.stream(0), stretch, reason="known", acknowledge_order=True) == 0
