@@ -133,7 +133,7 @@ def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> Non
     second = rig.run()
     assert (second.code, second.document["rows"]) == (1, 22), second.err
     (message,) = second.document["held"]
-    assert "/1 20-30 held: skip 20-30: 10 offsets, log start moved to 30. " in message
+    assert "/1 20-30 held: LogStartMovedError: skip 20-30: 10 offsets, log start moved to 30. " in message
     assert planned["waves"][0]["wave"] not in {item["wave"] for item in second.document["waves"]}
     obey(rig, message)
     moves = done(rig.command("advance", rig.name, "--json"))["streams"]
