@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tests.properties.happenings import ANSWERS, REBUILDING, STEPS, WORK
+from tests.properties.happenings import ANSWERS, REBUILDING, REOPENING, STEPS, WORK
 from tests.properties.surroundings import Step
 
 Episode = tuple[Step, ...]
@@ -50,6 +50,29 @@ EPISODES: tuple[Episode, ...] = (
     ),
     # The ledger is an older one than the lake.
     *[(Step("produce", 0, 3), Step("backup"), Step("run"), Step("old ledger"))] * 5,
+    # Something is read again: while a worker publishes, with a death or a lost answer on the way, twice.
+    *(
+        (Step("run"), Step("produce", 0, 3), Step("ingest", stop=call, late=late), Step("reopen"), GO_ON, Step("run"))
+        for call, late in itertools.product(("", "ledger.mark_publishing", "table.publish"), (False, True))
+    ),
+    *(
+        (Step("run"), Step("reopen", stop=call), then, Step("reopen", 1), Step("run", stop=work, late=True), *more)
+        for call in ("", *REOPENING)
+        for then in (GO_ON, Step("kill", -1))
+        for work in ("", "table.publish", "ledger.settle")
+        for more in ((Step("run"), GO_ON), (Step("foreign"), Step("expire"), Step("run")))
+    ),
+    *(
+        (
+            Step("run"),
+            Step("reopen"),
+            Step("answer", answer),
+            Step("run", stop="table.look", late=True),
+            Step("run"),
+            GO_ON,
+        )
+        for answer in range(len(ANSWERS))
+    ),
     # The topic grows under a plan.
     (Step("add partition"), Step("run", stop="ledger.record_plan"), Step("add partition"), GO_ON),
 )
@@ -114,6 +137,13 @@ REMEMBERED: tuple[Episode, ...] = (
     *(
         (Step("produce", 0, 9), Step("run", stop="ledger.claim"), Step("kill", -1), Step("backup"), *later)
         for later in [(Step("cancel"), Step("ingest"), *LOSSES[0], Step("rebuild"), Step("run"))] * 4
+    ),
+    # What was reopened, and read again or not, when the ledger is lost or set back.
+    *(
+        (Step("run"), *before, Step("reopen"), *after, *loss, Step("rebuild"), Step("run"))
+        for loss in LOSSES
+        for before in ((), (Step("backup"),))
+        for after in ((), (Step("run"),), (Step("run", stop="ledger.settle"), Step("kill", -1)), (Step("skip"),))
     ),
     # The topic is made anew, and planned, between a rebuild's first look and its commit.
     *(

@@ -44,6 +44,7 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "cancel": History.decide,
     "release": History.decide,
     "skip": History.skip,
+    "reopen": History.reopen,
     "go on": History.go_on,
     "kill": History.kill,
     "believe dead": History.believe_dead,
@@ -74,6 +75,7 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
 
 WORK = ("runner.stage", "ledger.mark_staged", "table.look", "ledger.mark_publishing", "table.publish", "ledger.settle")
 REBUILDING = ("ledger.claim", "table.head", "table.fence", "table.holdings", "ledger.reinstate", "ledger.advance")
+REOPENING = ("ledger.reopen", "table.fence", "table.add_receipts")
 TAKING = ("ledger.claim", "table.look", "table.fence")
 
 
@@ -99,6 +101,8 @@ STEPS = (
     *(Step("release", number, whole) for number in (0, 1) for whole in (0, 1)),
     *(step for above in (0, 1) for step in _stopped("skip", 0, above, (*TAKING, "ledger.skip"))),
     *(Step("skip", 1, above) for above in (0, 1, 3)),
+    *_stopped("reopen", 0, 0, REOPENING),
+    *(Step("reopen", which, accept) for which in (0, 1, 2) for accept in (0, 1)),
     *[Step("go on")] * 12,
     *(Step("go on", who) for who in (1, 2, 3) for _ in range(3)),
     *(Step("go on", who, calls) for who in (0, 1) for calls in (1, 3, 9)),

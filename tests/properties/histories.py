@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding, planning, staging
+from airflow_kafka_lake.services import deciding, planning, reopening, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.properties.leading_out import lead_out, pass_unread
@@ -73,6 +73,8 @@ class History(Surroundings):
         for _ in range(calls):
             before, head, call = self.world.ledger._state, self.lives.head(), worker.waits_at
             worker.step()
+            if call == "ledger.reopen":
+                self.world.watermarks.clear()
             brought = self.lives.stepped(worker, call, before, head)
             if not brought and worker.name not in BY_FORCE and self.world.ledger._state is not before:
                 truth.check_claims(self.world, before)
@@ -139,6 +141,17 @@ class History(Surroundings):
         stretch = OffsetRange(stream.watermark + step.b, stream.watermark + step.b + 2)
         if stretch.end <= stream.end_seen:
             self.start(step, lambda ports: pass_unread(ports, stream, stretch))
+
+    def reopen(self, step: Step) -> None:
+        """Start to read again the middle of something that is settled or skipped."""
+        covered = [(stream, part) for stream in self.world.ledger.streams(SPEC.name) for part in stream.covered]
+        if covered:
+            stream, part = covered[step.a % len(covered)]
+            stretch = OffsetRange(part.start + part.span // 3, part.end - part.span // 3)
+            self.start(
+                step,
+                lambda ports: reopening.reopen(ports, SPEC, stream, stretch, reason="wrong", accept_fewer=bool(step.b)),
+            )
 
     # The ledger
 

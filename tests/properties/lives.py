@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger, State
@@ -97,34 +97,64 @@ class Lives:
             self.origins.setdefault(key, stream.origin)
 
     def _check(self, before: State, receipts: Iterable[ReceiptRow]) -> None:
-        """Hold what a rebuild brought against what was on record, and what the lake could and can prove."""
-        after = self.world.ledger._state
-        was, now = _ranges(before.ranges.values(), RESOLVED), _ranges(after.ranges.values(), RESOLVED)
-        least, most = self._proved(receipts), self._proved(self.world.table._receipts.values())
-        for key in {*was, *now, *least}:
-            missing = (was[key] | least[key]) - now[key]
+        """Hold what a rebuild brought against what was on record, and what the lake could and can prove.
+
+        What was reopened since it was settled or skipped is neither, until a later generation of it is.
+        """
+        after, here = self.world.ledger._state, tuple(self.world.table._receipts.values())
+        then, known = tuple(receipts), (*here, *(item.row for _, item in before.outbox.values()))
+        now = _ranges(after.ranges.values(), RESOLVED)
+        was = [item for item in before.ranges.values() if item.state in RESOLVED]
+        surely = _newest(was, [*self._proving(then)], reopened=known)
+        perhaps = _newest(was, [*self._proving(here)], reopened=then)
+        for key in {*now, *surely, *perhaps}:
+            missing = surely[key] - now[key]
             assert not missing, f"{key}: a rebuild forgot {missing}"
-            strange = now[key] - (was[key] | most[key])
+            strange = now[key] - perhaps[key]
             assert not strange, f"{key}: a rebuild made up {strange}"
         stuck, still = _ranges(before.ranges.values(), HELD), _ranges(after.ranges.values(), HELD)
+        again = _newest([], [], reopened=known, waiting=before.ranges.values())
         for key in {*stuck, *still}:
-            assert still[key] == stuck[key] - now[key], f"{key}: a rebuild changed what is held"
-        known = {key for _, key in before.streams}
+            assert still[key] == stuck[key] - now[key] - again[key], f"{key}: a rebuild changed what is held"
+        streams = {key for _, key in before.streams}
         for stream in self.world.ledger.streams(self.world.spec.name):
-            if stream.key not in known and stream.key in self.origins:
+            if stream.key not in streams and stream.key in self.origins:
                 assert stream.origin == self.origins[stream.key], f"{stream.key}: another origin, {stream.origin}"
 
-    def _proved(self, receipts: Iterable[ReceiptRow]) -> Covered:
-        """Return what a table proves by its rows, its tokens and some receipts."""
-        store, rows = self.world.table._store, tuple(receipts)
+    def _proving(self, rows: tuple[ReceiptRow, ...]) -> Iterator[ReceiptRow]:
+        """Yield the receipts that prove something, beside a table's rows, tokens and other receipts."""
+        store = self.world.table._store
         published = {row.attempt for row in store.rows()} if store else set()
         published |= {item.token.attempt for item in store.history() if item.token} if store else set()
         published |= {row.attempt for row in rows if row.kind == "published"}
-        found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
         for row in rows:
             if row.kind in WITNESSES or (row.kind == "rows" and row.attempt in published):
-                found[row.stream].append(row.range)
-        return _sets(found)
+                yield row
+
+
+def _newest(
+    settled: Iterable[RangeRecord],
+    proving: Iterable[ReceiptRow],
+    *,
+    reopened: Iterable[ReceiptRow],
+    waiting: Iterable[RangeRecord] = (),
+) -> Covered:
+    """Return the offsets whose newest generation is settled or skipped, offset by offset.
+
+    With `waiting` it is the other way round: the offsets of these whose generation is older than a reopen of theirs.
+    """
+    due: dict[tuple[StreamKey, int], int] = defaultdict(int)
+    for row in reopened:
+        if row.kind == "reopen":
+            for offset in range(row.range.start, row.range.end):
+                due[row.stream, offset] = max(due[row.stream, offset], row.generation)
+    found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    for item in (*settled, *proving, *waiting):
+        for offset in range(item.range.start, item.range.end):
+            is_newest = item.generation >= due.get((item.stream, offset), 0)
+            if is_newest is not bool(waiting):
+                found[item.stream].append(OffsetRange(offset, offset + 1))
+    return _sets(found)
 
 
 def _ranges(ranges: Iterable[RangeRecord], states: frozenset[RangeState]) -> Covered:
