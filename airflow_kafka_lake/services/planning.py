@@ -202,7 +202,6 @@ def decide(
     asked = [item for item in asked if (item.snapshot.topic, item.snapshot.partition) not in waiting]
     blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
     weights = weigh(ports, spec, wanted.values(), known)
-
     at, agreed = snapshot.observed_at, bounds.acknowledge_order
     return build_plan(plan_id, spec, at, asked, known, weights, blocked, unknown, segments, agreed)
 

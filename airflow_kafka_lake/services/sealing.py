@@ -27,18 +27,16 @@ def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Seg
 
     Refused with StateError unless the log ends exactly there, with no open transaction; a seal is never moved.
     """
-    made: list[Segment] = []
 
     def declare(known: Known, topics: Sequence[Topic]) -> Growth:
         topic = _topic(topics, stream.topic)
         if topic.id != stream.topic_id:
             raise StateError(f"topic {stream.topic} of id {stream.topic_id} is gone: it ends where it ended")
         _refuse_unobserved(topic, [stream.partition])
-        made.append(declared(topic, stream.partition, at, known))
-        return Growth(segments=(made[0],))
+        return Growth(segments=(declared(topic, stream.partition, at, known),))
 
-    _record(ports, spec, Bounds(topic=stream.topic), declare)
-    return made[0]
+    decided = _record(ports, spec, Bounds(topic=stream.topic), declare)
+    return next(item for item in decided.growth.segments if item.stream == stream.key and item.declared_at)
 
 
 def migrate(
