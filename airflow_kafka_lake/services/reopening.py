@@ -143,12 +143,14 @@ def _move_main(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: To
     """Move main once after the decision is on record: who looked at it before, and passed its gate, starts again."""
     table = ports.lake.table(spec.table_for(stream.topic))
     first = head = table.head()
+    check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
     for _ in range(FENCE_TRIES):
-        check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
         outcome = table.fence(head, ports.ledger.ledger_id(), token)
         if isinstance(outcome, Committed):
             return
         head = table.head()
+        # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
+        check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
         if head.snapshot != first.snapshot:
             return
     raise UnavailableError(

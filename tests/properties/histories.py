@@ -73,9 +73,9 @@ class History(Surroundings):
         for _ in range(calls):
             before, head, call = self.world.ledger._state, self.lives.head(), worker.waits_at
             worker.step()
-            if call == "ledger.reopen":
-                self.world.watermarks.clear()
             brought = self.lives.stepped(worker, call, before, head)
+            if brought or call == "ledger.reopen":  # a rebuild heeds a reopen that only the lake still knows of
+                self.world.watermarks.clear()
             if not brought and worker.name not in BY_FORCE and self.world.ledger._state is not before:
                 truth.check_claims(self.world, before)
             self.look()

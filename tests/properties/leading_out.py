@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Blocked
+from airflow_kafka_lake.core.plan import Blocked, Plan
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
@@ -35,14 +36,18 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
         look()
         if not (done.exit_code or world.ledger.ranges(pipeline=world.spec.name, states=UNRESOLVED)):
             break
-        stuck = (done.held, done.problems)
+        stuck = (done.held, done.problems, done.plan and done.plan.growth.settling)
+        _wait_for_layouts(world, done.plan)
         _decide(world, done.plan.blocked if done.plan else (), release=number % 2 == 0)
         _acknowledge(world, [problem.message for problem in done.problems])
         look()
     else:
         raise AssertionError(f"no way out: {stuck}")
     world.check()
-    for stream in world.ledger.streams(world.spec.name):
+    streams = world.ledger.streams(world.spec.name)
+    there = {(i.topic, i.topic_id, p) for i in world.kafka.describe(world.spec.topics) for p in range(i.partitions)}
+    assert there <= {stream.key for stream in streams}, f"never planned: {there - {stream.key for stream in streams}}"
+    for stream in streams:
         if stream.topic_id == world.topic_ids[stream.topic]:
             end = world.kafka.log(stream.topic, stream.partition).last_stable
             assert stream.watermark == end, f"{stream.key}: the watermark is {stream.watermark}, the log ends at {end}"
@@ -51,6 +56,11 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
 def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> int:
     """Skip a stretch of a stream."""
     return deciding.skip(ports, "orders", stream, stretch, reason="gone", acknowledge_order=False)
+
+
+def _wait_for_layouts(world: World, plan: Plan | None) -> None:
+    for item in plan.growth.settling if plan else ():
+        world.clock.advance(max(item.until - world.clock.now(), timedelta()))
 
 
 def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:

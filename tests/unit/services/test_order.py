@@ -66,8 +66,10 @@ def test_new_partition_waits_until_the_expansion_has_settled() -> None:
     assert plan.blocked == ()
     world.clock.advance(SETTLE - timedelta(seconds=1))
     assert world.plan().waves == ()
+    assert world.run().exit_code == 3, "worth repeating"
     world.clock.advance(timedelta(seconds=1))
     assert {item.partition for item in world.plan().ranges} == {3}
+    assert world.run().exit_code == 0
 
 
 def test_old_partitions_are_sealed_where_their_logs_end_after_the_settle_time() -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
-from tests.gates import Killed, KilledError
+from tests.gates import Before, Killed, KilledError
 from tests.unit.services.test_expiry import expire
 from tests.unit.services.test_rebuilding import lose
 from tests.unit.services.test_reopening import audited, land, pieces
@@ -244,3 +244,16 @@ def test_old_rows_beside_new_ones_are_refused(landed: World) -> None:
     landed.lease_ends()
     with pytest.raises(IdentityError, match="rows without a receipt"):
         rebuild(landed.worker(), landed.spec)
+
+
+def test_reopen_of_a_ledger_that_was_lost_meanwhile_tells_the_lake_nothing(landed: World) -> None:
+    """A rebuild has moved main since: the decision went with the ledger, and whoever made it is told so."""
+
+    def replaced() -> None:
+        lose(landed)
+        rebuilt(landed)
+
+    with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
+        landed.reopen(3, 9, worker=landed.worker(Before("table.fence", replaced)))
+    assert "reopen" not in {row.kind for row in landed.table.all_receipts()}
+    assert (pieces(landed), audited(landed)) == ([("0-14", "SETTLED", 0)], [])
