@@ -55,7 +55,7 @@ def check_always(world: World) -> None:
     streams = world.ledger.streams(world.spec.name)
     for stream in streams:
         _check_watermark(world, stream, by_stream[stream.key])
-    _check_order(world, streams, seen)
+    _check_order(world, ranges, streams, seen)
 
 
 def check_lake(world: World) -> None:
@@ -210,13 +210,35 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
     world.watermarks[stream.key] = stream.watermark
 
 
-def _check_order(world: World, streams: Iterable[StreamRecord], seen: Seen) -> None:
-    """No record of a segment is visible while one that it continues is not drained."""
+def _check_order(world: World, ranges: Iterable[RangeRecord], streams: Iterable[StreamRecord], seen: Seen) -> None:
+    """No attempt shows a record of a segment unless all that it continues was drained when it went to publish.
+
+    What it continues may be reopened afterwards: the rows of both stay.
+    """
     graph, known = Graph(world.ledger.segments(world.spec.name)), {stream.key: stream for stream in streams}
-    for item in graph:
-        if item.parents and any(item.start <= offset for offset in seen.rows.get(item.stream, ())):
-            early = [parent for parent in graph.ancestors(item.key) if not is_drained(graph[parent], known)]
-            assert not early, f"rows of {item} are visible, and {early[0]} is not drained"
+    waits = {item.key for item in graph if any(not is_drained(graph[key], known) for key in graph.ancestors(item.key))}
+    early: dict[str, bool] = defaultdict(bool)
+    on_their_way = _publishing(world)
+    for item in ranges:
+        for attempt in on_their_way.get(item.wave, ()):
+            segment = graph.at(item.stream, item.range.start)
+            early[attempt] |= segment is not None and segment.key in waits
+    world.in_order |= {attempt for attempt, is_early in early.items() if not is_early}
+    for stream in {key[0] for key in waits}:
+        for offset, row in seen.rows.get(stream, {}).items():
+            segment = graph.at(stream, offset)
+            shown = segment is None or segment.key not in waits or row.attempt in world.in_order
+            assert shown, f"offset {offset} of {segment} is visible, and waits for what is not drained"
+
+
+def _publishing(world: World) -> Mapping[str, set[str]]:
+    """Return the attempts that may be at their commit, by wave."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for item in world.ledger._state.tries.values():
+        wave = world.ledger._state.waves[item.record.wave]
+        if wave.state is WaveState.PUBLISHING and item.record.fence == wave.fence:
+            found[wave.id].add(item.record.attempt)
+    return found
 
 
 def _row_receipts(world: World) -> list[ReceiptRow]:

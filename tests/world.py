@@ -65,6 +65,7 @@ class World:
         self.dead: set[int] = set()
         self.visible: dict[StreamKey, dict[int, bytes]] = defaultdict(dict)
         self.watermarks: dict[StreamKey, int] = {}
+        self.in_order: set[str] = set()
         self.judged: tuple[Commit | None, truth.Seen] | None = None
         self.topic_ids: dict[str, str] = {}
         self._open: dict[str, list[tuple[StreamKey, int, bytes]]] = defaultdict(list)

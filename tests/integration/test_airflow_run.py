@@ -90,21 +90,24 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One Airflow for this module, with the package's own Dags and one pipeline file per test."""
+def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One Airflow and one broker for this module, with the package's own Dags and one pipeline file per test.
+
+    The topics have fixed names, and a worker may come back to this module: so the broker is new each time.
+    """
     import airflow_kafka_lake.example_dags
 
-    home = tmp_path_factory.mktemp("lanes")
-    lanes = {name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name) for name in PIPELINES}
-    env = {key: value for key, value in lanes["landed"].environment.items() if key.startswith("AIRFLOW_CONN_")}
-    env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
-    dags = tmp_path_factory.mktemp("dags")
+    home, dags = tmp_path_factory.mktemp("lanes"), tmp_path_factory.mktemp("dags")
     for file in Path(airflow_kafka_lake.example_dags.__file__).parent.glob("kafka_lake_*.py"):
         shutil.copy(file, dags)
     (dags / "waits.py").write_text(WAITS)
-    with LocalAirflow(dags_folder=dags, env=env) as airflow:
-        airflow.unpause(MANUAL)
-        yield World(airflow=airflow, lanes=lanes)
+    with LocalKafka() as kafka:
+        lanes = {name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name) for name in PIPELINES}
+        env = {key: value for key, value in lanes["landed"].environment.items() if key.startswith("AIRFLOW_CONN_")}
+        env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
+        with LocalAirflow(dags_folder=dags, env=env) as airflow:
+            airflow.unpause(MANUAL)
+            yield World(airflow=airflow, lanes=lanes)
 
 
 def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
