@@ -36,7 +36,8 @@ def kafka_lake_backfill(
     """Plan, ingest every wave, advance, and end as what was planned ended.
 
     Arguments are those of PlanBackfillOperator and may be templates. `waves_at_once` bounds the Spark jobs of one Dag
-    run. The group fails when ranges of the plan are unresolved, after the watermarks that could move have moved.
+    run. The group fails when ranges of the plan are unresolved, or any of the pipeline is on hold, after the watermarks
+    that could move have moved.
     """
     with TaskGroup(group_id=group_id) as group:
         plan = PlanBackfillOperator(

@@ -18,8 +18,7 @@ from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text
 from airflow_kafka_lake.operators.plan import PLAN_KEY, name_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.mirroring import mirror
-from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.running import finish_plan
+from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.services.settlement import advance
 
 if TYPE_CHECKING:
@@ -105,7 +104,9 @@ class AdvanceWatermarkOperator(BaseOperator):
 
 
 class FinishPlanOperator(BaseOperator):
-    """Fails while anything of a plan is unresolved or was left out, so that the Dag run's state is honest.
+    """Fails while anything of a plan is unresolved or was left out, or anything of its pipeline is on hold.
+
+    So the Dag run's state is honest: a hold that an earlier run met fails every run until somebody leads it out.
 
     :param plan_task_id: the PlanBackfillOperator of this Dag
     :param ledger_connection: Airflow connection of the ledger
@@ -119,13 +120,12 @@ class FinishPlanOperator(BaseOperator):
         self.ledger_connection = ledger_connection
 
     def execute(self, context: Context) -> None:
-        """Check; raises AirflowFailException naming the first unresolved range."""
+        """Check; raises AirflowFailException naming the first range, and for a hold the command that leads it out."""
         result = plan_result(self.plan_task_id, context)
         if result["dry_run"]:
             return
         with airflow_errors():
-            if result["plan"] or result["waves"]:
-                self._check(result, context)
+            self._check(result, context)
             if result["blocked"]:
                 raise HeldError(
                     f"{result['blocked']} stretches were left out of the plan: the log of the plan task names each "
@@ -134,13 +134,16 @@ class FinishPlanOperator(BaseOperator):
 
     def _check(self, result: PlanResult, context: Context) -> None:
         with assembly.open_ledger(self.ledger_connection) as ledger:
-            spec = known_spec(ledger, result["pipeline"])
+            record = ledger.pipeline(result["pipeline"])
+        if record is None:  # nothing was ever planned, so nothing is open
+            return
         with assembly.open_ports(
-            spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+            record.spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
         ) as ports:
             plans = {ports.ledger.wave(wave).plan for wave in result["waves"]}
             for plan in sorted(plans | ({result["plan"]} if result["plan"] else set())):
                 finish_plan(ports, plan)
+            refuse_holds(ports, record.spec.name)
 
 
 class RefuseOperator(BaseOperator):

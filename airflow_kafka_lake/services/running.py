@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, WaveRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.mirroring import mirror
@@ -112,10 +112,20 @@ def finish_plan(ports: Ports, plan_id: str) -> None:
     if not left:
         return
     first = left[0]
-    message = (
-        f"{len(left)} ranges of plan {plan_id} are not settled; first {first.topic}/{first.partition} {first.range}, "
-        f"{first.state}: {first.reason or 'not run to its end'}"
-    )
+    message = f"{len(left)} ranges of plan {plan_id} are not settled"
+    where = f"{first.topic}/{first.partition} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
-        raise TransientError(f"{message}. Run it again", plan=plan_id)
-    raise HeldError(f"{message}. See: kafka-lake status {first.pipeline}", plan=plan_id)
+        raise TransientError(f"{message}; first {where}: not run to its end. Run it again", plan=plan_id)
+    why = way_out(first) if first.state in ON_HOLD else "not run to its end"
+    raise HeldError(f"{message} (see kafka-lake status {first.pipeline}); first {where}: {why}", plan=plan_id)
+
+
+def refuse_holds(ports: Ports, pipeline: str) -> None:
+    """Refuse to call a pipeline's work finished while ranges of it are on hold, of whatever plan (law L3)."""
+    stuck = blocked_in_words(ports, pipeline)
+    if stuck:
+        raise HeldError(
+            f"{len(stuck)} ranges of pipeline {pipeline} are on hold (see kafka-lake status {pipeline}); "
+            f"first {stuck[0]}",
+            pipeline=pipeline,
+        )

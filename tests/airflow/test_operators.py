@@ -28,7 +28,7 @@ from airflow_kafka_lake.operators.boundary import airflow_errors
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanBackfillOperator
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services.deciding import cancel
+from airflow_kafka_lake.services.deciding import cancel, release
 
 from .conftest import ORDERS, OTHER, World, write_pipeline
 
@@ -356,6 +356,34 @@ def test_finish_fails_while_ranges_of_the_plan_are_unresolved(world: World, cont
     cancel(world.ports(), wave, "not today")
     with pytest.raises(AirflowFailException, match="not today"):
         finish(context)
+
+
+def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Context) -> None:
+    """A run that landed all it planned, or found nothing to do, is no success while somebody must act."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    cancel(world.ports(), wave, "not today")
+    world.produce(3)
+    (later,) = plan(world, context)
+    assert ingest(context, later)["state"] == "COMMITTED"
+    words = r"1 ranges of pipeline orders are on hold .*first orders/0 0-2 cancelled: not today\. Lead it out with: "
+    with pytest.raises(AirflowFailException, match=f"{words}kafka-lake release {wave}r0$"):
+        finish(context)
+    assert plan(world, context) == []
+    with pytest.raises(AirflowFailException, match=words):
+        finish(context)
+    release(world.ports(), wave, None)
+    for left in plan(world, context):
+        ingest(context, left)
+    finish(context)
+
+
+def test_finish_of_a_pipeline_that_was_never_planned_is_a_success(world: World, context: Context) -> None:
+    """A ledger that knows nothing holds nothing."""
+    context["ti"].task_id = "plan"
+    nothing = {"pipeline": "orders", "plan": None, "waves": [], "blocked": 0, "dry_run": False}
+    context["ti"].xcom_push(key="plan", value=nothing)
+    finish(context)
 
 
 def test_finish_fails_when_the_plan_left_something_out(world: World, context: Context) -> None:
