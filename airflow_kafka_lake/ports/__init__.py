@@ -12,6 +12,7 @@ from airflow_kafka_lake.ports.kafka import BatchReader, GroupMirror, OffsetSourc
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
+from airflow_kafka_lake.ports.schemas import SchemaRegistry
 
 __all__ = [
     "MAX_LEASE",
@@ -26,6 +27,7 @@ __all__ = [
     "OffsetSource",
     "Ports",
     "Processes",
+    "SchemaRegistry",
 ]
 
 
@@ -39,6 +41,7 @@ class Ports:
     mirror: GroupMirror
     lake: Lake
     runner: JobRunner
+    schemas: SchemaRegistry
     clock: Clock
     processes: Processes
     actor: str

@@ -1,0 +1,195 @@
+"""Decoding of values into columns beside the raw bytes: what a pipeline asks for, and what a job is told.
+
+A value that does not decode stays in the table, with nulls and the reason in `decode_error`. The frame of Confluent's
+serializers is one zero byte, four bytes with the writer's schema id (big endian), for Protobuf the indexes of the
+message, then the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from airflow_kafka_lake.core.errors import SchemaMismatchError
+
+ERROR_COLUMN = "decode_error"
+SCHEMA_ID_COLUMN = "value_schema_id"
+
+
+class Format(StrEnum):
+    """What the values of a topic are."""
+
+    JSON = "json"
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+    STRING = "string"
+
+    @property
+    def is_registered(self) -> bool:
+        """Say whether its schemas are in a schema registry."""
+        return self in {Format.AVRO, Format.PROTOBUF}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many records of a range may fail to decode: a number of them, or a share (0 to 1)."""
+
+    records: int | None = None
+    share: float | None = None
+
+    def is_exceeded(self, failed: int, rows: int) -> bool:
+        """Say whether `failed` of `rows` is too many."""
+        if self.records is not None:
+            return failed > self.records
+        return self.share is not None and failed > self.share * rows
+
+    def __str__(self) -> str:
+        return f"{self.records} records" if self.records is not None else f"{100 * (self.share or 0):g} %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """What a pipeline asks for.
+
+    `schema` is Spark's DDL for JSON; `registry` a connection and `subject` the registry's name of a topic's schemas
+    (`{topic}` is replaced) for Avro and Protobuf, `message` the full name of a Protobuf message (None: the first of the
+    schema); `column` takes the text of a string. Without a limit nothing stops a wave.
+    """
+
+    format: Format
+    schema: str | None = None
+    registry: str | None = None
+    subject: str = "{topic}-value"
+    message: str | None = None
+    column: str = "value_text"
+    limit: Limit | None = None
+
+    def subject_for(self, topic: str) -> str:
+        """Return the subject of a topic's values."""
+        return self.subject.replace("{topic}", topic)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form."""
+        return {
+            "format": self.format.value,
+            "schema": self.schema,
+            "registry": self.registry,
+            "subject": self.subject,
+            "message": self.message,
+            "column": self.column,
+            "limit": None if self.limit is None else {"records": self.limit.records, "share": self.limit.share},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Decoding:
+        """Read the stored form."""
+        limit = data["limit"]
+        return cls(**{**data, "format": Format(data["format"]), "limit": None if limit is None else Limit(**limit)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredSchema:
+    """One version of a subject.
+
+    `text` is the Avro schema as JSON, or a Protobuf FileDescriptorSet with all that it imports, in base64. `messages`
+    maps the full names of a Protobuf file's messages, in their order, to their indexes as they stand in a frame (hex).
+    """
+
+    id: int
+    version: int
+    format: Format
+    text: str
+    messages: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """How a job decodes the values of some topics.
+
+    `schema` is what values are read as: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are
+    the ids a frame may name; for Avro with the schema of each, as values are resolved from it. `name` says in words
+    what the schema is, `indexes` (hex) precede a Protobuf message.
+    """
+
+    format: Format
+    topics: tuple[str, ...]
+    name: str
+    schema: str = ""
+    writers: tuple[tuple[int, str], ...] = ()
+    message: str = ""
+    indexes: str = ""
+    column: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
+        return {
+            "format": self.format.value,
+            "topics": list(self.topics),
+            "name": self.name,
+            "schema": self.schema,
+            "writers": [list(item) for item in self.writers],
+            "message": self.message,
+            "indexes": self.indexes,
+            "column": self.column,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Decoder:
+        """Read the form that travels."""
+        return cls(
+            **{
+                **data,
+                "format": Format(data["format"]),
+                "topics": tuple(data["topics"]),
+                "writers": tuple((number, text) for number, text in data["writers"]),
+            }
+        )
+
+
+def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
+    """Return the decoder of a format that needs no registry."""
+    name = "the schema of the pipeline file" if asked.format is Format.JSON else "UTF-8"
+    column = asked.column if asked.format is Format.STRING else ""
+    return Decoder(
+        format=asked.format, topics=tuple(sorted(topics)), name=name, schema=asked.schema or "", column=column
+    )
+
+
+def registered_decoder(asked: Decoding, topic: str, versions: Sequence[RegisteredSchema]) -> Decoder:
+    """Return the decoder of a topic from all versions of its subject, of which the newest is what values are read as.
+
+    Raises SchemaMismatchError for a subject of another kind, or without the message.
+    """
+    subject = asked.subject_for(topic)
+    newest = max(versions, key=lambda item: item.version)
+    if newest.format is not asked.format:
+        raise SchemaMismatchError(
+            f"subject {subject} has {newest.format.value} schemas, and the pipeline decodes {asked.format.value}. "
+            "Correct [decode] format or subject",
+            subject=subject,
+        )
+    alike = sorted((item for item in versions if item.format is asked.format), key=lambda item: item.version)
+    message, indexes = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ("", "")
+    return Decoder(
+        format=asked.format,
+        topics=(topic,),
+        name=f"{subject} version {newest.version} (id {newest.id})",
+        schema=newest.text,
+        writers=tuple((item.id, item.text if asked.format is Format.AVRO else "") for item in alike),
+        message=message,
+        indexes=indexes,
+    )
+
+
+def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> tuple[str, str]:
+    known = newest.messages or {}
+    message = asked.message or next(iter(known), "")
+    if message not in known:
+        raise SchemaMismatchError(
+            f"subject {subject} version {newest.version} has no message {message!r}, it has: {', '.join(known)}. "
+            "Correct [decode] message",
+            subject=subject,
+        )
+    return message, known[message]
