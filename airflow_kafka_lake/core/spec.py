@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import PipelineFileError
 
 PIPELINE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
@@ -123,6 +124,7 @@ class PipelineSpec:
     stable_wait: int = 300
     audit_rate: int | None = None
     mirror_group: str | None = None
+    decoding: Decoding | None = None
 
     @property
     def patience(self) -> timedelta:
@@ -134,8 +136,8 @@ class PipelineSpec:
         return self.table.replace("{topic}", legal_table_part(topic))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stored form, with stable keys."""
-        return {
+        """Return the stored form, with stable keys; without decoding it is the form of before there was any."""
+        stored = {
             "name": self.name,
             "kafka_connection": self.kafka_connection,
             "topics": list(self.topics),
@@ -157,6 +159,7 @@ class PipelineSpec:
             "audit_rate": self.audit_rate,
             "mirror_group": self.mirror_group,
         }
+        return stored if self.decoding is None else {**stored, "decoding": self.decoding.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PipelineSpec:
@@ -170,6 +173,7 @@ class PipelineSpec:
                 "end": Policy.from_json(data["end"]),
                 "ordering": Ordering(data["ordering"]),
                 "partitioner": Partitioner(data["partitioner"]),
+                "decoding": None if data.get("decoding") is None else Decoding.from_json(data["decoding"]),
             }
         )
 

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import PipelineFileError
 from airflow_kafka_lake.core.spec import (
     CONNECTION_ID,
@@ -50,6 +51,7 @@ OTHER = {
     "stable_wait": 4,
     "audit_rate": 5,
     "mirror_group": "g",
+    "decoding": Decoding(format=Format.AVRO, registry="r", limit=Limit(share=0.01)),
 }
 
 
@@ -58,6 +60,13 @@ def test_stored_form_reads_back() -> None:
     rich = PipelineSpec(**OTHER)  # type: ignore[arg-type]
     for spec in (SPEC, rich):
         assert PipelineSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_pipeline_without_decoding_is_stored_as_before_there_was_any() -> None:
+    """Ledgers of older versions are read, and the digest of what they hold has not changed."""
+    assert "decoding" not in SPEC.to_json()
+    assert SPEC.digest == "d889d222ac644764"
+    assert PipelineSpec.from_json({**SPEC.to_json(), "decoding": None}) == SPEC
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(PipelineSpec)])
