@@ -15,6 +15,7 @@ from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.memory_lake import MemoryLake, MemoryTable
 from airflow_kafka_lake.adapters.memory_lake.store import Commit
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
@@ -61,6 +62,7 @@ class World:
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
         self.lake = MemoryLake(self.clock.now)
         self.runner = MemoryRunner(self.kafka, self.lake)
+        self.schemas = MemoryRegistry()
         self.said: list[str] = []
         self.dead: set[int] = set()
         self.visible: dict[StreamKey, dict[int, bytes]] = defaultdict(dict)
@@ -126,6 +128,7 @@ class World:
             mirror=self.kafka,
             lake=self.lake,
             runner=self.runner,
+            schemas=self.schemas,
             clock=self.clock,
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",

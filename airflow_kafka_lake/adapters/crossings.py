@@ -19,6 +19,7 @@ from airflow_kafka_lake.ports import (
     LedgerReader,
     OffsetSource,
     Ports,
+    SchemaRegistry,
 )
 
 PORTS: Mapping[str, tuple[type, ...]] = {
@@ -28,6 +29,7 @@ PORTS: Mapping[str, tuple[type, ...]] = {
     "mirror": (GroupMirror,),
     "table": (LakeTable,),
     "runner": (JobRunner,),
+    "schemas": (SchemaRegistry,),
 }
 """Port → the protocols whose methods cross it, the last one with all of them."""
 
@@ -59,7 +61,7 @@ def methods(port: type) -> frozenset[str]:
 
 
 def calls() -> tuple[str, ...]:
-    """Return every crossing of a port: ledger, Kafka's offsets and batches, tables, and the job."""
+    """Return every crossing of a port: ledger, Kafka's offsets and batches, tables, the job, and schemas."""
     named = (
         f"{port}.{name}"
         for port, protocols in PORTS.items()
@@ -78,6 +80,7 @@ def watched(ports: Ports, watcher: Watcher) -> Ports:
         mirror=Watched("mirror", ports.mirror, watcher),
         lake=_Tables(ports.lake, watcher),
         runner=Watched("runner", ports.runner, watcher),
+        schemas=Watched("schemas", ports.schemas, watcher),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.accounting import Accounting, Gap, Receipt
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Difference
+from airflow_kafka_lake.core.decoding import RegisteredSchema
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedWave
 from airflow_kafka_lake.core.records import (
@@ -70,6 +71,7 @@ TOLD: Mapping[type, tuple[str, ...]] = {
     RangeRecord: ("id", *_STREAM, "state", "generation"),
     Receipt: (*_STREAM, "rows", "accounting"),
     ReceiptRow: ("wave", "attempt", "fence", "kind", *_STREAM, "generation", "rows", "accounting"),
+    RegisteredSchema: ("id", "version", "format"),
     Rejected: ("requirement",),
     Reopening: ("id", "pipeline", "stream", "stretch", "version", "token", "cuts"),
     Snapshot: ("partitions", "unknown"),

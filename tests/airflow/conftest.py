@@ -23,6 +23,7 @@ from airflow_kafka_lake.adapters.clocks import FakeClock  # noqa: E402
 from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka  # noqa: E402
 from airflow_kafka_lake.adapters.memory_lake import MemoryLake  # noqa: E402
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger  # noqa: E402
+from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry  # noqa: E402
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.core.waves import Holder  # noqa: E402
@@ -58,6 +59,7 @@ class World:
         self.lake = MemoryLake()
         self.ledger = MemoryLedger(self.clock)
         self.runner = MemoryRunner(self.kafka, self.lake)
+        self.schemas = MemoryRegistry()
         self.kafka.create_topic("orders", 2)
 
     def produce(self, records: int, partition: int = 0) -> None:
@@ -79,6 +81,7 @@ class World:
             mirror=self.kafka,
             lake=self.lake,
             runner=self.runner,
+            schemas=self.schemas,
             clock=self.clock,
             processes=OnlyMe(),
             actor=actor,

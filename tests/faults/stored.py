@@ -19,6 +19,7 @@ from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
+from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner, Position
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
@@ -95,6 +96,7 @@ class StoredWorld:
             mirror=self._kafka,
             lake=lake,
             runner=MemoryRunner(self._kafka, Staging(self._truth)),
+            schemas=MemoryRegistry(),
             clock=self._clock,
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",

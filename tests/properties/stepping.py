@@ -139,6 +139,7 @@ def step(world: World, actor: Actor) -> Actor:
         mirror=world.kafka,
         lake=lake,
         runner=MemoryRunner(_Crossing("source", world.kafka, calls), lake),
+        schemas=world.schemas,
         clock=FakeClock(),
         processes=FakeProcesses(actor.pid, world.dead),
         actor=actor.name,

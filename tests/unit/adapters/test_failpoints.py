@@ -28,6 +28,7 @@ CROSSED = {
     "mirror": ports.GroupMirror,
     "table": ports.LakeTable,
     "runner": ports.JobRunner,
+    "schemas": ports.SchemaRegistry,
 }
 
 
