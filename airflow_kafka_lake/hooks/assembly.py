@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER, LedgerHook
+from airflow_kafka_lake.hooks.registry import registry_of
 from airflow_kafka_lake.hooks.spark import SparkJobs, SparkRunnerHook
 from airflow_kafka_lake.ports import Ledger, Ports
 
@@ -64,8 +65,9 @@ def open_ports(
         OnFirstUse(kafka.mirror),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
+        OnFirstUse(lambda: registry_of(spec)),
     ]
-    ledger, source, batches, mirror, tables, runner = opened
+    ledger, source, batches, mirror, tables, runner, schemas = opened
     if need_kafka:
         _ = kafka.settings, lake.settings
     if need_spark:
@@ -78,6 +80,7 @@ def open_ports(
             mirror=mirror,
             lake=tables,
             runner=runner,
+            schemas=schemas,
             clock=SystemClock(),
             processes=HostProcesses(),
             actor=actor,

@@ -25,6 +25,7 @@ _EXAMPLES: Mapping[str, str] = {
     "lake": '{"conn_type": "lake", "extra": {"format": "iceberg", "catalog": "sql", "uri": "sqlite:////PATH.db", '
     '"warehouse": "file:///PATH"}}',
     "sqlite": '{"conn_type": "sqlite", "host": "/PATH/ledger.db"}',
+    "http": '{"conn_type": "http", "schema": "https", "host": "REGISTRY", "port": 8081}',
     "spark": '{"conn_type": "spark", "host": "local[2]"}',
 }
 _FIELDS = frozenset({"conn_type", "host", "schema", "login", "password", "port", "extra", "description"})

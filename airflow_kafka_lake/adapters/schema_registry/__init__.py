@@ -1,0 +1,8 @@
+"""Schemas from a registry that speaks Confluent's API: Confluent's own, Apicurio, Karapace, Redpanda and others."""
+
+from __future__ import annotations
+
+from airflow_kafka_lake.adapters.schema_registry.registry import ConfluentRegistry, RegistryClientMissingError
+from airflow_kafka_lake.adapters.schema_registry.settings import RegistrySettings
+
+__all__ = ["ConfluentRegistry", "RegistryClientMissingError", "RegistrySettings"]
