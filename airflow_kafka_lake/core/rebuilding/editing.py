@@ -189,11 +189,22 @@ def _wave_states(
     for item in after:
         left[item.wave].add(item.state)
     touched = {item.wave for item in before if item.wave in waves} | {key.wave for key in what.guards}
-    for name in touched - found.keys():
+    for name in touched - found.keys() - _shown_before(what, before, waves):
         becomes = _left_with(left[name], waves[name])
         if becomes is not waves[name]:
             found[name] = becomes
     return found
+
+
+def _shown_before(what: Restoration, before: Sequence[RangeRecord], waves: Mapping[str, WaveState]) -> set[str]:
+    """Return the waves that were published, and whose ranges were reopened since: their rows may stay for good."""
+    return {
+        item.wave
+        for item in before
+        if item.state is RangeState.SETTLED
+        and waves[item.wave] is WaveState.COMMITTED
+        and what.reopens.undo(item.stream, item.range, item.generation)
+    }
 
 
 def _left_with(states: set[RangeState], now: WaveState) -> WaveState:

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
 from tests.gates import Before, Killed, KilledError
@@ -257,3 +257,23 @@ def test_reopen_of_a_ledger_that_was_lost_meanwhile_tells_the_lake_nothing(lande
         landed.reopen(3, 9, worker=landed.worker(Before("table.fence", replaced)))
     assert "reopen" not in {row.kind for row in landed.table.all_receipts()}
     assert (pieces(landed), audited(landed)) == ([("0-14", "SETTLED", 0)], [])
+
+
+def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: World) -> None:
+    """All of the wave was reopened and then passed unread: its rows stay, and so does the word that it was published."""
+    landed.reopen(0, 14)
+    assert landed.run().exit_code == 0
+    backup = landed.ledger.snapshot()
+    landed.reopen(0, 14)
+    stretch = OffsetRange(0, 14)
+    deciding.skip(landed.worker(), "orders", landed.stream(), stretch, reason="gone", acknowledge_order=False)
+    visible = landed.offsets()
+    landed.ledger.restore(backup)
+    landed.watermarks.clear()
+    rebuilt(landed)
+    (attempt,) = {row.attempt for row in landed.table.rows()}
+    (record,) = [item.record for item in landed.ledger._state.tries.values() if item.record.attempt == attempt]
+    assert (record.outcome, landed.ledger.wave(record.wave).state) == (AttemptOutcome.COMMITTED, WaveState.COMMITTED)
+    assert (landed.offsets(), [state for _, state, _ in pieces(landed)]) == (visible, ["SKIPPED"])
+    assert landed.run().exit_code == 0
+    landed.check()
