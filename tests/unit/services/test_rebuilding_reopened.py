@@ -260,7 +260,7 @@ def test_reopen_of_a_ledger_that_was_lost_meanwhile_tells_the_lake_nothing(lande
 
 
 def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: World) -> None:
-    """All of the wave was reopened and then passed unread: its rows stay, and so does the word that it was published."""
+    """All of the wave was reopened, then passed unread: its rows stay, and so does the word that it was published."""
     landed.reopen(0, 14)
     assert landed.run().exit_code == 0
     backup = landed.ledger.snapshot()
