@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
+    from airflow_kafka_lake.local.registry import LocalRegistry
     from tests.rig import Rig
 
 settings.register_profile("house", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,6 +56,15 @@ def kafka(service: None) -> Iterator[LocalKafka]:
 
     with LocalKafka() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def schema_registry(service: None) -> Iterator[LocalRegistry]:
+    """A real schema registry for the whole session: tests use subjects of their own and never stop it."""
+    from airflow_kafka_lake.local.registry import LocalRegistry
+
+    with LocalRegistry() as registry:
+        yield registry
 
 
 @pytest.fixture(scope="session")

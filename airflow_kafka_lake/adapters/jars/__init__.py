@@ -1,4 +1,4 @@
-"""The pinned jars of Spark and of the local broker: fetched once by PySpark's own Ivy, verified before every use.
+"""The pinned jars of Spark and of the local servers: fetched once by PySpark's own Ivy, verified before every use.
 
 A set lives in a folder named after the digest of its list, so a changed list is another folder. The folder appears in
 one rename after every SHA-256 in it was right: a killed fetch leaves nothing that could be mistaken for a result.
@@ -39,20 +39,24 @@ class JarSet(StrEnum):
 
     SPARK = "spark"
     KAFKA_BROKER = "kafka-broker"
+    SCHEMA_REGISTRY = "schema-registry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
-    """One pinned jar by its Maven coordinates and the SHA-256 (hex) of its bytes."""
+    """One pinned jar, or archive of jars, by its Maven coordinates and the SHA-256 (hex) of its bytes."""
 
     group: str
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    extension: str = "jar"
 
     @property
     def file_name(self) -> str:
-        return f"{self.group}.{self.artifact}-{self.version}.jar"
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.group}.{self.artifact}-{self.version}{classifier}.{self.extension}"
 
 
 Retrieve = Callable[[list[Jar], Path], None]
@@ -161,8 +165,11 @@ def _only_one(folder: Path) -> Iterator[None]:
 
 def _parse(line: str) -> Jar:
     coordinates, sha256 = line.split()
-    group, artifact, version = coordinates.split(":")
-    return Jar(group=group, artifact=artifact, version=version, sha256=sha256)
+    group, artifact, version, *further = coordinates.split(":")
+    classifier, extension = further or ("", "jar")
+    return Jar(
+        group=group, artifact=artifact, version=version, sha256=sha256, classifier=classifier, extension=extension
+    )
 
 
 def _sha256(path: Path) -> str:

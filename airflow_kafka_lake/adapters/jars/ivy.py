@@ -32,13 +32,17 @@ class Coordinates(Protocol):
     def artifact(self) -> str: ...
     @property
     def version(self) -> str: ...
+    @property
+    def classifier(self) -> str: ...
+    @property
+    def extension(self) -> str: ...
 
 
 def retrieve(jars: Sequence[Coordinates], folder: Path) -> None:
-    """Bring the jars into `folder` as `<group>.<artifact>-<version>.jar`, from Ivy's default repositories.
+    """Bring the jars into `folder`, from Ivy's default repositories.
 
-    `$KAFKA_LAKE_IVY_SETTINGS` may name an ivysettings.xml, for a mirror. Raises JarsUnreachableError,
-    PysparkMissingError or what `require_java` raises.
+    They are `<group>.<artifact>-<version>[-<classifier>].<extension>` there. `$KAFKA_LAKE_IVY_SETTINGS` may name an
+    ivysettings.xml, for a mirror. Raises JarsUnreachableError, PysparkMissingError or what `require_java` raises.
     """
     java, ivy = require_java(), _ivy_jar()
     with tempfile.TemporaryDirectory(prefix="kafka-lake-ivy-", ignore_cleanup_errors=True) as scratch:
@@ -46,7 +50,8 @@ def retrieve(jars: Sequence[Coordinates], folder: Path) -> None:
         module.write_text(_module(jars), encoding="utf-8")
         settings = os.environ.get(SETTINGS_VARIABLE)
         command = [java, "-jar", ivy, "-ivy", module, "-cache", Path(scratch) / "cache", "-confs", "default"]
-        command += ["-retrieve", f"{folder}/[organisation].[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
+        command += ["-retrieve", f"{folder}/[organisation].[artifact]-[revision](-[classifier]).[ext]"]
+        command += ["-types", *sorted({"jar", "bundle"} | {jar.extension for jar in jars})]
         command += ["-settings", settings] if settings else []
         try:
             answer = subprocess.run(
@@ -64,11 +69,20 @@ def retrieve(jars: Sequence[Coordinates], folder: Path) -> None:
 def _module(jars: Sequence[Coordinates]) -> str:
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)} "
-        'transitive="false"/>'
+        f'transitive="false">{_file(jar)}</dependency>'
         for jar in jars
     )
     head = '<info organisation="airflow-kafka-lake" module="jars"/>'
-    return f'<ivy-module version="2.0">{head}<dependencies>{dependencies}</dependencies></ivy-module>'
+    names = 'version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"'
+    return f"<ivy-module {names}>{head}<dependencies>{dependencies}</dependencies></ivy-module>"
+
+
+def _file(jar: Coordinates) -> str:
+    """Name the file where it is not the module's jar, which may be of the type bundle."""
+    if not jar.classifier:
+        return ""
+    kind = quoteattr(jar.extension)
+    return f"<artifact name={quoteattr(jar.artifact)} type={kind} ext={kind} m:classifier={quoteattr(jar.classifier)}/>"
 
 
 def _ivy_jar() -> Path:

@@ -21,7 +21,7 @@ from airflow_kafka_lake.adapters.jars import (
     jars_folder,
     verified,
 )
-from airflow_kafka_lake.adapters.jars.ivy import JarsUnreachableError, retrieve
+from airflow_kafka_lake.adapters.jars.ivy import JarsUnreachableError, _module, retrieve
 from airflow_kafka_lake.core.errors import TerminalError, TransientError
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
@@ -163,6 +163,15 @@ def test_shipped_lists_are_well_formed(jar_set: JarSet) -> None:
     listed = jars.pinned(jar_set)
     assert len({jar.file_name for jar in listed}) == len(listed) > 0
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jar in listed)
+
+
+def test_an_archive_is_asked_for_by_its_classifier() -> None:
+    """It has a name of its own; for a jar nothing is named, because some modules call theirs a bundle."""
+    jar, archive = jars._parse("g:a:1 00"), jars._parse("g:a:1:all:tar.gz 00")
+    assert (jar.file_name, archive.file_name) == ("g.a-1.jar", "g.a-1-all.tar.gz")
+    module = _module([jar, archive])
+    assert module.count("<artifact ") == 1
+    assert '<artifact name="a" type="tar.gz" ext="tar.gz" m:classifier="all"/>' in module
 
 
 def test_ivy_without_java_says_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
