@@ -11,13 +11,18 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import connections
+from airflow_kafka_lake.hooks.assembly import open_ports
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, aget_connection, get_connection
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.hooks.ledger import LedgerHook, ledger_url
+from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
 from airflow_kafka_lake.hooks.spark import EMBEDDED_MASTER, SparkRunnerHook, conf_of, master_of, quiet_seconds_of
+from tests.registry_server import RegistryServer
 
 SECRET = "s3cr3t-value"
 
@@ -265,6 +270,56 @@ def test_no_spark_connection_is_a_local_master_and_a_missing_one_an_error() -> N
     assert SparkRunnerHook(None).master_and_conf == (EMBEDDED_MASTER, {})
     with pytest.raises(ConnectionSettingsError, match="AIRFLOW_CONN_ABSENT"):
         _ = SparkRunnerHook("absent").master_and_conf
+
+
+def test_schema_registry_is_opened_by_an_http_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's own fields, and an extra of which every key is known."""
+    fields = {"conn_type": "http", "schema": "https", "host": "registry", "port": 8081, "login": "lake"}
+    given(monkeypatch, "r", {**fields, "password": SECRET, "extra": {"ssl.ca.location": "/ca.pem"}})
+    found = SchemaRegistryHook("r").settings
+    assert found.url == "https://registry:8081"
+    assert found.options == {"basic.auth.user.info": f"lake:{SECRET}", "ssl.ca.location": "/ca.pem"}
+    assert SECRET not in repr(found)
+    given(monkeypatch, "r", {**fields, "extra": {"headers": SECRET}})
+    worked, words = SchemaRegistryHook("r").test_connection()
+    assert not worked
+    assert "'headers'" in words
+    assert SECRET not in words
+
+
+def test_schema_registry_answers_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it knows, or why it tells nothing."""
+    with RegistryServer() as server:
+        given(monkeypatch, "r", {"conn_type": "http", "host": server.url})
+        words = f"The schema registry at {server.url} answers; it knows JSON, PROTOBUF, AVRO."
+        assert SchemaRegistryHook("r").test_connection() == (True, words)
+        server.failing = lambda _: (401, b"")
+        worked, words = SchemaRegistryHook("r").test_connection()
+    assert not worked
+    assert "refuses the login" in words
+
+
+def test_schemas_come_from_the_registry_that_the_pipeline_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is opened when it is asked, and closed with the rest."""
+    decoding = Decoding(format=Format.AVRO, registry="r")
+    spec = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", decoding=decoding)
+    with RegistryServer() as server:
+        server.register("orders-value", "AVRO", '"string"')
+        given(monkeypatch, "r", {"conn_type": "http", "host": server.url})
+        with open_ports(spec, actor="test", say=print) as ports:
+            assert server.asked == []
+            assert ports.schemas.versions("orders-value")[0].text == '"string"'
+
+
+@pytest.mark.parametrize("decoding", [None, Decoding(format=Format.STRING)], ids=["none", "string"])
+def test_pipeline_that_names_no_registry_has_no_schemas(decoding: Decoding | None) -> None:
+    """All else works; who asks for schemas is told what is missing."""
+    spec = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", decoding=decoding)
+    with (
+        open_ports(spec, actor="test", say=print) as ports,
+        pytest.raises(ConnectionSettingsError, match=r"'orders' names no schema registry.*\[decode\] registry"),
+    ):
+        ports.schemas.versions("orders-value")
 
 
 def test_connection_tests_answer_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

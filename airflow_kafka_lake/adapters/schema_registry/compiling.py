@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError
 
 _LIMIT_SECONDS = 60
+_WARNING = re.compile(r"WARNING|[IW]\d{4} ")
 
 
 def compiled(
@@ -59,4 +61,6 @@ def _run(folder: Path, main: str) -> None:
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"Compiling a Protobuf schema took over {_LIMIT_SECONDS} s. Repeat it.") from None
     if done.returncode != 0:
-        raise SchemaMismatchError(f"protoc refuses it: {' '.join(done.stderr.split())[:300]}")
+        said = done.stderr.replace(f"{folder / 'source'}/", "").splitlines()
+        told = " ".join(line.strip() for line in said if not _WARNING.match(line))
+        raise SchemaMismatchError(f"protoc refuses it: {told[:300]}")

@@ -9,15 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
-from urllib.parse import urlsplit
 
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 _TLS = frozenset({"ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"})
 _TOKEN = "bearer.auth.token"  # noqa: S105  # the name of an option
 _BEARER = frozenset({_TOKEN, "bearer.auth.logical.cluster", "bearer.auth.identity.pool.id"})
-_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+")
-_PATH = re.compile(r"[A-Za-z0-9._~/-]*")
+_ADDRESS = re.compile(
+    r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[A-Za-z0-9._~/-]*)?)"
+)
 _TIMES: Mapping[str, object] = {"timeout": 10, "max.retries": 1, "retries.wait.ms": 250, "retries.max.wait.ms": 1000}
 """Seconds for each step of a request, and one repetition."""
 
@@ -79,19 +79,13 @@ class _Reader:
         scheme = scheme or schema or "http"
         if scheme not in {"http", "https"}:
             raise self.refusal("schema", "must be http or https")
-        try:
-            parts = urlsplit(f"//{rest}")
-            name, given = parts.netloc.rpartition("]")[0] + parts.netloc.rpartition("]")[1], parts.port
-            name = name or parts.netloc.partition(":")[0]
-        except ValueError:
-            raise self.refusal("host", "must be a name, or http(s)://name[:port][/path]") from None
-        if not (_HOST.fullmatch(name) and _PATH.fullmatch(parts.path)) or parts.query or parts.fragment:
+        if not (found := _ADDRESS.fullmatch(rest)):
             problem = "must be a name, or http(s)://name[:port][/path], without a login; that belongs in its own fields"
             raise self.refusal("host", problem)
-        if given and port and given != port:
+        given = found["port"] or port
+        if found["port"] and port and int(found["port"]) != port:
             raise self.refusal("port", "is another one than in host; keep one of them")
-        number = given or port
-        return f"{scheme}://{name}{f':{number}' if number else ''}{parts.path.rstrip('/')}"
+        return f"{scheme}://{found['name']}{f':{given}' if given else ''}{found['path'].rstrip('/')}"
 
     def options(self, extra: Mapping[str, object], *, encrypted: bool) -> dict[str, str]:
         """Return the options that are set; refuse every key that is not on a list."""
