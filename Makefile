@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 java: $(STAMP)
 	@$(BIN)/python -m airflow_kafka_lake.adapters.java
 
-jars: java ## fetch and verify the jars of Spark and of the local Kafka
+jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
 	@$(BIN)/python -m airflow_kafka_lake.adapters.jars
 	@$(BIN)/kafka-lake jars fetch >/dev/null
 
