@@ -28,6 +28,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder.mkdir(parents=True)
         (folder / f"{name}-1.0.pom").write_text(POM.format(name=name, packaging=packaging))
         (folder / f"{name}-1.0.jar").write_bytes(name.encode())
+        (folder / f"{name}-1.0-all.tar.gz").write_bytes(f"all of {name}".encode())
     settings = tmp_path / "ivysettings.xml"
     settings.write_text(
         '<ivysettings><settings defaultResolver="folder"/><resolvers>'
@@ -43,6 +44,19 @@ def test_ivy_brings_exactly_the_listed_jars(mirror: Path, tmp_path: Path) -> Non
     retrieve([jar("plain"), jar("osgi")], folder)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == {
         "org.example.plain-1.0.jar": b"plain",
+        "org.example.osgi-1.0.jar": b"osgi",
+    }
+
+
+def test_ivy_brings_an_archive_by_its_classifier(mirror: Path, tmp_path: Path) -> None:
+    """It, and not the jar of the same module."""
+    archive = Jar(
+        group="org.example", artifact="plain", version="1.0", sha256="0" * 64, classifier="all", extension="tar.gz"
+    )
+    folder = tmp_path / "out"
+    retrieve([archive, jar("osgi")], folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {
+        "org.example.plain-1.0-all.tar.gz": b"all of plain",
         "org.example.osgi-1.0.jar": b"osgi",
     }
 

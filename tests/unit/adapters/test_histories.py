@@ -17,6 +17,7 @@ from airflow_kafka_lake.adapters import failpoints, histories
 from airflow_kafka_lake.adapters.crossings import Crossing, watched
 from airflow_kafka_lake.adapters.histories import HistoryFile, Scribe, process_name, read, recorded, written_by
 from airflow_kafka_lake.adapters.memory_lake import Answer
+from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
 from airflow_kafka_lake.core.operations import Operation, Phase, operations
 from airflow_kafka_lake.core.waves import Holder, Unknown
@@ -99,6 +100,16 @@ def test_nothing_of_a_record_a_reason_or_a_setting_is_told(world: World) -> None
     text = "".join(lines)
     assert "ledger.take" in text
     assert not [word for word in ("Miller", "of_the_bank", "value ") if word in text]
+
+
+def test_schemas_are_told_by_their_ids(world: World) -> None:
+    """What is in them is their subject's business."""
+    lines: list[str] = []
+    world.schemas.register("orders-value", Format.AVRO, '"string"')
+    written_by(scribe(lines, world), world.worker()).schemas.versions("orders-value")
+    (versions,) = told(lines)
+    assert versions.asked == {"subject": "orders-value"}
+    assert versions.answer == {"value": [{"id": 1, "version": 1, "format": "avro"}]}
 
 
 def test_an_error_tells_whether_the_call_had_an_effect(world: World) -> None:
