@@ -9,10 +9,12 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Never
 
+from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.spec import TABLE_PART, PipelineSpec
 from airflow_kafka_lake.offsets_file import read_offsets_file, read_text_file
@@ -66,6 +68,13 @@ class Pipeline:
         leader_wait: str | int | None = None,
         stable_wait: str | int | None = None,
         audit_rate: str | int | None = None,
+        decode_format: str | None = None,
+        decode_schema: str | None = None,
+        decode_registry: str | None = None,
+        decode_subject: str | None = None,
+        decode_message: str | None = None,
+        decode_column: str | None = None,
+        decode_limit: str | int | None = None,
         **unknown: Never,
     ) -> None:
         given = {key: value for key, value in locals().items() if key in _KEYWORDS and value is not None}
@@ -92,6 +101,7 @@ class Pipeline:
         return pipeline
 
 
+_DECODE = "decode_"
 _KEYWORDS: Mapping[str, Key] = {key.keyword: key for key in KEYS}
 
 
@@ -199,10 +209,46 @@ def _spec(given: Mapping[str, object], mistakes: list[_Mistake], file: Path | No
                 mistakes.append(_Mistake(section=key.section, key=key.name, found=found, legal=error.legal))
         elif key.required:
             mistakes.append(_Mistake(section=key.section, key=key.name, found="nothing", legal=key.required))
+    mistakes += _decode_mistakes({key.name for key in SECTIONS["decode"] if key.keyword in given}, values)
+    values = _with_decoding(values)
     mistakes += _crossed(given, values)
     if mistakes:
         raise _refusal(mistakes, file)
     return PipelineSpec(**values)
+
+
+_DECODES: Mapping[Format, tuple[frozenset[str], frozenset[str]]] = {
+    Format.JSON: (frozenset({"schema"}), frozenset()),
+    Format.STRING: (frozenset(), frozenset({"column"})),
+    Format.AVRO: (frozenset({"registry"}), frozenset({"subject"})),
+    Format.PROTOBUF: (frozenset({"registry"}), frozenset({"subject", "message"})),
+}
+"""Format → the keys of [decode] that it needs, and those that it may have beside `format` and `limit`."""
+
+
+def _decode_mistakes(given: AbstractSet[str], values: Mapping[str, Any]) -> Iterator[_Mistake]:
+    if "format" not in given:
+        if given:
+            legal = one_of([item.value for item in Format])
+            yield _Mistake(section="decode", key="format", found="nothing", legal=legal)
+        return
+    if "decode_format" not in values:
+        return
+    needed, further = _DECODES[values["decode_format"]]
+    for name in sorted(needed - given):
+        legal = f"format {values['decode_format'].value} needs it"
+        yield _Mistake(section="decode", key=name, found="nothing", legal=legal)
+    for name in sorted(given - needed - further - {"format", "limit"}):
+        words = one_of(sorted({*needed, *further, "limit"}))
+        legal = f"beside format {values['decode_format'].value}: {words}"
+        yield _Mistake(section="decode", key=name, found="a key this format has no use for", legal=legal)
+
+
+def _with_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Gather the keys of [decode] into one value."""
+    mine = {name.removeprefix(_DECODE): value for name, value in values.items() if name.startswith(_DECODE)}
+    rest = {name: value for name, value in values.items() if not name.startswith(_DECODE)}
+    return {**rest, "decoding": Decoding(**mine)} if "format" in mine else rest
 
 
 def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator[_Mistake]:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.spec import (
     CONNECTION_ID,
@@ -27,10 +28,15 @@ from airflow_kafka_lake.core.spec import (
     PolicyKind,
 )
 from airflow_kafka_lake.offsets_file import read_offsets_file
-from airflow_kafka_lake.units import milliseconds, parse_size, parse_span, parse_time, shown
+from airflow_kafka_lake.units import milliseconds, parse_limit, parse_size, parse_span, parse_time, shown
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
+MAX_DDL = 100_000
+MAX_SUBJECT = 500
+DDL_WORDS = 'columns as Spark\'s DDL, such as "amount DECIMAL(10,2), placed TIMESTAMP"'
+SUBJECT_WORDS = "the name of a subject, 1 to 500 characters; {topic} stands for the topic"
+MESSAGE_WORDS = "the full name of a Protobuf message, such as shop.Order"
 GROUP_WORDS = "the id of a group that nobody consumes with: 1 to 255 characters, no control characters, no outer spaces"
 
 NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
@@ -52,6 +58,9 @@ COLUMNS = (
     "value",
 )
 """The table's columns that Iceberg can partition by; only the first is a time."""
+
+LANDED = frozenset({*COLUMNS, "headers", ERROR_COLUMN, SCHEMA_ID_COLUMN})
+COLUMN_WORDS = "the name of a column: 1 to 128 of A-Z a-z 0-9 _, not beginning with a digit, none that every table has"
 
 PARTITION_WORDS = (
     "terms joined by commas: a column, years|months|days|hours(kafka_timestamp), bucket(N, column), "
@@ -239,6 +248,42 @@ def _span(value: object, _: Path | None) -> int:
         raise IllegalValueError(error.message.removesuffix(".")) from None
 
 
+def _ddl(value: object, _: Path | None) -> str:
+    # Line ends are welcome in a long schema; what it says is Spark's to judge, when a job reads it.
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_DDL:
+        raise IllegalValueError(DDL_WORDS)
+    return value.strip()
+
+
+def _subject(value: object, _: Path | None) -> str:
+    text = _text(value, SUBJECT_WORDS)
+    if not 0 < len(text) <= MAX_SUBJECT or text != text.strip():
+        raise IllegalValueError(SUBJECT_WORDS)
+    return text
+
+
+def _message(value: object, _: Path | None) -> str:
+    text = _text(value, MESSAGE_WORDS)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*", text) or len(text) > MAX_SUBJECT:
+        raise IllegalValueError(MESSAGE_WORDS)
+    return text
+
+
+def _column(value: object, _: Path | None) -> str:
+    text = _text(value, COLUMN_WORDS)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", text) or text.lower() in LANDED:
+        raise IllegalValueError(COLUMN_WORDS)
+    return text
+
+
+def _limit(value: object, _: Path | None) -> Limit:
+    try:
+        found = parse_limit(value)
+    except UsageError as error:
+        raise IllegalValueError(error.message.removesuffix(".")) from None
+    return Limit(share=found) if isinstance(found, float) else Limit(records=found)
+
+
 def one_of(words: list[str]) -> str:
     """Render a closed set for a message."""
     return "one of " + ", ".join(words)
@@ -269,6 +314,13 @@ KEYS: tuple[Key, ...] = (
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
     Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_WORDS),
     Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),
+    Key(section="decode", name="format", keyword="decode_format", read=_choice(Format)),
+    Key(section="decode", name="schema", keyword="decode_schema", read=_ddl),
+    Key(section="decode", name="registry", keyword="decode_registry", read=_connection),
+    Key(section="decode", name="subject", keyword="decode_subject", read=_subject),
+    Key(section="decode", name="message", keyword="decode_message", read=_message),
+    Key(section="decode", name="column", keyword="decode_column", read=_column),
+    Key(section="decode", name="limit", keyword="decode_limit", read=_limit),
     Key(section="spark", name="connection", keyword="spark_connection", read=_connection),
     Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_size),
     Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_size),

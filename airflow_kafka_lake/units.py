@@ -74,6 +74,22 @@ def parse_span(value: object) -> int:
     return seconds
 
 
+LIMIT_WORDS = 'a whole number of records, or a share such as "1 %" or "0.1 %"'
+_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?) ?%")
+
+
+def parse_limit(value: object) -> int | float:
+    """Read a number of records (int), or a share of them (float, 0 to 1); UsageError names what is legal."""
+    if match := _SHARE.fullmatch(value) if isinstance(value, str) else None:
+        share = float(match[1]) / 100
+        if share <= 1:
+            return share
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_OFFSET:
+        raise UsageError(f"{shown(value)} is not a limit: use {LIMIT_WORDS}.")
+    return number
+
+
 def _time_advice(text: object) -> str:
     if not isinstance(text, str):
         return ""

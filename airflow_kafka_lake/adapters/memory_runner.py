@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
+from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Undecoded
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.streams import StreamKey
 
 Position = tuple[str, str, int, int, bytes | None, bytes | None]
+_FRAME_BYTES = 5
 
 
 class Reader(Protocol):
@@ -28,8 +32,10 @@ class Reader(Protocol):
 class Stage(Protocol):
     """Where rows go to."""
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
-        """Commit rows to an attempt's branch."""
+    def stage(
+        self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: Sequence[Undecoded] = ()
+    ) -> None:
+        """Commit rows to an attempt's branch, and say which of them did not decode."""
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""
@@ -88,4 +94,37 @@ class MemoryRunner:
         if self.unfinished:
             self.unfinished -= 1
             return
-        self._lake.stage(job.table, job.attempt, self.tamper(rows))
+        rows = self.tamper(rows)
+        self._lake.stage(job.table, job.attempt, rows, undecoded=_undecoded(job.decoders, rows))
+
+
+def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[Undecoded, ...]:
+    by_topic = {topic: decoder for decoder in decoders for topic in decoder.topics}
+    found: dict[StreamKey, list[tuple[int, str]]] = defaultdict(list)
+    for topic, topic_id, partition, offset, _, value in rows:
+        if topic in by_topic and value is not None and (problem := _problem(by_topic[topic], value)):
+            found[topic, topic_id, partition].append((offset, problem))
+    return tuple(
+        Undecoded(
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            offsets=RangeSet(OffsetRange(offset, offset + 1) for offset, _ in wrong),
+            reason=min(wrong)[1],
+        )
+        for (topic, topic_id, partition), wrong in sorted(found.items())
+    )
+
+
+def _problem(decoder: Decoder, value: bytes) -> str | None:
+    """Judge a value without its schema: text, a JSON object, a frame with a known id."""
+    if decoder.format.is_registered:
+        known = len(value) >= _FRAME_BYTES and value[0] == 0
+        number = int.from_bytes(value[1:_FRAME_BYTES], "big")
+        return None if known and number in dict(decoder.writers) else "the frame names no known schema"
+    try:
+        text = value.decode()
+        fits = decoder.format is not Format.JSON or isinstance(json.loads(text), dict)
+    except ValueError:
+        fits = False
+    return None if fits else f"the value is no {decoder.format.value}"

@@ -274,7 +274,7 @@ def jars(_: argparse.Namespace, output: Output) -> int:
     from airflow_kafka_lake.adapters.jars import JarSet, fetch
     from airflow_kafka_lake.hooks.spark import prepare_start
 
-    found = fetch(JarSet.SPARK, progress=output.say)
+    found = fetch(JarSet.SPARK, progress=output.say) + fetch(JarSet.SPARK_AVRO, progress=output.say)
     prepare_start(found, output.say)
     if output.as_json:
         output.document({"jars": [path.name for path in found], "folder": str(found[0].parent)})

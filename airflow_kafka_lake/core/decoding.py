@@ -34,7 +34,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many records of a range may fail to decode: a number of them, or a share (0 to 1)."""
+    """How many records of a wave may fail to decode: a number of them, or a share (0 to 1)."""
 
     records: int | None = None
     share: float | None = None

@@ -24,6 +24,7 @@
     │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
     │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
     │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
+    │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
     ├── TransientError              worth repeating unchanged (exit 3)
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
@@ -176,6 +177,10 @@ class LedgerSchemaError(TerminalError):
 
 class UnexplainedError(TerminalError):
     """Offsets of a staged attempt are not accounted for."""
+
+
+class DecodeLimitError(TerminalError):
+    """More values of a wave do not decode than its pipeline allows."""
 
 
 class HeldError(TerminalError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from airflow_kafka_lake.core.decoding import Limit
 from airflow_kafka_lake.core.epochs import EpochEnds, cut_below
 from airflow_kafka_lake.core.errors import (
+    DecodeLimitError,
     IdentityError,
     LogRewrittenError,
     LogStartMovedError,
@@ -93,6 +95,16 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> st
         f"--partition {item.partition} --from {item.range.start} --to {item.range.end} --accept-fewer --reason TEXT; "
         f"or bring the records back, then: kafka-lake release {item.id}"
     )
+
+
+def undecoded(item: RangeRecord, here: RangeSet, reason: str, failed: int, rows: int, limit: Limit) -> str:
+    """Say that too many values of a wave do not decode, which of them are a range's, and what leads out."""
+    return DecodeLimitError(
+        f"{failed} of the wave's {rows} values do not decode, the limit is {limit}; {here.span} of them are in this "
+        f"range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. Nothing of the "
+        "range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that it is recorded; "
+        f"then: kafka-lake release {item.id}"
+    ).named
 
 
 def way_out(item: RangeRecord) -> str:

@@ -222,12 +222,29 @@ class OutboxItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undecoded:
+    """Offsets of a stream whose values did not decode, and why the first of them did not."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offsets: RangeSet
+    reason: str
+
+    @property
+    def stream(self) -> StreamKey:
+        """The stream whose offsets these are."""
+        return (self.topic, self.topic_id, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
     """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold."""
 
     snapshot: int
     bytes: int
     streams: tuple[StreamContent, ...]
+    undecoded: tuple[Undecoded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -46,7 +47,7 @@ class StageJob:
     """Everything the Spark job needs but settings that may hold secrets.
 
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
-    splits large stretches, None does not.
+    splits large stretches, None does not. `decoders` say how values become columns; none leaves them as they are.
     """
 
     pipeline: str
@@ -57,6 +58,7 @@ class StageJob:
     stretches: tuple[Stretch, ...]
     tasks: int
     max_records_per_partition: int | None
+    decoders: tuple[Decoder, ...] = ()
 
     @property
     def name(self) -> str:
@@ -91,6 +93,7 @@ class StageJob:
             "stretches": [[s.topic, s.topic_id, s.partition, s.range.start, s.range.end] for s in self.stretches],
             "tasks": self.tasks,
             "max_records_per_partition": self.max_records_per_partition,
+            "decoders": [item.to_json() for item in self.decoders],
         }
 
     @classmethod
@@ -104,6 +107,7 @@ class StageJob:
                     Stretch(topic=t, topic_id=i, partition=p, range=OffsetRange(a, b))
                     for t, i, p, a, b in data["stretches"]
                 ),
+                "decoders": tuple(map(Decoder.from_json, data["decoders"])),
             }
         )
 

@@ -55,10 +55,14 @@ class SparkRunnerHook:
     def _connection(self) -> ConnectionSettings | None:
         return None if self.spark_conn_id is None else get_connection(self.spark_conn_id, *TYPES)
 
-    def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str]) -> SparkJobs:
-        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings."""
+    def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str], avro: bool = False) -> SparkJobs:
+        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
+
+        `avro` says whether jobs decode Avro, which takes one more jar.
+        """
         master, conf = self.master_and_conf
-        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=self.quiet_seconds)
+        quiet = self.quiet_seconds
+        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet, avro=avro)
 
     def test_connection(self) -> tuple[bool, str]:
         """Say whether a job could be submitted from this machine, in one sentence; starts none."""
@@ -81,8 +85,10 @@ class SparkJobs:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         quiet_seconds: float = QUIET_SECONDS,
+        avro: bool = False,
     ) -> None:
         self._conf = conf
+        self._avro = avro
         self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
             master=master, catalog=catalog, kafka=kafka, conf=conf, quiet_seconds=quiet_seconds, **further
         )
@@ -98,7 +104,9 @@ class SparkJobs:
 
         require_java()
         require_matching_pyspark()
-        return {} if "spark.jars.packages" in self._conf else {"jars": verified(JarSet.SPARK)}
+        if "spark.jars.packages" in self._conf:
+            return {}
+        return {"jars": verified(JarSet.SPARK) + (verified(JarSet.SPARK_AVRO) if self._avro else [])}
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""

@@ -79,8 +79,13 @@ class Steps:
     kafka: Mapping[str, str]
 
     def read(self) -> DataFrame:
-        """Return the job's records as rows of the table; nothing is fetched yet."""
-        return _records(self.spark, self.job, self.kafka).selectExpr(*columns(self.job))
+        """Return the job's records as rows of the table, which gets the columns they need; nothing is fetched yet."""
+        rows = _records(self.spark, self.job, self.kafka).selectExpr(*columns(self.job))
+        if not self.job.decoders:
+            return rows
+        from airflow_kafka_lake.jobs.decoding import with_decoded
+
+        return with_decoded(self.spark, rows, self.job.decoders, table_name(self.job))
 
     def branch(self) -> None:
         """Create the attempt's branch; one that exists already is an error."""

@@ -92,6 +92,8 @@ def plan(
     seen, decided = once_stable(ports, observe_and_decide, patience)
     holding = holders(ports, decided.waiting_for_stable)
     decided = replace(decided, forecast=forecast(ports, decided, exact=dry_run), transactions=holding)
+    if not dry_run and decided.changes_nothing and seen.known:
+        ports.ledger.save_pipeline(spec)  # what was planned before is decoded as the file says now
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
     record(ports, decided, seen)

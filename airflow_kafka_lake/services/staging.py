@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.errors import (
     HeldError,
     JobFailedError,
@@ -23,6 +24,7 @@ from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, Ra
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
+from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, publish, receipt_rows
@@ -94,18 +96,18 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     heartbeat = Heartbeat(ports, held.key)
     if failed := _precheck(ports, held, heartbeat):
         return failed
+    asked = decoding_of(ports, held.pipeline)
+    how = decoders(ports, asked, {item.topic for item in held.ranges})
     try:
-        staged = _stage(ports, held, heartbeat)
+        staged = _stage(ports, held, how, heartbeat)
     except UNREADABLE:
         if failed := _lost_meanwhile(ports, held):
             return failed
         raise
     ports.ledger.renew(held.key, LEASE)
     audited = audit_attempt(ports, held, staged, heartbeat)
-    if audited.failed:
-        return audited.failed
-    if fewer := refuse_fewer(ports, held, staged):
-        return fewer
+    if failed := audited.failed or refuse_fewer(ports, held, staged) or refuse_undecoded(asked, held, staged):
+        return failed
     heartbeat()
     tell_first(ports, held)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
@@ -150,8 +152,8 @@ def _held(seen: Seen) -> tuple[Verdict, ...]:
     )
 
 
-def _stage(ports: Ports, held: Claim, heartbeat: Heartbeat) -> Staged:
-    job = stage_job(held)
+def _stage(ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat) -> Staged:
+    job = stage_job(held, how)
     ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
@@ -167,7 +169,7 @@ def _stage(ports: Ports, held: Claim, heartbeat: Heartbeat) -> Staged:
     return staged
 
 
-def stage_job(held: Claim) -> StageJob:
+def stage_job(held: Claim, how: tuple[Decoder, ...] = ()) -> StageJob:
     """Build the request for a claim's ranges: touching ranges are read as one stretch."""
     stretches = merged(_stretches(held.ranges))
     tasks, per_task = packing(stretches, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
@@ -180,6 +182,7 @@ def stage_job(held: Claim) -> StageJob:
         stretches=stretches,
         tasks=tasks,
         max_records_per_partition=per_task,
+        decoders=how,
     )
 
 

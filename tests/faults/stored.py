@@ -42,7 +42,7 @@ class Staging:
     def __init__(self, lake: IcebergLake) -> None:
         self._lake = lake
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
         """Commit rows to an attempt's branch."""
         table = self._lake.catalog.load(identifier)
         head = table.metadata.current_snapshot_id

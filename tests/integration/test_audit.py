@@ -39,7 +39,7 @@ class Place:
         self.history = home / "history"
         self._kept = [self.ledger, home / "catalog.db"]
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
         """Do what a Spark job does."""
         assert identifier == NAME
         self.lake.stage(attempt, [row[:4] for row in rows])

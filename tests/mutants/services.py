@@ -132,13 +132,17 @@ PUBLISHING = (
         "    heartbeat = Heartbeat(ports, held.key)\n"
         "    if failed := _precheck(ports, held, heartbeat):\n"
         "        return failed\n"
-        "    try:\n        staged = _stage(ports, held, heartbeat)\n"
+        "    asked = decoding_of(ports, held.pipeline)\n"
+        "    how = decoders(ports, asked, {item.topic for item in held.ranges})\n"
+        "    try:\n        staged = _stage(ports, held, how, heartbeat)\n"
         "    except UNREADABLE:\n"
         "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n",
         new="    heartbeat = Heartbeat(ports, held.key)\n"
         "    if failed := _precheck(ports, held, heartbeat):\n"
         "        return failed\n"
-        "    try:\n        staged = _stage(ports, held, heartbeat)\n"
+        "    asked = decoding_of(ports, held.pipeline)\n"
+        "    how = decoders(ports, asked, {item.topic for item in held.ranges})\n"
+        "    try:\n        staged = _stage(ports, held, how, heartbeat)\n"
         "    except UNREADABLE:\n"
         "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n"
         "    ports.ledger.record_base(held.key, "
@@ -150,9 +154,18 @@ PUBLISHING = (
         law="L8",
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
-        old="    if audited.failed:\n        return audited.failed\n",
-        new="",
+        old="    if failed := audited.failed or refuse_fewer(",
+        new="    if failed := refuse_fewer(",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
+    ),
+    Mutant(
+        name="publish-undecoded",
+        law="L8",
+        guard="A wave with more values that do not decode than its pipeline allows is stopped before it is published.",
+        module=_STAGING,
+        old=" or refuse_undecoded(asked, held, staged):",
+        new=":",
+        red=("tests/unit/services/test_decoding.py::test_limit_counts_over_the_wave",),
     ),
     Mutant(
         name="publish-before-receipts",

@@ -123,7 +123,7 @@ class _Lake:
         """Return the table."""
         return _Crossing("table", self._lake.table(identifier), self._calls)
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
         """Commit a job's rows."""
         self._calls.cross("job.commit", lambda: self._lake.stage(identifier, attempt, rows))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import PipelineFileError
 from airflow_kafka_lake.core.spec import Isolation, Ordering, Partitioner, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.pipeline import MAX_FILE_BYTES, Pipeline, load_pipelines, parse_size
@@ -37,6 +38,12 @@ settle_time = "1 h"
 connection = "lake_prod"
 table = "raw.{topic}"
 partition_by = "days( kafka_timestamp ),bucket(16,  kafka_partition)"
+[decode]
+format = "protobuf"
+registry = "schemas"
+subject = "{topic}.v"
+message = "shop.Order"
+limit = "0.5 %"
 [spark]
 connection = "spark_prod"
 [sizes]
@@ -81,6 +88,13 @@ def test_every_key_of_a_file_arrives(tmp_path: Path) -> None:
         lake_connection="lake_prod",
         table="raw.{topic}",
         partition_by="days(kafka_timestamp), bucket(16, kafka_partition)",
+        decoding=Decoding(
+            format=Format.PROTOBUF,
+            registry="schemas",
+            subject="{topic}.v",
+            message="shop.Order",
+            limit=Limit(share=0.005),
+        ),
         spark_connection="spark_prod",
         target_range_bytes=128 * 1024**2,
         max_wave_bytes=1_500_000_000,
@@ -106,6 +120,29 @@ def test_pipeline_is_frozen_and_travels() -> None:
 
 
 BAD_FILES = {
+    "decoding without a format": (
+        '[decode]\nschema = "a INT"',
+        ["[decode] format: found nothing", "one of json, avro, protobuf, string"],
+    ),
+    "decoding format": ('[decode]\nformat = "jason"', ["[decode] format: found 'jason'", "did you mean 'json'?"]),
+    "JSON without a schema": ('[decode]\nformat = "json"', ["[decode] schema: found nothing", "json needs it"]),
+    "Avro without a registry": ('[decode]\nformat = "avro"', ["[decode] registry: found nothing", "avro needs it"]),
+    "key of another format": (
+        '[decode]\nformat = "string"\nschema = "a INT"',
+        ["[decode] schema: found a key this format has no use for", "beside format string: one of column, limit"],
+    ),
+    "registry as an address": (
+        '[decode]\nformat = "avro"\nregistry = "http://u:secret@h"',
+        ["[decode] registry: found an address (not shown", "id of an Airflow connection"],
+    ),
+    "column that is there": (
+        '[decode]\nformat = "string"\ncolumn = "Value"',
+        ["[decode] column: found 'Value'", "none that every table has"],
+    ),
+    "message": ('[decode]\nformat = "protobuf"\nregistry = "r"\nmessage = "a b"', ["[decode] message: found 'a b'"]),
+    "limit above all": ('[decode]\nformat = "string"\nlimit = "101 %"', ["[decode] limit: found '101 %'", '"1 %"']),
+    "limit as a fraction": ('[decode]\nformat = "string"\nlimit = 0.5', ["[decode] limit: found 0.5"]),
+    "limit below zero": ('[decode]\nformat = "string"\nlimit = -1', ["[decode] limit: found -1"]),
     "unknown section": ("[lak]\n", ["[lak]: found a section nobody knows", "did you mean 'lake'?"]),
     "unknown key": ('[source]\ntopic = ["a"]', ["[source] topic: found a key nobody knows", "did you mean 'topics'?"]),
     "key of another section": ('[source]\ntable = "raw.a"', ["[source] table:", "did you mean [lake] table?"]),
@@ -490,6 +527,7 @@ def test_reference_names_every_key_and_default() -> None:
     """No key is without a row, and each row states the default that the spec has."""
     text = (Path(__file__).parents[2] / "docs" / "reference" / "pipeline-file.md").read_text()
     defaults = {field.name: field.default for field in dataclasses.fields(PipelineSpec)}
+    defaults |= {f"decode_{field.name}": field.default for field in dataclasses.fields(Decoding)}
     for key in KEYS:
         row = next(line for line in text.splitlines() if line.startswith(f"| `[{key.section}]` | `{key.name}` |"))
         assert f"| `{key.keyword}` |" in row

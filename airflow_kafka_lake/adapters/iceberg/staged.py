@@ -17,6 +17,8 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.runs import POSITION, Runs
+from airflow_kafka_lake.adapters.iceberg.undecoded import Failures
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.records import Staged
 from airflow_kafka_lake.core.staging import branch_of
@@ -82,32 +84,35 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
 
 def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[], None] = lambda: None) -> Staged:
     """Open every file, a few at a time, and collect which offsets it holds; `heartbeat` is called after each."""
-    everything = Runs()
+    everything, failures = Runs(), Failures()
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="staged") as readers:
-        for runs in readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files):
+        for runs, failed in readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files):
             everything.merge(runs)
+            failures.merge(failed)
             heartbeat()
     return Staged(
         snapshot=staged.snapshot.snapshot_id,
         bytes=sum(file.file_size_in_bytes for file in staged.files),
         streams=everything.contents(),
+        undecoded=failures.found(),
     )
 
 
-def _read_file(io: FileIO, file: DataFile, attempt: str) -> Runs:
+def _read_file(io: FileIO, file: DataFile, attempt: str) -> tuple[Runs, Failures]:
     if file.file_format != FileFormat.PARQUET:
         raise SchemaMismatchError(f"Staged file {file.file_path} is {file.file_format}, not Parquet.")
-    runs, rows = Runs(), 0
+    runs, failures, rows = Runs(), Failures(), 0
     try:
         for group in _row_groups(io, file.file_path):
             _require_attempt(group, file.file_path, attempt)
             runs.add(group, f"Staged file {file.file_path}")
+            failures.add(group, f"Staged file {file.file_path}")
             rows += group.num_rows
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(file, attempt, f"cannot be read ({type(error).__name__})") from error
     if rows != file.record_count:
         raise _unreadable(file, attempt, f"holds {rows} rows where its manifest says {file.record_count}")
-    return runs
+    return runs, failures
 
 
 def readable(io: FileIO, path: str) -> bool:
@@ -124,8 +129,9 @@ def _row_groups(io: FileIO, path: str) -> Iterator[pa.Table]:
     with io.new_input(path).open() as stream, pq.ParquetFile(stream, read_dictionary=texts) as parquet:
         if missing := sorted({*POSITION, "ingest_attempt"} - set(parquet.schema_arrow.names)):
             raise SchemaMismatchError(f"Staged file {path} has no column {missing[0]}.")
+        wanted = [*POSITION, "ingest_attempt", *({ERROR_COLUMN} & set(parquet.schema_arrow.names))]
         for number in range(parquet.num_row_groups):
-            group = parquet.read_row_group(number, columns=[*POSITION, "ingest_attempt"], use_threads=False)
+            group = parquet.read_row_group(number, columns=wanted, use_threads=False)
             yield group.unify_dictionaries()
 
 

@@ -38,6 +38,7 @@ class JarSet(StrEnum):
     """A pinned list of jars, `<value>.txt` beside this module."""
 
     SPARK = "spark"
+    SPARK_AVRO = "spark-avro"
     KAFKA_BROKER = "kafka-broker"
     SCHEMA_REGISTRY = "schema-registry"
 

@@ -24,7 +24,7 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
 )
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged, Undecoded
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of, offsets_of
 from airflow_kafka_lake.core.waves import (
@@ -59,9 +59,11 @@ class MemoryLake:
             self._tables[identifier] = MemoryTable(identifier, self)
         return self._tables[identifier]
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
-        """Commit rows to an attempt's branch, as a Spark job does."""
-        self.table(identifier).stage(attempt, rows)
+    def stage(
+        self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: Sequence[Undecoded] = ()
+    ) -> None:
+        """Commit rows to an attempt's branch, as a Spark job does, some of which did not decode."""
+        self.table(identifier).stage(attempt, rows, undecoded=undecoded)
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return what a snapshot of a table shows, as a comparing job reads it."""
@@ -80,6 +82,7 @@ class MemoryTable:
         self._store: Store | None = None
         self._receipts: dict[tuple[object, ...], ReceiptRow] = {}
         self._damaged: set[int] = set()
+        self._undecoded: dict[str, tuple[Undecoded, ...]] = {}
         self._late: Callable[[], PublishOutcome] | None = None
         self._committing = threading.RLock()
 
@@ -144,7 +147,12 @@ class MemoryTable:
         heartbeat()
         if strangers := {row.attempt for row in added} - {attempt}:
             raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(strangers)}.")
-        return Staged(snapshot=ref, bytes=sum(row.weight for row in added), streams=contents_of(added))
+        return Staged(
+            snapshot=ref,
+            bytes=sum(row.weight for row in added),
+            streams=contents_of(added),
+            undecoded=self._undecoded.get(attempt, ()),
+        )
 
     def publish(self, publication: Publication) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head`."""
@@ -214,11 +222,20 @@ class MemoryTable:
 
     # What a job does.
 
-    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
+    def stage(
+        self,
+        attempt: str,
+        rows: Iterable[Position],
+        *,
+        written_as: str | None = None,
+        undecoded: Sequence[Undecoded] = (),
+    ) -> None:
         """Commit rows to a branch of their own; JobFailedError when the branch exists already.
 
-        `written_as` is the attempt that the rows themselves name, when it differs.
+        `written_as` is the attempt that the rows themselves name, when it differs; `undecoded` are those that did not
+        decode.
         """
+        self._undecoded[attempt] = tuple(undecoded)
         with self._committing:
             store = self._load()
             if branch_of(attempt) in store.refs:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.comparing import CompareJob
-from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.staging import StageJob
 
 _TAIL_LINES = 25
@@ -17,6 +17,7 @@ _PYTHON_HEAD = re.compile(r"\s*Traceback \(most recent call last\):$")
 _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _MASK = "***"
+_REFUSED = re.compile(r"RefusedError: (\[decode\] .*)")
 _SECRET_KEY = re.compile(
     r"(?i)password|passwd|secret|token|credential|jaas|private|(access|account|api|session|storage)[.\-_]?key|keystore[.\-_]key"
 )
@@ -120,9 +121,16 @@ def _subject(job: StageJob | CompareJob) -> tuple[str, str, dict[str, str]]:
     return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
 
 
-def job_failed(job: StageJob | CompareJob, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError:
-    """Return the error of a driver that ended with `code`, from the lines it wrote."""
+def job_failed(
+    job: StageJob | CompareJob, code: int, lines: Iterable[str], secrets: Secrets
+) -> JobFailedError | SchemaMismatchError:
+    """Return the error of a driver that ended with `code`, from the lines it wrote.
+
+    SchemaMismatchError for a job that refused its schema before it read anything: repeating it cannot help.
+    """
     text = [secrets.masked(line) for line in lines]
+    if refused := next(filter(None, map(_REFUSED.search, text)), None):
+        return SchemaMismatchError(refused[1], table=job.table)
     reason = recognised(text)
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

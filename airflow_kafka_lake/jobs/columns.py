@@ -1,0 +1,120 @@
+"""Make room in a table for decoded columns: what is added, what is widened, and rows in the table's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.core.errors import RefusedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import DataType, StructField, StructType
+
+WIDEN_TRIES = 3
+
+
+def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:
+    """Give the table the columns it lacks; another job may be doing the same."""
+    from pyspark.errors import PySparkException
+
+    for turn in range(WIDEN_TRIES):
+        try:
+            for change in changes(spark.table(table).schema, wanted, whose):
+                spark.sql(f"ALTER TABLE {table} {change}")
+        except PySparkException:
+            if turn + 1 == WIDEN_TRIES:
+                raise
+            spark.catalog.refreshTable(table)
+        else:
+            return
+
+
+def changes(table: StructType, wanted: Sequence[StructField], whose: str) -> list[str]:
+    """Return what must follow `ALTER TABLE …` so that the table can hold some columns; RefusedError when nothing can.
+
+    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns.
+    """
+    return [
+        change for field in wanted for change in _changes(field_of(table, field.name), field, f"`{field.name}`", whose)
+    ]
+
+
+def field_of(table: StructType, name: str) -> StructField | None:
+    return next((field for field in table.fields if field.name.lower() == name.lower()), None)
+
+
+def _changes(there: StructField | None, wanted: StructField, path: str, whose: str) -> Iterator[str]:
+    if there is None:
+        yield f"ADD COLUMN {path} {_ddl_of(wanted.dataType)}"
+    else:
+        yield from _type_changes(there.dataType, wanted.dataType, path, whose)
+
+
+def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> Iterator[str]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(there, StructType) and isinstance(wanted, StructType):
+        for field in wanted.fields:
+            yield from _changes(field_of(there, field.name), field, f"{path}.`{field.name}`", whose)
+    elif isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
+        yield from _type_changes(there.elementType, wanted.elementType, f"{path}.element", whose)
+    elif isinstance(there, MapType) and isinstance(wanted, MapType):
+        if there.keyType != wanted.keyType:
+            raise _unfit(path, there, wanted, whose)
+        yield from _type_changes(there.valueType, wanted.valueType, f"{path}.value", whose)
+    elif not _holds(there, wanted):
+        if not _holds(wanted, there):
+            raise _unfit(path, there, wanted, whose)
+        yield f"ALTER COLUMN {path} TYPE {_ddl_of(wanted)}"
+
+
+def _holds(wide: DataType, narrow: DataType) -> bool:
+    """Say whether every value of one type is one of the other, by Iceberg's rules of promotion."""
+    from pyspark.sql import types as t
+
+    if wide == narrow:
+        return True
+    if isinstance(wide, t.DecimalType) and isinstance(narrow, t.DecimalType):
+        return wide.scale == narrow.scale and wide.precision >= narrow.precision
+    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+    if isinstance(wide, whole) and isinstance(narrow, whole):
+        return whole.index(type(wide)) >= whole.index(type(narrow))
+    return isinstance(wide, t.DoubleType) and isinstance(narrow, t.FloatType)
+
+
+def _ddl_of(kind: DataType) -> str:
+    text: str = kind.simpleString()
+    return text
+
+
+def _unfit(path: str, there: DataType, wanted: DataType, whose: str) -> RefusedError:
+    name = path.replace("`", "")
+    return RefusedError(
+        f"[decode] column {name} is {there.simpleString()} in the table and {wanted.simpleString()} in {whose}: a "
+        "column is widened, never changed into another type. Rename the field, land in another table, or drop the "
+        "column where nobody needs it. Nothing was staged."
+    )
+
+
+def aligned(column: Column, there: DataType, wanted: DataType) -> Column:
+    """Return a column of type `there` as the table's type: wider numbers, and nulls for fields it does not have."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if there == wanted:
+        return column
+    if isinstance(there, StructType) and isinstance(wanted, StructType):
+        fields = []
+        for field in wanted.fields:
+            mine = field_of(there, field.name)
+            value = f.lit(None).cast(field.dataType)
+            if mine is not None:
+                value = aligned(column.getField(mine.name), mine.dataType, field.dataType)
+            fields.append(value.alias(field.name))
+        return f.when(column.isNotNull(), f.struct(*fields))
+    if isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
+        return f.transform(column, lambda item: aligned(item, there.elementType, wanted.elementType))
+    if isinstance(there, MapType) and isinstance(wanted, MapType):
+        return f.transform_values(column, lambda _, item: aligned(item, there.valueType, wanted.valueType))
+    return column.cast(wanted)

@@ -1,0 +1,72 @@
+"""How a table is widened for decoded columns, in types only: no Spark is started."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import types as t
+
+from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.jobs.columns import changes
+
+pytestmark = pytest.mark.unit
+
+S, I, L = t.StringType(), t.IntegerType(), t.LongType()  # noqa: E741
+
+
+def struct(**fields: t.DataType) -> t.StructType:
+    """Return a struct type."""
+    return t.StructType([t.StructField(name, kind) for name, kind in fields.items()])
+
+
+def needed(table: t.StructType, **wanted: t.DataType) -> list[str]:
+    """Return the changes of a table."""
+    return changes(table, struct(**wanted).fields, "the schema")
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "change"),
+    [
+        (None, I, "ADD COLUMN `a` int"),
+        (I, I, None),
+        (I, L, "ALTER COLUMN `a` TYPE bigint"),
+        (L, I, None),
+        (I, t.ShortType(), None),
+        (t.FloatType(), t.DoubleType(), "ALTER COLUMN `a` TYPE double"),
+        (t.DoubleType(), t.FloatType(), None),
+        (t.DecimalType(9, 2), t.DecimalType(12, 2), "ALTER COLUMN `a` TYPE decimal(12,2)"),
+        (t.DecimalType(12, 2), t.DecimalType(9, 2), None),
+        (struct(x=I), struct(x=L, y=S), "ALTER COLUMN `a`.`x` TYPE bigint; ADD COLUMN `a`.`y` string"),
+        (t.ArrayType(struct(x=I)), t.ArrayType(struct(y=S)), "ADD COLUMN `a`.element.`y` string"),
+        (t.MapType(S, I), t.MapType(S, L), "ALTER COLUMN `a`.value TYPE bigint"),
+    ],
+    ids=str,
+)
+def test_columns_are_added_and_widened(there: t.DataType | None, wanted: t.DataType, change: str | None) -> None:
+    """By Iceberg's rules; a narrower schema leaves the table as it is."""
+    table = struct(**({} if there is None else {"a": there}))
+    assert "; ".join(needed(table, a=wanted)) == (change or "")
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted"),
+    [
+        (S, I),
+        (I, S),
+        (t.FloatType(), I),
+        (t.DecimalType(9, 2), t.DecimalType(9, 3)),
+        (struct(x=I), I),
+        (t.MapType(S, I), t.MapType(I, I)),
+        (t.ArrayType(S), t.ArrayType(I)),
+        (t.TimestampType(), t.TimestampNTZType()),
+    ],
+    ids=str,
+)
+def test_another_type_is_refused(there: t.DataType, wanted: t.DataType) -> None:
+    """The column, both types and the way out are named."""
+    with pytest.raises(RefusedError, match=r"column a.* in the table and .* in the schema: .* Rename the field"):
+        needed(struct(a=there), a=wanted)
+
+
+def test_names_are_compared_as_spark_does() -> None:
+    """Regardless of case: two columns that differ in it would be one."""
+    assert needed(struct(Amount=I), amount=L) == ["ALTER COLUMN `amount` TYPE bigint"]

@@ -1,0 +1,142 @@
+"""Decoding in the protocol: a limit stops a wave before anything is visible, and a corrected file leads out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
+from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.services import deciding
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+
+AVRO = Decoding(format=Format.AVRO, registry="schemas", limit=Limit(records=0))
+
+
+def of(decoding: Decoding | None, partitions: int = 1) -> World:
+    """A world whose pipeline decodes."""
+    return World(partitions, replace(SPEC, decoding=decoding))
+
+
+def send(world: World, *values: bytes, partition: int = 0) -> None:
+    """Append committed records with these values."""
+    for value in values:
+        offset = world.kafka.produce("orders", partition, value)[0]
+        world.visible[world.key(partition)][offset] = value
+
+
+def held(world: World) -> list[tuple[int, str]]:
+    """Return the partitions and reasons of what is on hold."""
+    found = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
+    return [(item.partition, item.reason or "") for item in found]
+
+
+def test_without_a_limit_nothing_stops_a_wave() -> None:
+    """What does not decode stays in the table and in the accounting."""
+    world = of(Decoding(format=Format.JSON, schema="a INT"))
+    send(world, b'{"a": 1}', b"none", b"[]")
+    assert world.run().exit_code == 0
+    assert (world.offsets(), world.stream().watermark) == ([0, 1, 2], 3)
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("limit", "stops"),
+    [
+        (Limit(records=2), False),
+        (Limit(records=1), True),
+        (Limit(share=0.5), False),
+        (Limit(share=0.49), True),
+        (Limit(records=0), True),
+        (Limit(share=1.0), False),
+    ],
+    ids=str,
+)
+def test_limit_counts_over_the_wave(limit: Limit, stops: bool) -> None:
+    """Two of four values do not decode; at the limit is not above it."""
+    world = of(Decoding(format=Format.JSON, schema="a INT", limit=limit))
+    send(world, b'{"a": 1}', b"none", b"{}", b"[]")
+    assert world.run().exit_code == (1 if stops else 0)
+    assert world.offsets() == ([] if stops else [0, 1, 2, 3])
+    assert bool(held(world)) is stops
+    world.check()
+
+
+def test_only_ranges_with_such_values_are_held() -> None:
+    """The rest of the wave goes on, and the reason names numbers, the first offset, and the way out."""
+    world = of(Decoding(format=Format.STRING, limit=Limit(records=1)), partitions=2)
+    send(world, b"a", b"\xff", b"\xff")
+    send(world, b"b", partition=1)
+    assert world.run().exit_code == 1
+    ((partition, reason),) = held(world)
+    assert partition == 0
+    assert reason.startswith("DecodeLimitError: 2 of the wave's 4 values do not decode, the limit is 1 records; 2 of")
+    assert "the first at offset 1" in reason
+    assert "kafka-lake release" in reason
+    assert world.stream(1).watermark == 1
+    world.check()
+
+
+def test_corrected_file_leads_out_also_when_nothing_new_is_planned() -> None:
+    """What is held is decoded as the file says at the time of its next try."""
+    world = of(Decoding(format=Format.JSON, schema="a INT", limit=Limit(records=0)))
+    send(world, b"plain", b"text")
+    assert world.run().exit_code == 1
+    world.spec = replace(world.spec, decoding=Decoding(format=Format.STRING, limit=Limit(records=0)))
+    assert world.plan().ranges == ()
+    (item,) = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
+    deciding.release(world.worker(), item.id, None)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1]
+    world.check()
+
+
+def test_job_gets_every_registered_version_and_reads_as_the_newest() -> None:
+    """A value names its writer's schema by id."""
+    world = of(AVRO)
+    ids = [world.schemas.register("orders-value", Format.AVRO, text) for text in ('"int"', '"long"')]
+    send(world, *(b"\0" + number.to_bytes(4, "big") + b"\2" for number in ids))
+    assert world.run().exit_code == 0
+    ((decoder,),) = [job.decoders for job in world.runner.jobs]
+    assert decoder.writers == ((ids[0], '"int"'), (ids[1], '"long"'))
+    assert (decoder.schema, decoder.name) == ('"long"', f"orders-value version 2 (id {ids[1]})")
+
+
+def test_value_of_an_unknown_schema_counts_as_undecoded() -> None:
+    """Its schema may be another subject's: nobody guesses."""
+    world = of(AVRO)
+    world.schemas.register("orders-value", Format.AVRO, '"int"')
+    send(world, b"\0\0\0\0\7\2")
+    assert world.run().exit_code == 1
+    assert "1 of the wave's 1 values" in held(world)[0][1]
+
+
+def test_registry_that_is_away_leaves_the_wave_to_be_repeated() -> None:
+    """No job is started, and the next run lands everything."""
+    world = of(AVRO)
+    number = world.schemas.register("orders-value", Format.AVRO, '"int"')
+    send(world, b"\0" + number.to_bytes(4, "big") + b"\2")
+    world.schemas.down = True
+    first = world.run()
+    assert [type(problem) for problem in first.problems] == [UnavailableError]
+    assert (first.exit_code, world.runner.jobs) == (3, [])
+    world.schemas.down = False
+    assert world.run().exit_code == 0
+    world.check()
+
+
+@pytest.mark.parametrize("kind", [None, Format.PROTOBUF])
+def test_subject_that_does_not_fit_is_refused(kind: Format | None) -> None:
+    """No subject, or one of another kind: a person corrects the file."""
+    world = of(AVRO)
+    send(world, b"x")
+    if kind:
+        world.schemas.register("orders-value", kind, "", {"shop.Order": "00"})
+    done = world.run()
+    assert [type(problem) for problem in done.problems] == [SchemaMismatchError if kind else UnknownSubjectError]
+    assert done.exit_code == 1
+    assert world.offsets() == []
