@@ -16,6 +16,7 @@ from pathlib import Path
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
@@ -87,6 +88,7 @@ def _landed(home: Path, offsets: int, marker: int) -> int:
         ledger=ledger,
         source=log,
         batches=log,
+        mirror=MemoryKafka(),
         lake=lake,
         runner=Rows(log, lake),  # type: ignore[arg-type]
         schemas=MemoryRegistry(),

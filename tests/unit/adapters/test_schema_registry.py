@@ -228,6 +228,15 @@ def test_a_version_that_vanishes_while_it_is_read_is_worth_repeating(server: Reg
     assert "vanished" in error.message
 
 
+def test_versions_come_in_their_order_whatever_the_registrys(server: RegistryServer) -> None:
+    """The last one is the newest, and values are read as it says."""
+    server.register("orders-value", "AVRO", '"string"')
+    server.failing = lambda number: None if number else (200, b"[2, 1]")
+    registry = adapter(server.url)
+    assert [item.version for item in registry.versions("orders-value")] == [1, 2]
+    registry.close()
+
+
 def test_a_failure_that_passes_is_not_seen(server: RegistryServer) -> None:
     """One repetition."""
     server.failing = lambda number: None if number else (503, b"")
@@ -308,6 +317,29 @@ def test_imports_are_followed_to_their_end(dialect: RegistryServer) -> None:
     assert found.messages == {"C": "00"}
 
 
+def test_the_nearest_of_two_versions_of_an_import_wins(server: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file can be imported in one version only, and its own references are what its producers meant."""
+    monkeypatch.setattr(server, "_schema", lambda entry, _: entry.schema)
+    for more in ("", " int32 m = 2;"):
+        server.register("a", "PROTOBUF", f'syntax = "proto3"; message A {{ int32 n = 1;{more} }}')
+    b = 'syntax = "proto3"; import "a.proto"; message B { A a = 1; }'
+    server.register("b", "PROTOBUF", b, [("a.proto", "a", 1)])
+    text = 'syntax = "proto3"; import "b.proto"; import "a.proto"; message C { A a = 1; B b = 2; }'
+    found = protobuf(server, text, ("b.proto", "b", 1), ("a.proto", "a", 2))
+    first = FileDescriptorSet.FromString(base64.b64decode(found.text)).file[0]
+    assert (first.name, [field.name for field in first.message_type[0].field]) == ("a.proto", ["n", "m"])
+
+
+def test_references_that_lead_back_end(server: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No registry should let them in; protoc says what is wrong with them."""
+    monkeypatch.setattr(server, "_schema", lambda entry, _: entry.schema)
+    for name, other in (("a", "b"), ("b", "a")):
+        text = f'syntax = "proto3"; import "{other}.proto"; message {name.upper()} {{}}'
+        server.register(name, "PROTOBUF", text, [(f"{other}.proto", other, 1)])
+    with pytest.raises(SchemaMismatchError, match="recursively imports itself"):
+        protobuf(server, 'syntax = "proto3"; import "a.proto"; message C {}', ("a.proto", "a", 1))
+
+
 def test_a_reference_that_was_deleted_is_still_read(dialect: RegistryServer) -> None:
     """Records name schemas for as long as they are kept."""
     dialect.register("a", "PROTOBUF", 'syntax = "proto3"; message A { int32 n = 1; }')
@@ -337,6 +369,16 @@ def test_a_text_that_does_not_compile_is_refused(
     words = r"proto-value version 1 cannot be used: protoc refuses it: (registered|nowhere)\.proto:"
     with pytest.raises(SchemaMismatchError, match=words):
         protobuf(server, text)
+
+
+def test_a_registry_that_gives_descriptors_needs_no_compiler(
+    server: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every version is asked for as a descriptor, those that it refers to as well."""
+    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    server.register("a", "PROTOBUF", 'syntax = "proto3"; message A { int32 n = 1; }')
+    text = 'syntax = "proto3"; import "a.proto"; message C { A a = 1; }'
+    assert protobuf(server, text, ("a.proto", "a", 1)).messages == {"C": "00"}
 
 
 def test_a_text_without_a_compiler_is_refused(server: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
