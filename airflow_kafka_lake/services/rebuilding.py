@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.guards import overtaken_rebuild
 from airflow_kafka_lake.core.rebuilding import restoration
 from airflow_kafka_lake.core.rebuilding.comparison import compare
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
@@ -153,6 +154,8 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     commits, holdings = lake.commits(), lake.holdings(sorted(mine))
     waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
     receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.topic_id in mine]
+    if lake.head().last.get((ports.ledger.ledger_id(), spec.name)) != token:
+        raise overtaken_rebuild(spec.name)  # rows and receipts are of two moments
     return [
         TableReading(table=table, uuid=head.uuid, commits=commits, holdings=holdings, receipts=tuple(receipts)),
     ]

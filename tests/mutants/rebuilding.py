@@ -36,6 +36,15 @@ ORDER = (
         red=(f"{_TESTS}::test_topic_that_came_to_be_owned_meanwhile_is_read_too[lost]",),
     ),
     Mutant(
+        name="rebuild-reads-two-moments",
+        law="L17",
+        guard="What a rebuild has read counts only if nobody has published since it moved main.",
+        module=_SERVICE,
+        old="    if lake.head().last.get((ports.ledger.ledger_id(), spec.name)) != token:\n",
+        new="    if False:\n",
+        red=(f"{_TESTS}::test_publish_between_rows_and_receipts_is_no_rollback",),
+    ),
+    Mutant(
         name="rebuild-beside-the-living",
         law="L11",
         guard="A rebuild takes over every wave that somebody may be at work on, after his lease.",

@@ -569,6 +569,22 @@ def test_lost_answer_of_the_rebuilds_commit_is_settled_by_looking(lived: World, 
     goes_on(lived, reads=1)
 
 
+def test_publish_between_rows_and_receipts_is_no_rollback(world: World) -> None:
+    """Another rebuild, and then a wave, came after the rows were read: the receipts of that wave blame nobody."""
+    world.produce(3)
+    world.run()
+    world.produce(2)
+
+    def others() -> None:
+        restored(world)
+        assert world.run().exit_code == 0
+
+    with pytest.raises(ConcurrentError, match="run kafka-lake rebuild again"):
+        restored(world, world.worker(Before("table.all_receipts", others, nth=2)))
+    restored(world)
+    goes_on(world, reads=1)
+
+
 CHANGES: dict[str, Callable[[World], object]] = {
     "plan": lambda world: world.plan(),
     "skip": lambda world: deciding.skip(
