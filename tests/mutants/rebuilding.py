@@ -232,6 +232,15 @@ BELIEF = (
         red=(f"{_CONTRACT}::test_recorded_ranges_give_way[memory]",),
     ),
     Mutant(
+        name="published-wave-dissolves",
+        law="L17",
+        guard="A published wave stays so while its rows are there, whatever was cancelled or reopened of it.",
+        module=_EDITING,
+        old="        if waves[name] is WaveState.COMMITTED and name not in vanished:\n",
+        new="        if False:\n",
+        red=("tests/unit/services/test_rebuilding_reopened.py::test_wave_without_a_settled_range_stays_published",),
+    ),
+    Mutant(
         name="left-behind-in-a-committed-wave",
         law="L3",
         guard="A planned range whose wave went into the lake without it is planned anew, not forgotten in it.",

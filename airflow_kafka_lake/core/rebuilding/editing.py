@@ -189,21 +189,23 @@ def _wave_states(
     for item in after:
         left[item.wave].add(item.state)
     touched = {item.wave for item in before if item.wave in waves} | {key.wave for key in what.guards}
-    for name in touched - found.keys() - _shown_before(what, before, waves):
+    vanished = _vanished(what, before)
+    for name in touched - found.keys():
+        if waves[name] is WaveState.COMMITTED and name not in vanished:
+            continue  # it was published, and stays so: what was cancelled or reopened of it stands for itself
         becomes = _left_with(left[name], waves[name])
         if becomes is not waves[name]:
             found[name] = becomes
     return found
 
 
-def _shown_before(what: Restoration, before: Sequence[RangeRecord], waves: Mapping[str, WaveState]) -> set[str]:
-    """Return the waves that were published, and whose ranges were reopened since: their rows may stay for good."""
+def _vanished(what: Restoration, before: Iterable[RangeRecord]) -> set[str]:
+    """Return the waves of which rows are gone from the lake; what a person reopened keeps its rows."""
+    reopened = set(what.reopened)
     return {
         item.wave
         for item in before
-        if item.state is RangeState.SETTLED
-        and waves[item.wave] is WaveState.COMMITTED
-        and what.reopens.undo(item.stream, item.range, item.generation)
+        if item.id in reopened and not what.reopens.undo(item.stream, item.range, item.generation)
     }
 
 

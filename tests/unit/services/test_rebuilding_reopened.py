@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -277,3 +278,16 @@ def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: Wo
     assert (landed.offsets(), [state for _, state, _ in pieces(landed)]) == (visible, ["SKIPPED"])
     assert landed.run().exit_code == 0
     landed.check()
+
+
+def test_wave_without_a_settled_range_stays_published(world: World) -> None:
+    """One range of it was cancelled, the other one reopened: its rows are there, whatever becomes of the two."""
+    world.spec = replace(world.spec, target_range_bytes=1)
+    world.produce(2)
+    wave, (first, _) = world.planned_wave(), world.ledger.ranges(pipeline="orders")
+    deciding.cancel(world.worker(), first.id, "later")
+    world.ingest(wave)
+    world.reopen(1, 2)
+    rebuilt(world)
+    assert world.ledger.wave(wave).state is WaveState.COMMITTED
+    assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.COMMITTED]
