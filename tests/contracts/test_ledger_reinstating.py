@@ -213,6 +213,15 @@ def test_reopened_range_is_missing_and_the_watermark_falls(ledger: Ledger) -> No
     assert [(move.start, move.end) for move in ledger.advance(SPEC.name)] == [(10, 30)]
 
 
+def test_log_that_the_lake_has_seen_longer_is_recorded(ledger: Ledger) -> None:
+    """Its end is known, and the leader epoch that it had then is not."""
+    planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    ledger.reinstate(what(ledger, ends={key_of(): 5000}), "tester")
+    longer, same = ledger.streams(SPEC.name)
+    assert (longer.end_seen, longer.leader_epoch) == (5000, None)
+    assert (same.end_seen, same.leader_epoch) == (1000, 3)
+
+
 def _planned_meanwhile(ledger: Ledger, name: str) -> object:
     return planned(ledger, [(0, 10, 20)])
 

@@ -214,6 +214,15 @@ BELIEF = (
         red=(f"{_TESTS}::test_fences_of_the_old_life_are_not_reused",),
     ),
     Mutant(
+        name="older-end-stays",
+        law="L12",
+        guard="An older ledger learns how long a log was when the lake has seen it longer.",
+        module=_DECISION,
+        old=") > item.end_seen}",
+        new=") < 0}",
+        red=(f"{_TESTS}::test_older_backup_learns_how_long_the_log_was",),
+    ),
+    Mutant(
         name="settled-gives-way",
         law="L4",
         guard="What is settled gives way to nothing: a restoration that wants its place is refused.",

@@ -66,6 +66,9 @@ class MemoryRestoring(MemoryAttempts):
                 covered=RangeSet(),
                 end_seen=item.end_seen,
             )
+        for key, end in what.ends.items():
+            row = draft.streams[what.spec.name, key]
+            draft.streams[what.spec.name, key] = replace(row, end_seen=end, leader_epoch=None)
 
     def _restore_waves(self, draft: State, what: Restoration, changed: Edits) -> None:
         for ordinal, item in enumerate(what.in_order):

@@ -95,7 +95,13 @@ def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey,
     ]
     insert_rows(connection, stream, new, pipeline=what.spec.name, version=0)
     found = connection.execute(select(stream).where(stream.c.pipeline == what.spec.name))
-    return {(row.topic, row.topic_id, row.partition): row for row in found}
+    ids = {(row.topic, row.topic_id, row.partition): row for row in found}
+    longer = [{"id": ids[key].id, "end_seen": end} for key, end in what.ends.items()]
+    given = rows(connection, [stream.c.id, stream.c.end_seen], longer)
+    connection.execute(
+        update(stream).where(stream.c.id == given.c.id).values(end_seen=given.c.end_seen, leader_epoch=None)
+    )
+    return ids
 
 
 def _write_waves(connection: Connection, what: Restoration, changed: Edits) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Pending, Remembered, TableReading
 from airflow_kafka_lake.core.rebuilding.reopens import Reopens
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredPlan, RestoredSkip, RestoredStream
@@ -36,6 +36,7 @@ def restoration(
     reopens = Reopens.of(receipts)
     skips = _skips(receipts, reopens)
     streams = _streams(receipts, {stream.key for stream in known.streams})
+    reached = _ends(receipts)
     origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
     tables = {item.table for item in readings}
     untold = [item for item in _origins(spec, token, now, origins, receipts) if item[0] in tables]
@@ -47,6 +48,7 @@ def restoration(
         guards=known.guards,
         tables={item.table: item.uuid for item in readings},
         streams=streams,
+        ends={item.key: end for item in known.streams if (end := reached.get(item.key, 0)) > item.end_seen},
         waves=tuple(waves),
         skips=skips,
         reopened=comparison.reopened,
@@ -96,19 +98,28 @@ def _streams(receipts: Sequence[ReceiptRow], known: AbstractSet[StreamKey]) -> t
 
     Where that receipt never arrived, the smallest offset that any other receipt speaks of stands in for it.
     """
-    parts: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    ends = _ends(receipts)
+    starts: dict[StreamKey, int] = {}
     origins: dict[StreamKey, int] = {}
     for row in sorted(receipts, key=lambda row: row.recorded_at):
         if row.kind == "origin":
             origins.setdefault(row.stream, row.range.start)
         else:
-            parts[row.stream].append(row.range)
+            starts[row.stream] = min(row.range.start, starts.get(row.stream, row.range.start))
     found = []
-    for key in sorted({*parts, *origins} - known):
-        origin = origins[key] if key in origins else min(part.start for part in parts[key])
-        end = max((part.end for part in parts[key]), default=origin)
-        found.append(RestoredStream(key=key, origin=origin, end_seen=max(origin, end)))
+    for key in sorted({*starts, *origins} - known):
+        origin = origins[key] if key in origins else starts[key]
+        found.append(RestoredStream(key=key, origin=origin, end_seen=max(origin, ends.get(key, origin))))
     return tuple(found)
+
+
+def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[StreamKey, int]:
+    """Return up to where any receipt speaks of a stream: its log had that end once."""
+    ends: dict[StreamKey, int] = {}
+    for row in receipts:
+        if row.kind != "origin":
+            ends[row.stream] = max(row.range.end, ends.get(row.stream, 0))
+    return ends
 
 
 def _origins(

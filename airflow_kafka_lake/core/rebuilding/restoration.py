@@ -67,10 +67,11 @@ class RestoredPlan:
 class Restoration:
     """One decision to make a ledger agree with the lake.
 
-    `versions` are the streams it was made from, `guards` the open waves that the caller has claimed; `token` is what
-    the commit said that moved main first; `reopened` names settled ranges whose rows are gone; `fences` the highest
-    fence that the lake has seen of a wave; `receipts` are what the lake still lacks, with their tables; `reopens` is
-    what was ever reopened, `planned` what of it waits to be read again.
+    `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, `guards` the
+    open waves that the caller has claimed; `token` is what the commit said that moved main first; `reopened` names
+    settled ranges whose rows are gone; `fences` the highest fence that the lake has seen of a wave; `receipts` are what
+    the lake still lacks, with their tables; `reopens` is what was ever reopened, `planned` what of it waits to be read
+    again.
     """
 
     spec: PipelineSpec
@@ -85,6 +86,7 @@ class Restoration:
     reopened: tuple[str, ...]
     fences: Mapping[str, int]
     receipts: tuple[tuple[str, ReceiptRow], ...]
+    ends: Mapping[StreamKey, int] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     planned: tuple[RestoredPlan, ...] = ()
 

@@ -222,6 +222,28 @@ def test_stream_without_any_record_keeps_its_origin(world: World) -> None:
     goes_on(world, reads=2)
 
 
+def test_older_backup_learns_how_long_the_log_was(world: World) -> None:
+    """What lies below an island that the lake brings back is awaited, and passed by a person once its topic is gone."""
+    world.produce(2)
+    world.run()
+    backup = world.ledger.snapshot()
+    world.produce(8)
+    world.ingest(world.planned_wave(Bounds(start=6, end=10)))
+    world.ledger.restore(backup)
+    world.watermarks.clear()
+    restored(world)
+    old = world.stream()
+    assert (old.covered, old.end_seen) == (RangeSet.of((0, 2), (6, 10)), 10)
+    world.create("orders")
+    world.produce(2)
+    (reason,) = world.run().held
+    assert "settled only up to 2 of 10" in reason
+    deciding.skip(world.worker(), "orders", old, OffsetRange(2, 10), reason="gone", acknowledge_order=True)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1]
+    world.check()
+
+
 @pytest.mark.parametrize("moment", range(8))
 def test_older_backup_is_brought_up_to_date(world: World, moment: int) -> None:
     """Whatever the backup knows of the waves that came later: nothing, their plan, a cancel, an older cut."""
