@@ -69,9 +69,10 @@ def schema_registry(service: None) -> Iterator[LocalRegistry]:
 
 @pytest.fixture(scope="session")
 def spark_jars(service: None) -> list[Path]:
-    """The verified jars a Spark session needs for Kafka and Iceberg."""
+    """The verified jars a Spark session needs for Kafka and Iceberg; those for Avro are there as well."""
     from airflow_kafka_lake.adapters.jars import JarSet, fetch
 
+    fetch(JarSet.SPARK_AVRO)
     return fetch(JarSet.SPARK)
 
 

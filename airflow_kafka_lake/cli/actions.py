@@ -30,6 +30,7 @@ from airflow_kafka_lake.services import (
     mirroring,
     planning,
     rebuilding,
+    redecoding,
     reopening,
     reporting,
     running,
@@ -215,6 +216,16 @@ def reopen(arguments: argparse.Namespace, output: Output) -> int:
         ],
     }
     output.result(document, views.reopen)
+    return 0
+
+
+def decode(arguments: argparse.Namespace, output: Output) -> int:
+    """`decode PIPELINE`."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec, need_spark=True) as ports:
+        done = redecoding.redecode(ports, spec, topic=arguments.topic, only_failed=arguments.failed)
+    tables = [{"table": table, **item.to_json()} for table, item in done.items()]
+    output.result({"pipeline": spec.name, "tables": tables}, views.decode)
     return 0
 
 

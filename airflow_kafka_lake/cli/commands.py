@@ -132,6 +132,16 @@ COMMANDS: tuple[Command, ...] = (
         run=actions.reopen,
     ),
     Command(
+        name="decode",
+        help="decode once more what is in the lake, from its raw bytes",
+        arguments=(
+            PIPELINE,
+            TOPIC,
+            Argument("--failed", action="store_true", help="only rows that did not decode"),
+        ),
+        run=actions.decode,
+    ),
+    Command(
         name="segments",
         help="which stretch of which partition must be finished before which",
         arguments=(PIPELINE, Argument("--svg", metavar="FILE", help="draw the graph into this file")),

@@ -132,6 +132,17 @@ def reopen(output: Output, document: Json) -> None:
         )
 
 
+def decode(output: Output, document: Json) -> None:
+    """Show what was decoded again, and how much of it still is not."""
+    for item in document["tables"]:
+        left = f"{item['failed']:,} of them do not decode" if item["failed"] else "all of them decode"
+        output.line(
+            f"{item['table']}: {item['rows']:,} rows decoded again; {left}"
+            if item["rows"]
+            else f"{item['table']}: no such rows"
+        )
+
+
 def segments(output: Output, document: Json) -> None:
     """Show the graph of segments as lines: what each continues, and what it waits for."""
     rows = [

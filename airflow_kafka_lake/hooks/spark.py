@@ -11,6 +11,7 @@ from typing import Any
 from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
 
@@ -115,6 +116,10 @@ class SparkJobs:
     def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
         """Run a comparing job to its end (`ports.JobRunner.compare`)."""
         return self._runner_with(self.check()).compare(job, say=say)
+
+    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+        """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
+        return self._runner_with(self.check()).redecode(job, say=say)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.wire import PREFIX
@@ -175,7 +176,7 @@ def session() -> Iterator[SparkSession]:
         spark.stop()
 
 
-def table_name(job: StageJob | CompareJob) -> str:
+def table_name(job: StageJob | CompareJob | RedecodeJob) -> str:
     """Return the table as a quoted SQL identifier in the catalog `lake`."""
     parts = job.table.split(".")
     if len(parts) < 2:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import (
     Holder,
@@ -29,6 +30,13 @@ class JobRunner(Protocol):
 
         `say` gets a sentence now and then. Raises JobFailedError as `stage` does; a stretch that Kafka no longer has,
         or a snapshot that is gone, is such an end.
+        """
+
+    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+        """Decode rows of a table once more from their raw bytes; nothing else of a row changes, no row comes or goes.
+
+        `say` gets a sentence now and then. Raises JobFailedError as `stage` does, SchemaMismatchError for a schema that
+        the table cannot take, or when the table's main moved meanwhile: nothing was changed then.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:

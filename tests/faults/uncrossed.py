@@ -7,6 +7,7 @@ from collections.abc import Mapping
 _REASONS = {
     "source.transactions": "asked only while a transaction is open",
     "mirror.commit": "only where a pipeline names a group",
+    "runner.redecode": "only `kafka-lake decode`, which has no wave: main moves once, at its end, or not at all",
     "schemas.versions": "only where a pipeline decodes values with a schema registry",
     "source.epoch_ends": "asked only after a partition's leader epoch has changed",
 }

@@ -109,6 +109,30 @@ def test_too_many_values_that_do_not_decode_stop_the_wave(rig: Rig) -> None:
     assert [row["amount"] for row in rows(rig)] == amounts
 
 
+def test_rows_are_decoded_again_from_their_bytes(rig: Rig) -> None:
+    """First what landed raw, then what a wrong schema left; every row stays, and the audit finds nothing."""
+    send(rig, b'{"amount": 1}', b"none", b'{"amount": 5000000000}')
+    assert rig.run().code == 0
+    refused = rig.command("decode", str(rig.file), "--json")
+    assert (refused.code, refused.document["error"]["type"]) == (2, "UsageError")
+    write(rig, format="json", schema="amount INT")
+    done = rig.command("decode", str(rig.file), "--json")
+    assert done.document["tables"] == [{"table": rig.table, "rows": 3, "failed": 2}], done.err
+    write(rig, format="json", schema="amount BIGINT")
+    done = rig.command("decode", str(rig.file), "--failed", "--json")
+    assert done.document["tables"] == [{"table": rig.table, "rows": 2, "failed": 1}], done.err
+    assert [(row["amount"], row["decode_error"] is None) for row in rows(rig)] == [
+        (1, True),
+        (None, False),
+        (5000000000, True),
+    ]
+    audited = rig.command("audit", rig.name, "--deep", "--json")
+    assert audited.code == 0, audited.out
+    send(rig, b'{"amount": 7}')
+    assert rig.run().code == 0
+    assert rows(rig)[-1]["amount"] == 7
+
+
 def test_text_is_decoded_into_one_column(rig: Rig) -> None:
     """Text needs no schema."""
     write(rig, format="string", column="line")

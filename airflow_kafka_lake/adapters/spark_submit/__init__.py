@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
-from airflow_kafka_lake.adapters.spark_submit.failures import Secrets, job_failed, job_stalled
+from airflow_kafka_lake.adapters.spark_submit.failures import Job, Secrets, job_failed, job_stalled
 from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, sweep_folders
 from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Progress
 from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
@@ -29,6 +29,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs.compare import RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
@@ -42,12 +43,11 @@ QUIET_SECONDS = 1800.0
 _logger = logging.getLogger(__name__)
 
 
-def _script(job: StageJob | CompareJob) -> str:
-    return "compare.py" if isinstance(job, CompareJob) else "stage.py"
+_SCRIPTS: Mapping[type, str] = {StageJob: "stage.py", CompareJob: "compare.py", RedecodeJob: "redecode.py"}
 
 
 class SparkSubmitRunner:
-    """Runs staging and comparing jobs under a Spark master (`ports.JobRunner`).
+    """Runs staging, comparing and decoding jobs under a Spark master (`ports.JobRunner`).
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and show up nowhere else. `jars` are local
@@ -106,11 +106,20 @@ class SparkSubmitRunner:
 
     def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
         """Run a comparing job to its end (`ports.JobRunner.compare`)."""
+        return Comparison.from_json(self._result(job, say))
+
+    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+        """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
+        return Redecoded(**self._result(job, say))
+
+    def _result(self, job: CompareJob | RedecodeJob, say: Callable[[str], None]) -> dict[str, Any]:
+        """Run a job that says how far it is, and return the document that it leaves."""
         with self._folder() as folder:
             said = FollowedLog(folder / SAID_FILE, say)
             self._run(folder, job, {"job": job.to_json()}, heartbeat=said.follow)
             said.finish()
-            return Comparison.from_json(json.loads((folder / RESULT_FILE).read_text(encoding="utf-8")))
+            found: dict[str, Any] = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
+            return found
 
     def _folder(self) -> AbstractContextManager[Path]:
         return private_folder(self._temporary)
@@ -118,7 +127,7 @@ class SparkSubmitRunner:
     def _run(
         self,
         folder: Path,
-        job: StageJob | CompareJob,
+        job: Job,
         request: Mapping[str, Any],
         *,
         started: Callable[[str], None] = lambda _: None,
@@ -156,7 +165,7 @@ class SparkSubmitRunner:
         sweep_folders(self._temporary)
         return ended
 
-    def _prepared(self, folder: Path, job: StageJob | CompareJob, request: Mapping[str, Any]) -> list[str]:
+    def _prepared(self, folder: Path, job: Job, request: Mapping[str, Any]) -> list[str]:
         settings = properties(
             master=self._master,
             catalog=self._catalog,
@@ -178,12 +187,12 @@ class SparkSubmitRunner:
             name=job.name,
             jars=self._jars,
             conf=self._conf,
-            script=_script(job),
+            script=_SCRIPTS[type(job)],
         )
 
-    def _start_options(self, job: StageJob | CompareJob) -> list[str]:
+    def _start_options(self, job: Job) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
-        heavy = isinstance(job, CompareJob) or job.tasks > _LIGHT_TASKS
+        heavy = not isinstance(job, StageJob) or job.tasks > _LIGHT_TASKS
         quick = [] if is_local(self._master) and heavy else list(QUICK_START)
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
         return [*quick, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else quick

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
+from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 
 _TAIL_LINES = 25
@@ -24,6 +25,8 @@ _SECRET_KEY = re.compile(
 _SECRET_PART = re.compile(
     r"""(?i)(?:password|secret|token)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))|://[^/@\s:]*:([^@\s]+)@"""
 )
+
+Job = StageJob | CompareJob | RedecodeJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +116,17 @@ class Secrets:
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
 
-def _subject(job: StageJob | CompareJob) -> tuple[str, str, dict[str, str]]:
+def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     """Return what a job is, what its failure leaves behind, and the facts of its error."""
     if isinstance(job, CompareJob):
         return f"The Spark job that compares {job.table} with Kafka", "nothing was changed: audit again", {}
+    if isinstance(job, RedecodeJob):
+        return f"The Spark job that decodes {job.table} again", "nothing was changed: repeat it", {}
     what = f"The Spark job of wave {job.wave} (attempt {job.attempt})"
     return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
 
 
-def job_failed(
-    job: StageJob | CompareJob, code: int, lines: Iterable[str], secrets: Secrets
-) -> JobFailedError | SchemaMismatchError:
+def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError | SchemaMismatchError:
     """Return the error of a driver that ended with `code`, from the lines it wrote.
 
     SchemaMismatchError for a job that refused its schema before it read anything: repeating it cannot help.
@@ -141,7 +144,7 @@ def job_failed(
     return JobFailedError(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
 
 
-def job_stalled(job: StageJob | CompareJob, seconds: float) -> JobFailedError:
+def job_stalled(job: Job, seconds: float) -> JobFailedError:
     """Return the error of a driver that lives and gets nowhere."""
     what, left, facts = _subject(job)
     return JobFailedError(

@@ -21,8 +21,10 @@ from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.decoding import Decoder, Format
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, SchemaMismatchError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Holder
@@ -610,6 +612,31 @@ def test_a_comparison_that_fails_changed_nothing(spark: FakeSpark) -> None:
         spark.runner().compare(COMPARE, say=lambda _: None)
     assert "compares raw.orders with Kafka ended with exit code 1" in raised.value.message
     assert "nothing was changed: audit again" in raised.value.message
+
+
+REDECODE = RedecodeJob(
+    id="0" * 16,
+    pipeline="orders",
+    table="raw.orders",
+    decoders=(Decoder(format=Format.STRING, topics=("orders",), name="UTF-8", column="line"),),
+    only_failed=True,
+)
+
+
+def test_what_was_decoded_again_is_read_back(spark: FakeSpark) -> None:
+    """The job travels whole, and comes back as it went."""
+    spark.does(writes={"said": "one\n", "result.json": '{"rows": 3, "failed": 1}'})
+    assert spark.runner().redecode(REDECODE, say=lambda _: None) == Redecoded(rows=3, failed=1)
+    assert RedecodeJob.from_json(json.loads(spark.seen["texts"]["job.json"])["job"]) == REDECODE
+    assert spark.seen["argv"][-2].endswith("redecode.py")
+
+
+def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -> None:
+    """The person reads why, and not that a driver ended."""
+    said = "airflow_kafka_lake.core.errors.RefusedError: [decode] column a is string in the table and int in UTF-8.\n"
+    spark.does(code=1, says=said)
+    with pytest.raises(SchemaMismatchError, match=r"^\[decode\] column a is string in the table and int in UTF-8\.$"):
+        spark.runner().redecode(REDECODE, say=lambda _: None)
 
 
 def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""Decode once more what a table holds, from its raw bytes: on a branch, compared, then main is moved forward to it.
+
+Main moves only if it still is where the job began, so that neither a wave nor a writer of somebody else is lost; and
+only if the branch has the same rows: as many, and of those that were decoded the same bytes at the same positions.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN
+from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.jobs.compare import FIELDS, RESULT_FILE, SAID_FILE
+from airflow_kafka_lake.jobs.decoding import with_decoded
+from airflow_kafka_lake.jobs.progress import told_progress
+from airflow_kafka_lake.jobs.stage import RETAIN_DAYS, repeated, session, table_name, taken
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
+"""What names one row: an offset that was read again has another attempt's row."""
+
+LANDED = (
+    "key",
+    "value",
+    "headers",
+    "kafka_topic",
+    "kafka_topic_id",
+    "kafka_partition",
+    "kafka_offset",
+    "kafka_timestamp",
+    "kafka_timestamp_type",
+    "ingest_attempt",
+)
+_SOURCE = "kafka_lake_decoded"
+
+
+def redecode(spark: SparkSession, job: RedecodeJob, say: Callable[[str], object] = lambda _: None) -> Redecoded:
+    """Decode the job's rows once more and show the result; a table without such rows is left alone.
+
+    Raises RefusedError when main moved meanwhile, and for a schema that the table cannot take; Spark's and Iceberg's
+    own errors pass through. Nothing is changed then, but for columns that were added.
+    """
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    table = table_name(job)
+    base = _head(spark, table)
+    if base is None:
+        return Redecoded(rows=0, failed=0)
+    rows = _rows(spark, job, table, base)
+    say(f"decoding rows of {job.table}")
+    found = with_decoded(spark, rows.select(*LANDED), job.decoders, table)
+    names = [name for name in found.columns if name not in LANDED]
+    repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{job.branch}` RETAIN {RETAIN_DAYS} DAYS"))
+    try:
+        found.select(*ROW, *names).createOrReplaceTempView(_SOURCE)
+        where = " AND ".join(f"t.{name} = s.{name}" for name in ROW)
+        sets = ", ".join(f"t.`{name}` = s.`{name}`" for name in names)
+        spark.sql(
+            f"MERGE INTO {table}.`branch_{job.branch}` t USING {_SOURCE} s ON {where} "
+            f"WHEN MATCHED THEN UPDATE SET {sets}"
+        )
+        say("comparing the rows with those that were there")
+        done = _compared(spark, job, table, base)
+        if done.rows:
+            _move_main(spark, job, base)
+        return done
+    finally:
+        repeated(lambda: spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS `{job.branch}`"))
+
+
+def _head(spark: SparkSession, table: str) -> int | None:
+    found = spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'").collect()
+    return int(found[0][0]) if found else None
+
+
+def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> DataFrame:
+    """Return the rows of a snapshot that the job is about."""
+    from pyspark.sql import functions as f
+
+    rows = spark.sql(f"SELECT * FROM {table} VERSION AS OF {snapshot}")
+    topics = sorted({topic for decoder in job.decoders for topic in decoder.topics})
+    mine = rows.filter(f.col("ingest_attempt").isNotNull() & f.col("kafka_topic").isin(topics))
+    if not job.only_failed:
+        return mine
+    return mine.filter(f.col(ERROR_COLUMN).isNotNull()) if ERROR_COLUMN in rows.columns else mine.limit(0)
+
+
+def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> Redecoded:
+    """Refuse a branch whose rows are not those of the base; return what is on it."""
+    # Which rows did not decode before is known only at the base: the branch has them by their names.
+    before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
+    branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
+    after = branch.selectExpr(*ROW, f"{_digest()} AS is", f"{ERROR_COLUMN} IS NOT NULL AS failed")
+    kept, same, failed = (
+        before.join(after, on=list(ROW), how="left")
+        .selectExpr("count(*)", "count_if(was = is)", "count_if(failed)")
+        .collect()[0]
+    )
+    rows = before.count()
+    whole = spark.sql(f"SELECT count(*) FROM {table} VERSION AS OF {base}").collect()[0][0]
+    if not rows == kept == same or whole != branch.count():
+        raise RefusedError(
+            f"[decode] the rows on branch {job.branch} of {job.table} are not those that were there: of {rows}, {same} "
+            "are the same. Main was not moved."
+        )
+    return Redecoded(rows=rows, failed=failed)
+
+
+def _digest() -> str:
+    return f"xxhash64({', '.join(FIELDS.values())})"
+
+
+def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
+    table = table_name(job)
+    name = ".".join(part for part in job.table.split("."))
+    try:
+        # Iceberg refuses this, and repeats nothing, unless main is an ancestor of the branch.
+        spark.sql(f"CALL lake.system.fast_forward('{name}', 'main', '{job.branch}')").collect()
+    except Exception:
+        if _head(spark, table) == base:
+            raise
+        raise RefusedError(
+            f"[decode] main of {job.table} moved while its rows were decoded: somebody else committed. Nothing was "
+            "changed; repeat it when less is going on."
+        ) from None
+
+
+def main(argv: list[str]) -> None:
+    """Run the job of the file named by the only argument: `{"job": …}`; its secrets are removed first."""
+    request = taken(argv)
+    folder = Path(argv[0]).parent
+    said = (folder / SAID_FILE).open("w", encoding="utf-8", buffering=1)
+    with said, session() as spark, told_progress(spark, folder):
+        done = redecode(spark, RedecodeJob.from_json(request["job"]), lambda text: said.write(f"{text}\n"))
+    # Read only after this process has ended well.
+    (folder / RESULT_FILE).write_text(json.dumps(done.to_json()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
