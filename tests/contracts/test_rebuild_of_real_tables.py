@@ -33,7 +33,7 @@ class StagingLake:
         """Return the table's handle."""
         return self._real.lake.table(identifier)
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position]) -> None:
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
         """Do what a finished job does."""
         self._real.stage(attempt, [row[:4] for row in rows])
 
