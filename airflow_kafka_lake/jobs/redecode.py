@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
-from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs.compare import FIELDS, RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.decoding import with_decoded
@@ -44,8 +44,8 @@ _SOURCE = "kafka_lake_decoded"
 def redecode(spark: SparkSession, job: RedecodeJob, say: Callable[[str], object] = lambda _: None) -> Redecoded:
     """Decode the job's rows once more and show the result; a table without such rows is left alone.
 
-    Raises RefusedError when main moved meanwhile, and for a schema that the table cannot take; Spark's and Iceberg's
-    own errors pass through. Nothing is changed then, but for columns that were added.
+    Raises ConcurrentError when main moved meanwhile, RefusedError for a schema that the table cannot take; Spark's and
+    Iceberg's own errors pass through. Nothing is changed then, but for columns that were added.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table = table_name(job)
@@ -125,7 +125,7 @@ def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
     except Exception:
         if _head(spark, table) == base:
             raise
-        raise RefusedError(
+        raise ConcurrentError(
             f"[decode] main of {job.table} moved while its rows were decoded: somebody else committed. Nothing was "
             "changed; repeat it when less is going on."
         ) from None

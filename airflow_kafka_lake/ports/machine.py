@@ -36,7 +36,7 @@ class JobRunner(Protocol):
         """Decode rows of a table once more from their raw bytes; nothing else of a row changes, no row comes or goes.
 
         `say` gets a sentence now and then. Raises JobFailedError as `stage` does, SchemaMismatchError for a schema that
-        the table cannot take, or when the table's main moved meanwhile: nothing was changed then.
+        the table cannot take, ConcurrentError when the table's main moved meanwhile: nothing was changed then.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:

@@ -20,7 +20,8 @@ def redecode(
 
     Rows stay what they are but for their decoded columns. Raises UsageError for a pipeline that decodes nothing and a
     topic it has not, StateError where nothing was planned yet, SchemaMismatchError for a schema that a table cannot
-    take and for a main that moved meanwhile (nothing is changed then), JobFailedError when a job ended badly.
+    take, ConcurrentError for a main that moved meanwhile (nothing is changed then), JobFailedError when a job ended
+    badly.
     """
     if spec.decoding is None:
         raise UsageError(f"pipeline {spec.name} has no [decode] section: say in its file what its values are")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.comparing import CompareJob
-from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
+from airflow_kafka_lake.core.errors import ConcurrentError, JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 
@@ -18,7 +18,7 @@ _PYTHON_HEAD = re.compile(r"\s*Traceback \(most recent call last\):$")
 _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _MASK = "***"
-_REFUSED = re.compile(r"RefusedError: (\[decode\] .*)")
+_DECIDED = re.compile(r"(RefusedError|ConcurrentError): (\[decode\] .*)")
 _SECRET_KEY = re.compile(
     r"(?i)password|passwd|secret|token|credential|jaas|private|(access|account|api|session|storage)[.\-_]?key|keystore[.\-_]key"
 )
@@ -126,14 +126,18 @@ def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
 
 
-def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError | SchemaMismatchError:
+def job_failed(
+    job: Job, code: int, lines: Iterable[str], secrets: Secrets
+) -> JobFailedError | SchemaMismatchError | ConcurrentError:
     """Return the error of a driver that ended with `code`, from the lines it wrote.
 
-    SchemaMismatchError for a job that refused its schema before it read anything: repeating it cannot help.
+    SchemaMismatchError for a job that refused its schema before it read anything: repeating it cannot help;
+    ConcurrentError for one that found main moved, and changed nothing.
     """
     text = [secrets.masked(line) for line in lines]
-    if refused := next(filter(None, map(_REFUSED.search, text)), None):
-        return SchemaMismatchError(refused[1], table=job.table)
+    if decided := next(filter(None, map(_DECIDED.search, text)), None):
+        kind = ConcurrentError if decided[1] == "ConcurrentError" else SchemaMismatchError
+        return kind(decided[2], table=job.table)
     reason = recognised(text)
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

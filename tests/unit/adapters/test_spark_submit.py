@@ -22,7 +22,13 @@ from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, 
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.decoding import Decoder, Format
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, SchemaMismatchError, StaleFenceError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    ConnectionSettingsError,
+    JobFailedError,
+    SchemaMismatchError,
+    StaleFenceError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.spec import Isolation
@@ -636,6 +642,13 @@ def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -
     said = "airflow_kafka_lake.core.errors.RefusedError: [decode] column a is string in the table and int in UTF-8.\n"
     spark.does(code=1, says=said)
     with pytest.raises(SchemaMismatchError, match=r"^\[decode\] column a is string in the table and int in UTF-8\.$"):
+        spark.runner().redecode(REDECODE, say=lambda _: None)
+
+
+def test_a_job_whose_table_moved_is_worth_repeating(spark: FakeSpark) -> None:
+    """Somebody else was first, and nothing was changed."""
+    spark.does(code=1, says="airflow_kafka_lake.core.errors.ConcurrentError: [decode] main of raw.orders moved.\n")
+    with pytest.raises(ConcurrentError, match=r"^\[decode\] main of raw\.orders moved\.$"):
         spark.runner().redecode(REDECODE, say=lambda _: None)
 
 
