@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.losses import lost_end
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import missing
 from airflow_kafka_lake.core.plan import Asked, Blocked
+from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.streams import StreamRecord
@@ -79,6 +80,7 @@ def generation_gap(
     item: PartitionSnapshot,
     record: StreamRecord | None,
     older: Sequence[StreamRecord],
+    graph: Graph,
     ends: EpochEnds,
 ) -> Blocked | None:
     """Stop where the log is not the one that was planned from: it lost records, or an older generation is unfinished.
@@ -90,14 +92,15 @@ def generation_gap(
     for stream in older:
         # By what is settled or skipped, not by the watermark: a person's skip counts before the next advance.
         settled = stream.covered.unbroken_end(stream.origin)
-        if settled < stream.end_seen:
+        end = graph.known_end(stream)
+        if settled < end:
             return Blocked(
                 topic=item.topic,
                 partition=item.partition,
                 reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
-                f"settled only up to {settled} of {stream.end_seen}. Pass the rest with: kafka-lake skip "
+                f"settled only up to {settled} of {end}. Pass the rest with: kafka-lake skip "
                 f"{pipeline} --topic {item.topic} --topic-id={stream.topic_id} --partition {item.partition} "
-                f"--from {settled} --to {stream.end_seen} --reason TEXT --acknowledge-order",
+                f"--from {settled} --to {end} --reason TEXT --acknowledge-order",
             )
     return None
 

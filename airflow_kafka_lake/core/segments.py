@@ -100,6 +100,10 @@ class Graph:
         """Return the end of a stream whose last segment has a seal; None where it goes on."""
         return self._by_stream[stream][-1].seal if stream in self._by_stream else None
 
+    def known_end(self, stream: StreamRecord) -> int:
+        """Return the end that a stream's log had once: as far as a plan could read, or its last seal."""
+        return max([stream.end_seen, *self.edges(stream.key)])
+
     def edges(self, stream: StreamKey) -> tuple[int, ...]:
         """Return the offsets at which ranges of a stream are cut."""
         found = self.of(stream)

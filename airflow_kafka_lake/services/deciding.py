@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
@@ -81,7 +82,7 @@ def skip(
     Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
     """
     reason = needed_reason(reason)
-    _refuse_beyond_end(ports, stream, stretch)
+    _refuse_beyond_end(ports, pipeline, stream, stretch)
     accepted = accepted_epoch(ports, stream, stretch)
     claims: list[Claim] = []
     try:
@@ -110,12 +111,13 @@ def skip(
     return skipped
 
 
-def _refuse_beyond_end(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> None:
+def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> None:
     """Refuse to skip offsets that nobody has written yet: they would be passed unread when they come."""
-    if stretch.end <= stream.end_seen:
+    known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
+    if stretch.end <= known:
         return
     seen = ports.source.snapshot((stream.topic,), None)
-    end = max([stream.end_seen, *(item.high_watermark for item in seen.partitions if item.key == stream.key)])
+    end = max([known, *(item.high_watermark for item in seen.partitions if item.key == stream.key)])
     if stretch.end > end:
         raise RangeBeyondEndError(
             f"{stream.topic}/{stream.partition}: offset {stretch.end} is beyond the end of the log, {end}: what is "

@@ -181,6 +181,9 @@ def decide(
     times = _times(ports, spec, bounds, selected)
     origins = _start_offsets(ports, spec, selected, known)
     ends = _epoch_ends(ports, selected, known)
+    recorded = Known(
+        streams=known, graph=Graph(ports.ledger.segments(spec.name)), layouts=ports.ledger.layouts(spec.name)
+    )
     asked: list[Asked] = []
     blocked: list[Blocked] = []
     pending: list[PendingCommitError] = []
@@ -188,7 +191,7 @@ def decide(
         older = [stream for key, stream in known.items() if _is_older_generation(key, item)]
         siblings = any(key[:2] == item.key[:2] for key in known)
         try:
-            answer = generation_gap(spec.name, item, known.get(item.key), older, ends) or asked_of(
+            answer = generation_gap(spec.name, item, known.get(item.key), older, recorded.graph, ends) or asked_of(
                 spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), siblings
             )
         except PendingCommitError as error:
@@ -199,7 +202,7 @@ def decide(
         raise together(pending)
     wanted = {item.snapshot.key: item for item in asked}
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
-    segments = _grown(ports, spec, snapshot, known, asked, declare)
+    segments = _grown(spec, snapshot, recorded, asked, declare)
     waiting = segments.growth.waiting
     asked = [item for item in asked if (item.snapshot.topic, item.snapshot.partition) not in waiting]
     blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
@@ -209,17 +212,13 @@ def decide(
 
 
 def _grown(
-    ports: Ports,
     spec: PipelineSpec,
     snapshot: Snapshot,
-    streams: Mapping[StreamKey, StreamRecord],
+    known: Known,
     asked: Sequence[Asked],
     declare: Declare,
 ) -> Grown:
     """Decide what becomes of the segments of every topic that was observed."""
-    known = Known(
-        streams=streams, graph=Graph(ports.ledger.segments(spec.name)), layouts=ports.ledger.layouts(spec.name)
-    )
     topics = topics_seen(snapshot, {item.snapshot.key for item in asked})
     growth = Growth()
     for topic in topics:

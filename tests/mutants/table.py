@@ -283,10 +283,21 @@ PLAN = (
         law="L12",
         guard="A re-created topic waits until its old generation is settled or passed.",
         module=_POLICIES,
-        old="        if settled < stream.end_seen:\n",
+        old="        if settled < end:\n",
         new="        if False:\n",
         red=(
             "tests/unit/services/test_plan_refusals.py::test_recreated_topic_is_blocked_until_its_old_generation_is_resolved",
+        ),
+    ),
+    Mutant(
+        name="old-seal-unseen",
+        law="L14",
+        guard="What an old generation left open below its last seal is named, also past what a plan could read.",
+        module=_POLICIES,
+        old="        end = graph.known_end(stream)\n",
+        new="        end = stream.end_seen\n",
+        red=(
+            "tests/unit/services/test_order.py::test_new_generation_names_what_an_open_transaction_left_below_the_seal",
         ),
     ),
     Mutant(

@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Asked
 from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, milliseconds, times_needed
+from airflow_kafka_lake.core.segments import Graph, Segment
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.streams import StreamRecord
@@ -210,24 +211,28 @@ def test_reversed_offsets_are_wrong_usage() -> None:
 def test_log_that_shrank_is_a_stop() -> None:
     """An end below the one that was seen means that Kafka lost records (law L12)."""
     shrunk = dataclasses.replace(SEEN, last_stable=79, high_watermark=79)
-    blocked = generation_gap("orders", shrunk, RECORD, (), {})
+    blocked = generation_gap("orders", shrunk, RECORD, (), Graph(), {})
     assert blocked is not None
     assert (blocked.topic, blocked.partition) == ("orders", 0)
     assert "the log ends at 79, it ended at 80 before" in blocked.reason
     assert "once the log has passed 80" in blocked.reason
-    assert generation_gap("orders", SEEN, RECORD, (), {}) is None
-    assert generation_gap("orders", SEEN, None, (), {}) is None
+    assert generation_gap("orders", SEEN, RECORD, (), Graph(), {}) is None
+    assert generation_gap("orders", SEEN, None, (), Graph(), {}) is None
 
 
 def test_unfinished_old_generation_is_a_stop_with_a_way_out() -> None:
     """A re-created topic does not hide what was never read of the old one."""
     old = dataclasses.replace(RECORD, topic_id="old")
-    blocked = generation_gap("orders", SEEN, None, (old,), {})
+    blocked = generation_gap("orders", SEEN, None, (old,), Graph(), {})
     assert blocked is not None
     assert "kafka-lake skip orders --topic" in blocked.reason
     assert "--topic-id=old --partition 0 --from 30 --to 80" in blocked.reason
     done = dataclasses.replace(old, covered=RangeSet.of((20, 80)))
-    assert generation_gap("orders", SEEN, None, (done,), {}) is None
+    assert generation_gap("orders", SEEN, None, (done,), Graph(), {}) is None
+    sealed = Graph([Segment(stream=old.key, start=0, layout=1, seal=82, sealed=True)])
+    blocked = generation_gap("orders", SEEN, None, (done,), sealed, {})
+    assert blocked is not None, "what an open transaction had at the end, when the log was sealed"
+    assert "--from 80 --to 82" in blocked.reason
 
 
 def test_every_time_is_looked_up_once() -> None:

@@ -260,6 +260,23 @@ def test_new_generation_that_grew_before_its_first_plan_waits_for_nothing_endles
     assert [world.offsets(partition) for partition in range(4)] == [[0, 1]] * 4
 
 
+def test_new_generation_names_what_an_open_transaction_left_below_the_seal() -> None:
+    """The old log was sealed past what could be read of it, and is gone: a person passes that stretch."""
+    world = of_three()
+    world.produce(2, 0, transaction="open")
+    expanded(world, 4, 0)
+    assert world.run().exit_code == 0
+    assert world.stream(3).watermark == 0
+    old = world.stream(0)
+    world.create("orders", 3)
+    world.produce(2, 0)
+    (reason,) = world.run().held
+    assert "settled only up to 4 of 6" in reason
+    deciding.skip(world.worker(), "orders", old, OffsetRange(4, 6), reason="the topic is gone", acknowledge_order=True)
+    assert world.run().exit_code == 0
+    assert world.offsets(0) == [0, 1]
+
+
 def test_partition_named_alone_waits_for_a_plan_of_the_whole_topic() -> None:
     """One partition cannot tell where all the others end."""
     world = of_three()
