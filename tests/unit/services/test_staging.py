@@ -189,7 +189,7 @@ def test_rows_of_another_attempt_end_the_attempt(world: World) -> None:
     world.produce(3)
     wave = world.planned_wave()
     stage = world.table.stage
-    world.lake.stage = lambda identifier, attempt, rows: stage(attempt, rows, written_as="f" * 16)  # type: ignore[method-assign]
+    world.lake.stage = lambda identifier, attempt, rows, **_: stage(attempt, rows, written_as="f" * 16)  # type: ignore[method-assign]
     with pytest.raises(SchemaMismatchError):
         world.ingest(wave)
     assert world.offsets() == []
