@@ -94,12 +94,13 @@ def generation_gap(
         settled = stream.covered.unbroken_end(stream.origin)
         end = graph.known_end(stream)
         if settled < end:
+            of_which = "" if stream.partition == item.partition else f" in its partition {stream.partition}"
             return Blocked(
                 topic=item.topic,
                 partition=item.partition,
                 reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
-                f"settled only up to {settled} of {end}. Pass the rest with: kafka-lake skip "
-                f"{pipeline} --topic {item.topic} --topic-id={stream.topic_id} --partition {item.partition} "
+                f"settled only up to {settled} of {end}{of_which}. Pass the rest with: kafka-lake skip "
+                f"{pipeline} --topic {item.topic} --topic-id={stream.topic_id} --partition {stream.partition} "
                 f"--from {settled} --to {end} --reason TEXT --acknowledge-order",
             )
     return None

@@ -184,11 +184,12 @@ def decide(
     recorded = Known(
         streams=known, graph=Graph(ports.ledger.segments(spec.name)), layouts=ports.ledger.layouts(spec.name)
     )
+    sizes = _sizes(snapshot)
     asked: list[Asked] = []
     blocked: list[Blocked] = []
     pending: list[PendingCommitError] = []
     for item in selected:
-        older = [stream for key, stream in known.items() if _is_older_generation(key, item)]
+        older = [stream for key, stream in known.items() if _is_older_generation(key, item, sizes[item.topic])]
         siblings = any(key[:2] == item.key[:2] for key in known)
         try:
             answer = generation_gap(spec.name, item, known.get(item.key), older, recorded.graph, ends) or asked_of(
@@ -235,8 +236,16 @@ def _epoch_ends(
     return ports.source.epoch_ends(doubts) if doubts else {}
 
 
-def _is_older_generation(key: StreamKey, item: PartitionSnapshot) -> bool:
-    return key[0] == item.topic and key[1] != item.topic_id and key[2] == item.partition
+def _sizes(snapshot: Snapshot) -> dict[str, int]:
+    """Return how many partitions each topic has."""
+    there = [(item.topic, item.partition) for item in snapshot.partitions]
+    there += [(item.topic, item.partition) for item in snapshot.unknown]
+    return {topic: partition + 1 for topic, partition in sorted(there)}
+
+
+def _is_older_generation(key: StreamKey, item: PartitionSnapshot, partitions: int) -> bool:
+    """Say whether a stream is of an older generation, and a partition's to mind: one that is no more is another's."""
+    return key[0] == item.topic and key[1] != item.topic_id and key[2] % partitions == item.partition
 
 
 def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, selected: Sequence[PartitionSnapshot]) -> Times:

@@ -14,6 +14,7 @@ _TIME = "airflow_kafka_lake.adapters.iceberg.commit_time"
 _SNAPSHOTS = "airflow_kafka_lake.core.snapshots"
 _POLICIES = "airflow_kafka_lake.core.policies"
 _PLAN = "airflow_kafka_lake.core.packing"
+_PLANNING = "airflow_kafka_lake.services.planning"
 
 MEMORY = (
     Mutant(
@@ -298,6 +299,17 @@ PLAN = (
         new="        end = stream.end_seen\n",
         red=(
             "tests/unit/services/test_order.py::test_new_generation_names_what_an_open_transaction_left_below_the_seal",
+        ),
+    ),
+    Mutant(
+        name="old-partition-forgotten",
+        law="L13",
+        guard="A partition that a re-created topic lacks is not forgotten: another one waits for it.",
+        module=_PLANNING,
+        old="key[2] % partitions == item.partition",
+        new="key[2] == item.partition",
+        red=(
+            "tests/unit/services/test_plan_refusals.py::test_partition_that_a_recreated_topic_lacks_is_not_forgotten",
         ),
     ),
     Mutant(

@@ -20,7 +20,7 @@ ROUNDS = 12
 NAMED_STRETCH = re.compile(r"--from (\d+) --to (\d+)")
 PROPOSED_SKIP = re.compile(r"^skip (\d+)-(\d+):")
 OUT_OF_ORDER = re.compile(r"--topic (\S+) --topic-id=(\S+) --partition (\d+) --from (\d+) --to (\d+) .*--acknowledge")
-OLD_GENERATION = re.compile(r"--topic-id[ =](\S+)")
+OLD_GENERATION = re.compile(r"--topic-id[ =](\S+) --partition (\d+)")
 
 
 def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]) -> None:
@@ -76,7 +76,8 @@ def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
     for item in blocked:
         if found := NAMED_STRETCH.search(item.reason):
             old = OLD_GENERATION.search(item.reason)
-            key = (item.topic, old[1] if old else world.topic_ids[item.topic], item.partition)
+            topic_id, partition = (old[1], int(old[2])) if old else (world.topic_ids[item.topic], item.partition)
+            key = (item.topic, topic_id, partition)
             pass_unread(ports, streams[key], OffsetRange(int(found[1]), int(found[2])))
 
 

@@ -160,6 +160,26 @@ def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: 
     assert (world.stream().origin, world.stream().watermark) == (0, 2)
 
 
+def test_partition_that_a_recreated_topic_lacks_is_not_forgotten() -> None:
+    """What is left of it is decided before a partition of the new topic goes on."""
+    world = World(3)
+    for partition in range(3):
+        world.produce(5, partition)
+    world.run(Bounds(partitions=(0, 1)))
+    world.run(Bounds(partitions=(2,), start=0, end=3))
+    old = world.stream(2)
+    world.create("orders", 2)
+    world.produce(2)
+    plan = world.plan()
+    assert [(item.topic, item.partition) for item in plan.blocked] == [("orders", 0)]
+    (blocked,) = plan.blocked
+    assert "settled only up to 3 of 5 in its partition 2" in blocked.reason
+    assert f"--topic-id={old.topic_id} --partition 2 --from 3 --to 5" in blocked.reason
+    deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1]
+
+
 def test_recreated_topic_with_everything_settled_goes_on_by_itself(world: World) -> None:
     """Nobody needs to decide about an old generation that is complete."""
     world.produce(3)
