@@ -241,11 +241,13 @@ class _Protobuf(_Framed):
 
         from airflow_kafka_lake.jobs.protobuf import reader
 
-        begin = self.decoder.indexes.upper()
-        mine = f.hex(f.substring("value", _FRAME_BYTES + 1, len(begin) // 2)) == begin
-        payload = f.expr(f"substring(value, {_FRAME_BYTES + 1 + len(begin) // 2})")
+        payload = f.lit(None)
+        for indexes in _written_as(self.decoder.indexes):
+            size = len(indexes) // 2
+            mine = f.hex(f.substring("value", _FRAME_BYTES + 1, size)) == indexes.upper()
+            payload = f.when(mine, f.expr(f"substring(value, {_FRAME_BYTES + 1 + size})")).otherwise(payload)
         read = f.udf(reader(self.decoder), self._type())
-        value = f.when(mine & self.schema_id().isin([number for number, _ in self.decoder.writers]), read(payload))
+        value = f.when(self.schema_id().isin([number for number, _ in self.decoder.writers]), read(payload))
         return [self.of_topics(value).alias(self.value), self.of_topics(self.schema_id()).alias(self.id)]
 
     def _type(self) -> StructType:
@@ -260,6 +262,11 @@ class _Protobuf(_Framed):
         from pyspark.sql import functions as f
 
         return self.framed_problem(f.col(self.value).isNull(), self.does_not_fit())
+
+
+def _written_as(indexes: str) -> tuple[str, ...]:
+    """Return how serializers write the indexes of a message: those of the first have a short form and a long one."""
+    return (indexes, "0200") if indexes == "00" else (indexes,)
 
 
 def _ddl(part: _Part, text: str) -> StructType:

@@ -23,7 +23,6 @@ PROTO = """
 syntax = "proto3";
 package shop;
 import "google/protobuf/timestamp.proto";
-message Other { string x = 1; }
 message Order {
   enum Kind { NEW = 0; PAID = 1; }
   message Line { string sku = 1; int32 count = 2; }
@@ -35,6 +34,7 @@ message Order {
   optional uint64 total = 6;
   bytes raw = 7;
 }
+message Other { string x = 1; }
 """
 
 
@@ -100,13 +100,15 @@ def test_protobuf_messages_become_columns(rig: Rig, schema_registry: LocalRegist
     with SchemaRegistryClient({"url": schema_registry.url}) as client:
         values = [ProtobufSerializer(order, client, settings)(message, here) for message in (full, order())]
         stranger = ProtobufSerializer(other, client, settings)(other(x="y"), here)
-    write(rig, format="protobuf", registry="schemas", message="shop.Order")
-    send(rig, *values, stranger, values[0][:-1], UNKNOWN)
+    long_form = values[0][:5] + b"\2\0" + values[0][6:]  # as other clients write the first message's index
+    write(rig, format="protobuf", registry="schemas")
+    send(rig, *values, long_form, stranger, values[0][:-1], UNKNOWN)
     run(rig, schema_registry)
-    first, empty, *wrong = rows(rig)
+    first, empty, again, *wrong = rows(rig)
     assert (first["id"], first["kind"], first["total"]) == (7, "PAID", Decimal(2**64 - 1))
     assert first["placed"] == datetime(2026, 1, 1, 10, tzinfo=UTC)
     assert (first["lines"], first["rates"], first["raw"]) == ([{"sku": "a", "count": 2}], [("x", 1.5)], b"\xff")
     assert (empty["id"], empty["kind"], empty["placed"], empty["lines"], empty["total"]) == (0, "NEW", None, [], None)
+    assert (again["id"], again["lines"], again["decode_error"]) == (7, first["lines"], None)
     assert [row["decode_error"] is None for row in (first, empty, *wrong)] == [True, True, False, False, False]
     assert {row["id"] for row in wrong} == {None}

@@ -68,6 +68,35 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [3], "what the group committed"
 
 
+def test_rest_follows_after_commit_and_after_abort(rig: Rig) -> None:
+    """A run ends below what is open; what was behind it lands with the next run, however the transaction ended."""
+    producer = Producer({"bootstrap.servers": rig.bootstrap, "transactional.id": rig.topic})
+    producer.init_transactions(60)
+    ends = []
+    for ended, number in ((producer.commit_transaction, 0), (producer.abort_transaction, 1)):
+        producer.begin_transaction()
+        producer.produce(rig.topic, b"open", partition=0)
+        assert producer.flush(60) == 0
+        rig.produce(2, begin=2 * number, partitions=1)
+        ends.append(_landed(rig))
+        ended(60)
+        ends.append(_landed(rig))
+    # Per round: the open record, two others, a marker.
+    assert ends == [0, 4, 4, 8]
+    assert sum(rig.rows().values()) == 5
+    audited = rig.command("audit", rig.name, "--json").document
+    explained = audited["totals"]["accounting"]
+    assert [explained[name] for name in ("visible", "aborted", "control", "unexplained")] == [5, 1, 2, 0]
+
+
+def _landed(rig: Rig) -> int:
+    """Run, and return the watermark of partition 0; nothing yet is 0."""
+    done = rig.run()
+    assert done.code == 0, done.err
+    streams = rig.command("status", rig.name, "--json").document["streams"]
+    return next((item["watermark"] for item in streams if item["partition"] == 0), 0)
+
+
 def _commit_in(producer: Producer, bootstrap: str, position: TopicPartition) -> None:
     from confluent_kafka import Consumer
 
