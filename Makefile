@@ -47,7 +47,7 @@ format: $(STAMP) ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-soak: jars ## the long fault runs (ARGS="--only soak --minutes 30 --seed 7"; --list shows the faults)
+soak: jars ## the long runs (ARGS="--only soak --minutes 30 --seed 7"; --list shows the faults)
 	$(BIN)/python tests/faults/soak.py $(ARGS)
 
 matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with real Spark)

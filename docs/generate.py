@@ -374,6 +374,7 @@ make test                          # all tiers, after style, types and import co
 make test-fast                     # what starts no service, under a minute
 make test ARGS="-m contracts"      # one tier
 make test ARGS="-k watermark"      # a choice
+make soak ARGS="--only stories"    # what is marked long: stories through a Dag, minutes each
 ```
 """
 TESTS_CLOSE = "Parameter sets are counted one by one, by `python docs/generate.py --tests`."

@@ -24,15 +24,21 @@ settings.load_profile("house")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--fast` leaves out every test that would start a service, also one that asks for it while it runs."""
+    """`--fast` leaves out every test that would start a service, also one that asks for it while it runs; `--long` lets
+    those in that take minutes."""
     parser.addoption("--fast", action="store_true", help="skip what needs Kafka, Spark, PostgreSQL or Airflow")
+    parser.addoption("--long", action="store_true", help="do not leave out the tests that are marked long")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's tier is the folder it stands in."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test's tier is the folder it stands in; what is marked long runs only where it is asked for."""
     for item in items:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))
+    if not config.getoption("--long"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +20,7 @@ from airflow_kafka_lake.core.waves import PUBLISHES
 CLI_SECONDS = 240
 SQL_SECONDS = 600
 POLL_SECONDS = 0.2
+NAMED_COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,12 @@ class Rig:
         """`kafka-lake run … --json`."""
         return self.command("run", str(self.file), "--json", *words, env=env)
 
+    def obey(self, text: str) -> None:
+        """Type the commands that a message names."""
+        for command in NAMED_COMMAND.findall(text):
+            ended = self.command(*shlex.split(command.replace("TEXT", "lost")), "--json")
+            assert ended.code == 0, ended.err or ended.out
+
     # -- Kafka ------------------------------------------------------------------------------------------------------
 
     def create_topic(self, topic: str, partitions: int, **config: str) -> None:
@@ -135,20 +144,31 @@ class Rig:
         for future in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
             future.result(timeout=30)
 
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Move a partition's log start, as an administrator does."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.delete_records([TopicPartition(self.topic, partition, offset)]).values():
+            future.result(30)
+
     def produce(
         self, records: int, *, size: int = 20, begin: int = 0, topic: str | None = None, partitions: int | None = None
-    ) -> None:
-        """Produce plain records round robin over the partitions and note the acknowledgements."""
+    ) -> dict[tuple[int, int], bytes]:
+        """Produce plain records round robin over the partitions; returns, and for the rig's topic notes, what was
+        acknowledged."""
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
         told: list[str] = []
+        seen: dict[tuple[int, int], bytes] = {}
 
         def noted(error: Any, message: Any) -> None:
             if error is not None:
                 told.append(str(error))
-            elif topic is None:
-                self.acknowledged[message.partition(), message.offset()] = message.value()
+            else:
+                seen[message.partition(), message.offset()] = message.value()
 
         for number in range(begin, begin + records):
             producer.poll(0)
@@ -161,6 +181,9 @@ class Rig:
             )
         assert producer.flush(60) == 0
         assert not told
+        if topic is None:
+            self.acknowledged |= seen
+        return seen
 
     def produce_singly(self, topic: str, records: int) -> None:
         """Produce records to partition 0 of another topic, each in a batch of its own."""
@@ -171,14 +194,15 @@ class Rig:
             producer.produce(topic, value=f"value {number}".encode(), partition=0)
             assert producer.flush(60) == 0
 
-    def transaction(self, records: int, *, commit: bool) -> None:
-        """Produce one transaction; only a committed one is noted."""
+    def transaction(self, records: int, *, commit: bool, partitions: int | None = None) -> None:
+        """Produce one transaction round robin over the (first) partitions; only a committed one is noted."""
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": secrets.token_hex(4)})
         producer.init_transactions(120)
         producer.begin_transaction()
         seen: dict[tuple[int, int], bytes] = {}
+        among = partitions or self.partitions
 
         def noted(error: Any, message: Any) -> None:
             assert error is None
@@ -186,7 +210,7 @@ class Rig:
 
         for number in range(records):
             value = f"{'committed' if commit else 'aborted'} {number}".encode()
-            producer.produce(self.topic, value=value, partition=number % self.partitions, on_delivery=noted)
+            producer.produce(self.topic, value=value, partition=number % among, on_delivery=noted)
         producer.flush(60)
         if commit:
             producer.commit_transaction(120)

@@ -1,4 +1,4 @@
-"""`make soak`: the long fault runs. `--only` chooses: the soak, the simulated histories, or the failpoint matrix.
+"""`make soak`: the long runs. `--only` chooses: the soak, the simulated histories, the matrix, or the stories.
 
     make soak ARGS="--minutes 30 --records 1000000 --seed 7"
     make soak ARGS="--list"
@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 ALONE = "KAFKA_LAKE_SOAK_ALONE"
 """Set in the process that has a process and mount namespace of its own: when it ends, everything in it has ended."""
 
-MODES = ("histories", "matrix", "soak")
+MODES = ("histories", "matrix", "stories", "soak")
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -65,6 +65,8 @@ def main(argv: list[str] | None = None) -> int:
     if "matrix" in modes:
         with tempfile.TemporaryDirectory() as folder:
             codes.append(python("tests.faults.run_matrix", "--real", "--results", f"{folder}/results.json"))
+    if "stories" in modes:
+        codes.append(python("pytest", "-v", "-p", "no:cacheprovider", "--long", "-m", "long", "tests/integration"))
     if "soak" in modes:
         codes.append(soak(words))
     return max(codes)

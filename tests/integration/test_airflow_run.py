@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,18 +11,11 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.waves import WaveState
-from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
-from airflow_kafka_lake.local.kafka import LocalKafka
-from airflow_kafka_lake.local.processes import wait_until
-from tests.rig import Rig
+from tests.airflow_lanes import MANUAL, RUN_SECONDS, SCHEDULED, Lane, World, until, world_of
 from tests.stories import Stories
 
-MANUAL = "kafka_lake_manual"
-SCHEDULED = "kafka_lake_scheduled"
-RUN_SECONDS = 280
 PIPELINES = ("landed", "shown", "killed", "held", "awaited", "ordered")
 WAITS = """
 from airflow.sdk import DAG
@@ -39,87 +30,11 @@ with DAG("waits", schedule=None):
 pytestmark = pytest.mark.timeout(600)
 
 
-@dataclass
-class Lane(Rig):
-    """One of several pipelines that share lake, ledger and Airflow; topic, pipeline and table have one name."""
-
-    topic: str = field(default="")
-
-    def __post_init__(self) -> None:
-        (self.home / "warehouse").mkdir(parents=True, exist_ok=True)
-        self.create_topic(self.topic, self.partitions)
-        self.write_pipeline(table=self.table)
-
-    @property
-    def table(self) -> str:
-        return f"raw.{self.topic}"
-
-    @property
-    def file(self) -> Path:
-        return self.home / f"{self.topic}.toml"
-
-    def open_ledger(self) -> SqlLedger:
-        return SqlLedger(f"sqlite:///{self.ledger}")
-
-    def watermarks(self) -> dict[int, int]:
-        ledger = self.open_ledger()
-        try:
-            return {stream.partition: stream.watermark for stream in ledger.streams(self.topic)}
-        finally:
-            ledger.close()
-
-
-@dataclass
-class World:
-    """A running Airflow whose form offers the lanes."""
-
-    airflow: LocalAirflow
-    lanes: dict[str, Lane]
-
-    def run(self, dag: str, conf: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
-        """Trigger a run and wait for its end; returns its state and the states of its tasks."""
-        run_id = self.airflow.trigger(dag, conf)
-        state = self.airflow.wait_run(dag, run_id, RUN_SECONDS)["state"]
-        return state, self.airflow.task_states(dag, run_id)
-
-    def log(self, run_id: str, task: str) -> str:
-        """Return the log of a task's last try in a run of the manual Dag."""
-        path = f"/dags/{MANUAL}/dagRuns/{quote(run_id)}/taskInstances/{task}"
-        attempt = self.airflow.api("GET", path)["try_number"]
-        return self.airflow.task_log(MANUAL, run_id, task, attempt=attempt)
-
-
 @pytest.fixture(scope="module")
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One Airflow and one broker for this module, with the package's own Dags and one pipeline file per test.
-
-    The topics have fixed names, and a worker may come back to this module: so the broker is new each time.
-    """
-    import airflow_kafka_lake.example_dags
-
-    home, dags = tmp_path_factory.mktemp("lanes"), tmp_path_factory.mktemp("dags")
-    for file in Path(airflow_kafka_lake.example_dags.__file__).parent.glob("kafka_lake_*.py"):
-        shutil.copy(file, dags)
-    (dags / "waits.py").write_text(WAITS)
-    with LocalKafka() as kafka:
-        lanes = {name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name) for name in PIPELINES}
-        env = {key: value for key, value in lanes["landed"].environment.items() if key.startswith("AIRFLOW_CONN_")}
-        env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
-        with LocalAirflow(dags_folder=dags, env=env) as airflow:
-            airflow.unpause(MANUAL)
-            yield World(airflow=airflow, lanes=lanes)
-
-
-def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
-    """Return the first answer of a condition that is true."""
-    found: list[Any] = []
-
-    def came_true() -> bool:
-        found[:] = [condition()]
-        return bool(found[0])
-
-    wait_until(came_true, timeout=seconds, failed=AssertionError, every=0.2)
-    return found[0]
+    """One Airflow and one broker for this module, with one pipeline file per test."""
+    with world_of(tmp_path_factory.mktemp("world"), dict.fromkeys(PIPELINES, 2), {"waits.py": WAITS}) as made:
+        yield made
 
 
 def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: World) -> None:
@@ -129,14 +44,14 @@ def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: W
     lane.transaction(20, commit=True)
     lane.transaction(20, commit=False)
 
-    state, tasks = world.run(MANUAL, {"pipeline": "landed"})
+    state, tasks, _ = world.run(MANUAL, {"pipeline": "landed"})
     assert (state, tasks["kafka_lake.finish"]) == ("success", "success"), tasks
     lane.assert_exact()
     ends = lane.watermarks()
     assert ends
     assert all(end > max(o for p, o in lane.acknowledged if p == partition) for partition, end in ends.items())
 
-    state, tasks = world.run(MANUAL, {"pipeline": "landed"})
+    state, tasks, _ = world.run(MANUAL, {"pipeline": "landed"})
     assert state == "success", tasks
     assert tasks["kafka_lake.ingest"] == "skipped"
     assert len(lane.publishes()) == 1
@@ -215,7 +130,7 @@ def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: Wor
     until(lambda: not driver.is_running())
     assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
 
-    state, tasks = world.run(MANUAL, {"pipeline": "killed"})
+    state, tasks, _ = world.run(MANUAL, {"pipeline": "killed"})
     assert state == "success", tasks
     lane.assert_exact()
 
@@ -237,12 +152,12 @@ def test_period_above_a_hold_lands_and_the_watermark_waits(world: World) -> None
     """A period that a person asks for is landed as an island; following fills the gap, and the watermark jumps."""
     lane = world.lanes["held"]
     lane.produce(60)
-    state, tasks = world.run(MANUAL, {"pipeline": "held", "from": "10", "to": "20", "partitions": [0]})
+    state, tasks, _ = world.run(MANUAL, {"pipeline": "held", "from": "10", "to": "20", "partitions": [0]})
     assert state == "success", tasks
     lane.assert_exact({(p, o): value for (p, o), value in lane.acknowledged.items() if p == 0 and 10 <= o < 20})
     assert lane.watermarks()[0] <= 10
 
-    state, tasks = world.run(MANUAL, {"pipeline": "held"})
+    state, tasks, _ = world.run(MANUAL, {"pipeline": "held"})
     assert state == "success", tasks
     lane.assert_exact()
     assert lane.watermarks() == {0: 30, 1: 30}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import signal
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Ended, Rig
 
-COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
 WAIT_SECONDS = 120
 
 
@@ -69,22 +66,6 @@ def test_the_trace_of_one_partition(single: Rig) -> None:
     assert len(rig.publishes()) == 5
 
 
-def delete_before(rig: Rig, partition: int, offset: int) -> None:
-    """Move a partition's log start, as an administrator does."""
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
-    for future in admin.delete_records([TopicPartition(rig.topic, partition, offset)]).values():
-        future.result(30)
-
-
-def obey(rig: Rig, text: str) -> None:
-    """Type the commands that a message names."""
-    for command in COMMAND.findall(text):
-        done(rig.command(*shlex.split(command.replace("TEXT", "lost")), "--json"))
-
-
 class Stopped:
     """A run whose every driver stops before it reads its first record."""
 
@@ -115,7 +96,7 @@ def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> Non
     rig.produce(40)
     stopped = Stopped(rig)
     first = stopped.driver()
-    delete_before(rig, 0, 8)
+    rig.delete_before(0, 8)
     os.killpg(first.pid, signal.SIGCONT)
     os.killpg(stopped.driver().pid, signal.SIGCONT)
     ended = rig.end(stopped.process)
@@ -126,16 +107,16 @@ def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> Non
         in message
     )
     assert {move["partition"] for move in ended.document["advanced"]} == {1}
-    obey(rig, message)
+    rig.obey(message)
     rig.produce(20, begin=40)
     planned = done(rig.command("plan", str(rig.file), "--partition", "1", "--json"))
-    delete_before(rig, 1, 30)
+    rig.delete_before(1, 30)
     second = rig.run()
     assert (second.code, second.document["rows"]) == (1, 22), second.err
     (message,) = second.document["held"]
     assert "/1 20-30 held: LogStartMovedError: skip 20-30: 10 offsets, log start moved to 30. " in message
     assert planned["waves"][0]["wave"] not in {item["wave"] for item in second.document["waves"]}
-    obey(rig, message)
+    rig.obey(message)
     moves = done(rig.command("advance", rig.name, "--json"))["streams"]
     assert [(move["partition"], move["from"], move["to"]) for move in moves] == [(1, 20, 30)]
     rig.assert_exact({(p, o): value for (p, o), value in rig.acknowledged.items() if (o >= 8 if p == 0 else o < 20)})

@@ -161,14 +161,9 @@ def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
 
 def test_a_period_that_retention_has_taken_is_refused(fresh: Refusals) -> None:
     """The log start is named: what is gone is never planned as if it were empty."""
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient
-
     rig = fresh.rig
     rig.produce(40)
-    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
-    for future in admin.delete_records([TopicPartition(rig.topic, 0, 8)]).values():
-        future.result(timeout=30)
+    rig.delete_before(0, 8)
     words = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "15")
     says = ("partition 0: offsets 5-8 are gone", "the log starts at 8", "Ask from 8 on")
     found = fresh.refused(*words, kind="RangeExpiredError", says=says)

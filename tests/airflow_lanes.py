@@ -1,0 +1,123 @@
+"""A real Airflow with the package's Dags, a broker of its own, and pipelines to run in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.local.airflow import LocalAirflow
+from airflow_kafka_lake.local.kafka import LocalKafka
+from airflow_kafka_lake.local.processes import wait_until
+from tests.rig import Rig
+
+MANUAL = "kafka_lake_manual"
+SCHEDULED = "kafka_lake_scheduled"
+RUN_SECONDS = 280
+
+
+@dataclass
+class Lane(Rig):
+    """One of several pipelines that share lake, ledger and Airflow; topic, pipeline and table have one name."""
+
+    topic: str = field(default="")
+
+    def __post_init__(self) -> None:
+        (self.home / "warehouse").mkdir(parents=True, exist_ok=True)
+        self.create_topic(self.topic, self.partitions)
+        self.write_pipeline(table=self.table)
+
+    @property
+    def table(self) -> str:
+        return f"raw.{self.topic}"
+
+    @property
+    def file(self) -> Path:
+        return self.home / f"{self.topic}.toml"
+
+    def open_ledger(self) -> SqlLedger:
+        return SqlLedger(f"sqlite:///{self.ledger}")
+
+    def watermarks(self, topic: str | None = None) -> dict[int, int]:
+        """Return the watermark of each partition, of the lane's own topic unless another one is named."""
+        ledger = self.open_ledger()
+        try:
+            streams = ledger.streams(self.name, topic=topic or self.topic)
+            return {stream.partition: stream.watermark for stream in streams}
+        finally:
+            ledger.close()
+
+
+class Ran(NamedTuple):
+    """How a Dag run ended: its state, the states of its tasks, its id."""
+
+    state: str
+    tasks: dict[str, str]
+    id: str
+
+
+@dataclass
+class World:
+    """A running Airflow whose form offers the lanes."""
+
+    airflow: LocalAirflow
+    lanes: dict[str, Lane]
+
+    def run(self, dag: str, conf: dict[str, Any] | None = None, seconds: float = RUN_SECONDS) -> Ran:
+        """Trigger a run and wait for its end."""
+        return self.end(dag, self.airflow.trigger(dag, conf), seconds)
+
+    def end(self, dag: str, run_id: str, seconds: float = RUN_SECONDS) -> Ran:
+        """Wait for the end of a run."""
+        state = self.airflow.wait_run(dag, run_id, seconds)["state"]
+        return Ran(state, self.airflow.task_states(dag, run_id), run_id)
+
+    def log(self, run_id: str, task: str, index: int = -1) -> str:
+        """Return the log of a task's last try in a run of the manual Dag; `index` is that of a mapped task."""
+        path = f"/dags/{MANUAL}/dagRuns/{quote(run_id)}/taskInstances/{task}{f'/{index}' if index >= 0 else ''}"
+        attempt = self.airflow.api("GET", path)["try_number"]
+        return self.airflow.task_log(MANUAL, run_id, task, attempt=attempt, map_index=index)
+
+
+@contextmanager
+def world_of(folder: Path, lanes: Mapping[str, int], own_dags: Mapping[str, str] | None = None) -> Iterator[World]:
+    """Start a broker and an Airflow for lanes (name and partitions), with the package's Dags beside the caller's own.
+
+    Topics have the lanes' names, and a module may be set up twice in one process: so the broker is new each time.
+    """
+    import airflow_kafka_lake.example_dags
+
+    home, dags = folder / "lanes", folder / "dags"
+    dags.mkdir()
+    for file in Path(airflow_kafka_lake.example_dags.__file__).parent.glob("kafka_lake_*.py"):
+        shutil.copy(file, dags)
+    for name, text in (own_dags or {}).items():
+        (dags / name).write_text(text)
+    with LocalKafka() as kafka:
+        made = {
+            name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name, partitions=partitions)
+            for name, partitions in lanes.items()
+        }
+        connections = next(iter(made.values())).environment
+        env = {key: value for key, value in connections.items() if key.startswith("AIRFLOW_CONN_")}
+        env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
+        with LocalAirflow(dags_folder=dags, env=env) as airflow:
+            airflow.unpause(MANUAL)
+            yield World(airflow=airflow, lanes=made)
+
+
+def until(condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """Return the first answer of a condition that is true."""
+    found: list[Any] = []
+
+    def came_true() -> bool:
+        found[:] = [condition()]
+        return bool(found[0])
+
+    wait_until(came_true, timeout=seconds, failed=AssertionError, every=0.2)
+    return found[0]
