@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.spec import (
     Policy,
     PolicyKind,
 )
+from airflow_kafka_lake.core.staging import LANDED
 from airflow_kafka_lake.offsets_file import read_offsets_file
 from airflow_kafka_lake.units import milliseconds, parse_limit, parse_size, parse_span, parse_time, shown
 
@@ -59,7 +60,7 @@ COLUMNS = (
 )
 """The table's columns that Iceberg can partition by; only the first is a time."""
 
-LANDED = frozenset({*COLUMNS, "headers", ERROR_COLUMN, SCHEMA_ID_COLUMN})
+_TAKEN = frozenset({*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN})
 COLUMN_WORDS = "the name of a column: 1 to 128 of A-Z a-z 0-9 _, not beginning with a digit, none that every table has"
 
 PARTITION_WORDS = (
@@ -271,7 +272,7 @@ def _message(value: object, _: Path | None) -> str:
 
 def _column(value: object, _: Path | None) -> str:
     text = _text(value, COLUMN_WORDS)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", text) or text.lower() in LANDED:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", text) or text.lower() in _TAKEN:
         raise IllegalValueError(COLUMN_WORDS)
     return text
 

@@ -13,6 +13,20 @@ from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
 
+LANDED = (
+    "key",
+    "value",
+    "headers",
+    "kafka_topic",
+    "kafka_topic_id",
+    "kafka_partition",
+    "kafka_offset",
+    "kafka_timestamp",
+    "kafka_timestamp_type",
+    "ingest_attempt",
+)
+"""The columns that every landing table has, in their order."""
+
 BRANCH_PREFIX = "kafka_lake_"
 _BRANCH = re.compile(BRANCH_PREFIX + "([0-9a-f]{16})")
 

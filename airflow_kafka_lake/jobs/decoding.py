@@ -112,7 +112,7 @@ class _Part:
         """Return the reason for values of this decoder's topics; a tombstone is nothing to decode."""
         from pyspark.sql import functions as f
 
-        return f.when(f.col("kafka_topic").isin(list(self.decoder.topics)) & f.col("value").isNotNull(), self.problem())
+        return self.of_topics(f.when(f.col("value").isNotNull(), self.problem()))
 
     def of_topics(self, column: Column) -> Column:
         from pyspark.sql import functions as f

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.core.staging import LANDED
 from airflow_kafka_lake.jobs.compare import FIELDS, RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.decoding import with_decoded
 from airflow_kafka_lake.jobs.progress import told_progress
@@ -26,18 +27,6 @@ if TYPE_CHECKING:
 ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
 """What names one row: an offset that was read again has another attempt's row."""
 
-LANDED = (
-    "key",
-    "value",
-    "headers",
-    "kafka_topic",
-    "kafka_topic_id",
-    "kafka_partition",
-    "kafka_offset",
-    "kafka_timestamp",
-    "kafka_timestamp_type",
-    "ingest_attempt",
-)
 _SOURCE = "kafka_lake_decoded"
 
 
@@ -117,13 +106,11 @@ def _digest() -> str:
 
 
 def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
-    table = table_name(job)
-    name = ".".join(part for part in job.table.split("."))
     try:
         # Iceberg refuses this, and repeats nothing, unless main is an ancestor of the branch.
-        spark.sql(f"CALL lake.system.fast_forward('{name}', 'main', '{job.branch}')").collect()
+        spark.sql(f"CALL lake.system.fast_forward('{job.table}', 'main', '{job.branch}')").collect()
     except Exception:
-        if _head(spark, table) == base:
+        if _head(spark, table_name(job)) == base:
             raise
         raise ConcurrentError(
             f"[decode] main of {job.table} moved while its rows were decoded: somebody else committed. Nothing was "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from airflow_kafka_lake.local.airflow_api import AirflowApi
-from airflow_kafka_lake.local.processes import Keeper, LocalServerError, free_ports, tail, wait_until
+from airflow_kafka_lake.local.processes import Keeper, LocalServer, LocalServerError, free_ports, tail, wait_until
 
 _START_SECONDS = 240
 # The triggerer takes 10 s over its last breath whatever it was told; by then every task has been told to stop.
@@ -22,7 +22,7 @@ _STOP_SECONDS = 6
 _USER = "admin"
 
 
-class LocalAirflow(AirflowApi):
+class LocalAirflow(LocalServer, AirflowApi):
     """An Airflow that lives as long as the `with` block, with a home of its own; nothing of it stays behind.
 
     `env` adds variables (`AIRFLOW_CONN_…`, `AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER`, …); those of the caller's own
@@ -37,16 +37,6 @@ class LocalAirflow(AirflowApi):
         self._env = dict(env or {})
         self._parallelism = parallelism
         self._keeper: Keeper | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def server_log(self) -> Path:

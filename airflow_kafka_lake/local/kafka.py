@@ -15,7 +15,7 @@ from typing import Self
 
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, pinned
 from airflow_kafka_lake.adapters.java import require_java
-from airflow_kafka_lake.local.processes import Keeper, LocalServerError, free_ports, tail, wait_until
+from airflow_kafka_lake.local.processes import Keeper, LocalServer, LocalServerError, free_ports, tail, wait_until
 
 _READY_LINE = "Kafka Server started"
 _START_SECONDS = 60
@@ -24,7 +24,7 @@ _TOOL_SECONDS = 120
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
-class LocalKafka:
+class LocalKafka(LocalServer):
     """A broker that lives as long as the `with` block: `bootstrap` is its address, nothing of it stays behind.
 
     `settings` override or extend server.properties; `listeners` adds listeners by name and security protocol (their
@@ -48,16 +48,6 @@ class LocalKafka:
         self._heap = heap
         self._cache = cache
         self._keeper: Keeper | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def bootstrap(self) -> str:

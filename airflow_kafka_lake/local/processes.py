@@ -30,6 +30,28 @@ class LocalServerError(TransientError):
     """A server that this package starts on this machine did not start, or ended by itself."""
 
 
+class LocalServer:
+    """What lives as long as a `with` block: started on the way in, closed on the way out, also when the start fails."""
+
+    def start(self) -> Self:
+        """Start; returns when it answers."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End it; safe to repeat."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class Keeper:
     """Runs one server at a time; the server and the folders in `remove` go when this process goes, however it ends."""
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, pinned
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.core.decoding import Format
-from airflow_kafka_lake.local.processes import Keeper, LocalServerError, free_ports, tail, wait_until
+from airflow_kafka_lake.local.processes import Keeper, LocalServer, LocalServerError, free_ports, tail, wait_until
 
 _READY_LINE = "Listening on:"
 _START_SECONDS = 90
@@ -25,7 +25,7 @@ _ANSWER_SECONDS = 30
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
-class LocalRegistry:
+class LocalRegistry(LocalServer):
     """A registry that lives as long as the `with` block: `url` is its address, nothing of it stays behind.
 
     It speaks Confluent's API, except that it gives Protobuf as it was registered, whatever format is asked for.
@@ -36,16 +36,6 @@ class LocalRegistry:
         self._cache = cache
         self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-registry-"))
         self._keeper: Keeper | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def url(self) -> str:

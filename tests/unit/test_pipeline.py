@@ -132,7 +132,7 @@ BAD_FILES = {
         ["[decode] schema: found a key this format has no use for", "beside format string: one of column, limit"],
     ),
     "registry as an address": (
-        '[decode]\nformat = "avro"\nregistry = "http://u:secret@h"',
+        '[decode]\nformat = "avro"\nregistry = "//u:secret@h"',
         ["[decode] registry: found an address (not shown", "id of an Airflow connection"],
     ),
     "column that is there": (

@@ -70,3 +70,26 @@ def test_another_type_is_refused(there: t.DataType, wanted: t.DataType) -> None:
 def test_names_are_compared_as_spark_does() -> None:
     """Regardless of case: two columns that differ in it would be one."""
     assert needed(struct(Amount=I), amount=L) == ["ALTER COLUMN `amount` TYPE bigint"]
+
+
+def test_columns_that_every_table_has_are_named_once() -> None:
+    """What a job writes, what the table is made of, and the list that others read."""
+    from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+    from airflow_kafka_lake.core.offsets import OffsetRange
+    from airflow_kafka_lake.core.spec import Isolation
+    from airflow_kafka_lake.core.staging import LANDED, StageJob, Stretch
+    from airflow_kafka_lake.jobs.stage import columns
+
+    stretch = Stretch(topic="orders", topic_id="AAAA", partition=0, range=OffsetRange(0, 1))
+    job = StageJob(
+        pipeline="orders",
+        wave="w0",
+        attempt="0" * 16,
+        table="raw.orders",
+        isolation=Isolation.READ_COMMITTED,
+        stretches=(stretch,),
+        tasks=1,
+        max_records_per_partition=None,
+    )
+    assert tuple(column.rsplit(" AS ", 1)[-1] for column in columns(job)) == LANDED
+    assert tuple(field.name for field in LANDING.fields) == LANDED
