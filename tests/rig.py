@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.core.waves import PUBLISHES
+from tests.spark_sql import spark_sql
 
 CLI_SECONDS = 240
 SQL_SECONDS = 600
@@ -250,35 +251,6 @@ class Rig:
 
     def spark_sql(self, statements: Sequence[str]) -> None:
         """Run SQL in a Spark of its own, with the lake's catalog."""
-        from airflow_kafka_lake.adapters.jars import JarSet, verified
-        from airflow_kafka_lake.adapters.lake_config import LakeSettings
-
         extra = json.loads(self.environment["AIRFLOW_CONN_LAKE_DEFAULT"])["extra"]
-        conf = {
-            **LakeSettings.parse("lake_default", extra).spark(),
-            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.ui.enabled": "false",
-            "spark.jars": ",".join(str(path) for path in verified(JarSet.SPARK)),
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.shuffle.partitions": "1",
-            "spark.default.parallelism": "2",
-        }
-        script = (
-            "import json, sys\nfrom pyspark.sql import SparkSession\n"
-            "conf, statements = json.loads(sys.stdin.read())\n"
-            "builder = SparkSession.builder.master('local[2]')\n"
-            "for key, value in conf.items():\n    builder = builder.config(key, value)\n"
-            "spark = builder.getOrCreate()\n"
-            "for statement in statements:\n    spark.sql(statement).collect()\n"
-            "spark.stop()\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            input=json.dumps([conf, list(statements)]),
-            text=True,
-            capture_output=True,
-            timeout=SQL_SECONDS,
-            check=False,
-            cwd=self.home,
-        )
+        done = spark_sql(extra, statements, folder=self.home, timeout=SQL_SECONDS)
         assert done.returncode == 0, done.stderr[-3000:]

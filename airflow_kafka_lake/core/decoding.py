@@ -110,12 +110,13 @@ class Decoder:
 
     `schema` is what values are read as: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are
     the ids a frame may name; for Avro with the schema of each, as values are resolved from it. `name` says in words
-    what the schema is, `indexes` (hex) precede a Protobuf message.
+    what the schema is, `subject` is whose versions the writers' are, `indexes` (hex) precede a Protobuf message.
     """
 
     format: Format
     topics: tuple[str, ...]
     name: str
+    subject: str = ""
     schema: str = ""
     writers: tuple[tuple[int, str], ...] = ()
     message: str = ""
@@ -128,6 +129,7 @@ class Decoder:
             "format": self.format.value,
             "topics": list(self.topics),
             "name": self.name,
+            "subject": self.subject,
             "schema": self.schema,
             "writers": [list(item) for item in self.writers],
             "message": self.message,
@@ -176,6 +178,7 @@ def registered_decoder(asked: Decoding, topic: str, versions: Sequence[Registere
         format=asked.format,
         topics=(topic,),
         name=f"{subject} version {newest.version} (id {newest.id})",
+        subject=subject,
         schema=newest.text,
         writers=tuple((item.id, item.text if asked.format is Format.AVRO else "") for item in alike),
         message=message,

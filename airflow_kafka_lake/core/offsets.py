@@ -54,8 +54,11 @@ _BOUNDS = attrgetter("start", "end")
 
 
 def _normalised(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    given = tuple(ranges)
+    if len(given) < 2:  # most sets: nothing to sort
+        return given
     merged: list[OffsetRange] = []
-    for item in sorted(ranges, key=_BOUNDS):
+    for item in sorted(given, key=_BOUNDS):
         if not merged or item.start > merged[-1].end:
             merged.append(item)
         elif item.end > merged[-1].end:

@@ -115,16 +115,23 @@ class _Part:
         return self.of_topics(f.when(f.col("value").isNotNull(), self.problem()))
 
     def of_topics(self, column: Column) -> Column:
+        """Return the column where the value is of this decoder's topics, else null."""
         from pyspark.sql import functions as f
 
         return f.when(f.col("kafka_topic").isin(list(self.decoder.topics)), column)
+
+    def text(self) -> Column:
+        """Return the value as text, whether or not it is UTF-8."""
+        from pyspark.sql import functions as f
+
+        return f.col("value").cast("string")
 
 
 class _Text(_Part):
     def columns(self) -> list[Column]:
         from pyspark.sql import functions as f
 
-        text = self.of_topics(f.col("value").cast("string"))
+        text = self.of_topics(self.text())
         return [f.struct(f.when(f.is_valid_utf8(text), text).alias(self.decoder.column)).alias(self.value)]
 
     def fields(self) -> list[StructField]:
@@ -143,7 +150,7 @@ class _Json(_Part):
         from pyspark.sql import functions as f
         from pyspark.sql.types import StringType, StructField, StructType
 
-        text = self.of_topics(f.col("value").cast("string"))
+        text = self.of_topics(self.text())
         asked = StructType([*self.fields(), StructField(_CORRUPT, StringType())])
         # Without a zone a time is UTC's, as the session's is.
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
@@ -157,15 +164,25 @@ class _Json(_Part):
 
         read = f.col(self.value)
         # Spark reads the first object and leaves what follows it.
-        alone = f.json_array_length(f.concat(f.lit("["), f.col("value").cast("string"), f.lit("]"))) == 1
+        alone = f.json_array_length(f.concat(f.lit("["), self.text(), f.lit("]"))) == 1
         wrong = read.isNull() | read[_CORRUPT].isNotNull() | ~f.coalesce(alone, f.lit(False))
-        utf8 = f.is_valid_utf8(f.col("value").cast("string"))
-        text = f"the value is not a JSON object that fits {self.decoder.name}"
-        return f.when(~utf8, f.lit("the value is not UTF-8")).when(wrong, f.lit(text))
+        reason = f"the value is not a JSON object that fits {self.decoder.name}"
+        return f.when(~f.is_valid_utf8(self.text()), f.lit("the value is not UTF-8")).when(wrong, f.lit(reason))
 
 
 class _Framed(_Part):
     """Values with the id of their schema before them."""
+
+    def read(self) -> Column:
+        """Return the struct of a value whose frame is good, or null."""
+        raise NotImplementedError
+
+    def unread(self) -> Column:
+        """Say whether a value whose frame is good could not be read."""
+        raise NotImplementedError
+
+    def columns(self) -> list[Column]:
+        return [self.of_topics(self.read()).alias(self.value), self.of_topics(self.schema_id()).alias(self.id)]
 
     def schema_id(self) -> Column:
         """Return the id in the frame; null where there is no frame."""
@@ -174,38 +191,25 @@ class _Framed(_Part):
         framed = (f.length("value") >= _FRAME_BYTES) & (f.hex(f.substring("value", 1, 1)) == "00")
         return f.when(framed, f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int"))
 
-    def known(self) -> Column:
-        """Say whether the id in the frame is one of the subject's."""
+    def is_known(self, schema_id: Column) -> Column:
+        """Say whether an id is one of the subject's."""
+        return schema_id.isin([number for number, _ in self.decoder.writers])
+
+    def problem(self) -> Column:
         from pyspark.sql import functions as f
 
-        return f.col(self.id).isin([number for number, _ in self.decoder.writers])
-
-    def framed_problem(self, unread: Column, reason: Column) -> Column:
-        """Return what is wrong with the frame, else the reason for what could not be read."""
-        from pyspark.sql import functions as f
-
-        strange = f.concat(
-            f.lit("schema id "), f.col(self.id), f.lit(f" is no version of {self.decoder.name.split(' ')[0]}")
-        )
-        return (
-            f.when(f.col(self.id).isNull(), f.lit("the value does not begin with a zero byte and a schema id"))
-            .when(~self.known(), strange)
-            .when(unread, reason)
-        )
-
-    def does_not_fit(self) -> Column:
-        from pyspark.sql import functions as f
-
-        return f.concat(
-            f.lit("the value does not fit schema id "), f.col(self.id), f.lit(f" read as {self.decoder.name}")
-        )
+        found = f.col(self.id)
+        unframed = f.lit("the value does not begin with a zero byte and a schema id")
+        strange = f.concat(f.lit("schema id "), found, f.lit(f" is no version of {self.decoder.subject}"))
+        unfit = f.concat(f.lit("the value does not fit schema id "), found, f.lit(f" read as {self.decoder.name}"))
+        return f.when(found.isNull(), unframed).when(~self.is_known(found), strange).when(self.unread(), unfit)
 
 
 class _Avro(_Framed):
     """Each value is read with its writer's schema and resolved to the newest; a field with a default tells what was
     read from what was not, because Spark's permissive mode answers both with a row."""
 
-    def columns(self) -> list[Column]:
+    def read(self) -> Column:
         from pyspark.sql import functions as f
         from pyspark.sql.avro.functions import from_avro
 
@@ -219,7 +223,7 @@ class _Avro(_Framed):
         for number, text in self.decoder.writers:
             read = from_avro(payload, text, options)
             value = f.when(self.schema_id() == number, read).otherwise(value)
-        return [self.of_topics(value).alias(self.value), self.of_topics(self.schema_id()).alias(self.id)]
+        return value
 
     def fields(self) -> list[StructField]:
         # Spark says which columns the newest schema has.
@@ -227,16 +231,16 @@ class _Avro(_Framed):
         read: Any = empty.select(self.columns()[0]).schema[self.value].dataType
         return [field for field in read.fields if field.name != _READ]
 
-    def problem(self) -> Column:
+    def unread(self) -> Column:
         from pyspark.sql import functions as f
 
-        return self.framed_problem(f.col(f"{self.value}.{_READ}").isNull(), self.does_not_fit())
+        return f.col(f"{self.value}.{_READ}").isNull()
 
 
 class _Protobuf(_Framed):
     """Every version is read with the newest descriptors: Protobuf resolves by field number."""
 
-    def columns(self) -> list[Column]:
+    def read(self) -> Column:
         from pyspark.sql import functions as f
 
         from airflow_kafka_lake.jobs.protobuf import reader
@@ -247,8 +251,7 @@ class _Protobuf(_Framed):
             mine = f.hex(f.substring("value", _FRAME_BYTES + 1, size)) == indexes.upper()
             payload = f.when(mine, f.expr(f"substring(value, {_FRAME_BYTES + 1 + size})")).otherwise(payload)
         read = f.udf(reader(self.decoder), self._type())
-        value = f.when(self.schema_id().isin([number for number, _ in self.decoder.writers]), read(payload))
-        return [self.of_topics(value).alias(self.value), self.of_topics(self.schema_id()).alias(self.id)]
+        return f.when(self.is_known(self.schema_id()), read(payload))
 
     def _type(self) -> StructType:
         from airflow_kafka_lake.jobs.protobuf import struct_of
@@ -258,10 +261,10 @@ class _Protobuf(_Framed):
     def fields(self) -> list[StructField]:
         return list(self._type().fields)
 
-    def problem(self) -> Column:
+    def unread(self) -> Column:
         from pyspark.sql import functions as f
 
-        return self.framed_problem(f.col(self.value).isNull(), self.does_not_fit())
+        return f.col(self.value).isNull()
 
 
 def _written_as(indexes: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 
 __all__ = ["QUIET_SECONDS", "SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
-_LIGHT_TASKS = 4
+_LIGHT_TASKS, _LIGHT_OFFSETS = 4, 1_000_000
 QUIET_SECONDS = 1800.0
 """How long a driver may show no progress before it counts as hanging; waiting for a busy cluster shows none."""
 
@@ -192,10 +192,19 @@ class SparkSubmitRunner:
 
     def _start_options(self, job: Job) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
-        heavy = not isinstance(job, StageJob) or job.tasks > _LIGHT_TASKS
-        quick = [] if is_local(self._master) and heavy else list(QUICK_START)
+        quick = [] if is_local(self._master) and _is_heavy(job) else list(QUICK_START)
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
         return [*quick, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else quick
 
     def _environment(self) -> dict[str, str]:
         return environment(java_home=self._java_home, spark_home=None if self._spark_submit else pyspark_home())
+
+
+def _is_heavy(job: Job) -> bool:
+    match job:
+        case StageJob():
+            return job.tasks > _LIGHT_TASKS
+        case CompareJob():
+            return sum(item.range.span for item in job.stretches) > _LIGHT_OFFSETS
+        case RedecodeJob():
+            return True  # How many rows it will read is not known.

@@ -611,6 +611,15 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
     assert list(spark.temporary.iterdir()) == []
 
 
+def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: FakeSpark) -> None:
+    """As staging does: what there is to read decides."""
+    spark.does(writes={"result.json": json.dumps(Comparison(records=0, bytes=0, differences=()).to_json())})
+    for offsets, quick in ((1_000_000, True), (1_000_001, False)):
+        large = replace(JOB.stretches[0], range=OffsetRange(0, offsets))
+        spark.runner().compare(replace(COMPARE, stretches=(large,)), say=lambda _: None)
+        assert ("TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]) is quick
+
+
 def test_a_comparison_that_fails_changed_nothing(spark: FakeSpark) -> None:
     """Its error says what it was and what to do; what retention took meanwhile is said as such."""
     spark.does(code=1, says="OffsetOutOfRangeException: gone\n")
