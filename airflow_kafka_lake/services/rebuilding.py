@@ -154,7 +154,8 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     commits, holdings = lake.commits(), lake.holdings(sorted(mine))
     waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
     receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.topic_id in mine]
-    if lake.head().last.get((ports.ledger.ledger_id(), spec.name)) != token:
+    now, owner = lake.head(), (ports.ledger.ledger_id(), spec.name)
+    if now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in mine} != {owner}:
         raise overtaken_rebuild(spec.name)  # rows and receipts are of two moments
     return [
         TableReading(table=table, uuid=head.uuid, commits=commits, holdings=holdings, receipts=tuple(receipts)),

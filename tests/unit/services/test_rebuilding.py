@@ -591,13 +591,16 @@ def test_lost_answer_of_the_rebuilds_commit_is_settled_by_looking(lived: World, 
     goes_on(lived, reads=1)
 
 
-def test_publish_between_rows_and_receipts_is_no_rollback(world: World) -> None:
-    """Another rebuild, and then a wave, came after the rows were read: the receipts of that wave blame nobody."""
+@pytest.mark.parametrize("ledger", ["same", "new"])
+def test_publish_between_rows_and_receipts_is_no_rollback(world: World, ledger: str) -> None:
+    """Another rebuild, into this ledger or a new one, and then a wave: the receipts of that wave blame nobody."""
     world.produce(3)
     world.run()
     world.produce(2)
 
     def others() -> None:
+        if ledger == "new":
+            lose(world)
         restored(world)
         assert world.run().exit_code == 0
 
