@@ -21,7 +21,10 @@ NAMED = 3
 class Order:
     """The segments of a pipeline beside its streams and unresolved ranges, as one moment had them."""
 
-    def __init__(self, graph: Graph, streams: Iterable[StreamRecord], unresolved: Iterable[RangeRecord]) -> None:
+    def __init__(
+        self, pipeline: str, graph: Graph, streams: Iterable[StreamRecord], unresolved: Iterable[RangeRecord]
+    ) -> None:
+        self._pipeline = pipeline
         self._graph = graph
         self._streams = {item.key: item for item in streams}
         self._open: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
@@ -60,7 +63,8 @@ class Order:
     def waits(self, stream: StreamKey) -> list[str]:
         """Say for each segment of a stream that may not start what it waits for, down to range and reason."""
         return [
-            f"order: what lies from {segment.start} on waits: {in_words(blocker)}{self.because(blocker)}"
+            f"order: what lies from {segment.start} on waits: "
+            f"{in_words(blocker, self._pipeline)}{self.because(blocker)}"
             for segment in self._graph.of(stream)
             for blocker in self._blockers(segment)
         ]

@@ -226,20 +226,20 @@ def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[Rang
     return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 
-def gate_closed(wave: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
+def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
     """Say what a wave waits for, the first of it in words; HeldError when nothing is left to wait for but a person."""
     first = closed[0]
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
     for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
     return (HeldError if for_a_person else GateClosedError)(
-        f"wave {wave} waits for its turn: {in_words(first)}{more}. Nothing of it was published",
+        f"wave {wave} waits for its turn: {in_words(first, pipeline)}{more}. Nothing of it was published",
         wave=wave,
         topic=first.parent.stream[0],
         partition=first.parent.stream[2],
     )
 
 
-def in_words(blocker: Blocker) -> str:
+def in_words(blocker: Blocker, pipeline: str) -> str:
     """Say what of an ancestor is open, and what a person can do about it."""
     parent, (topic, topic_id, partition) = blocker.parent, blocker.parent.stream
     where = f"{topic}/{partition} from {parent.start}"
@@ -250,7 +250,7 @@ def in_words(blocker: Blocker) -> str:
     stretch = blocker.unacknowledged.ranges[0]
     return (
         f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "
-        f"kafka-lake skip PIPELINE --topic {topic} --topic-id={topic_id} --partition {partition} "
+        f"kafka-lake skip {pipeline} --topic {topic} --topic-id={topic_id} --partition {partition} "
         f"--from {stretch.start} --to {stretch.end} --reason TEXT --acknowledge-order"
     )
 

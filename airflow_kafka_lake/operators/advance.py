@@ -10,7 +10,7 @@ from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kafka_lake.assets import ALIAS, event_extra, pipeline_asset
-from airflow_kafka_lake.core.errors import HeldError
+from airflow_kafka_lake.core.errors import HeldError, TransientError
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
@@ -141,9 +141,16 @@ class FinishPlanOperator(BaseOperator):
             record.spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
         ) as ports:
             plans = {ports.ledger.wave(wave).plan for wave in result["waves"]}
+            unfinished: TransientError | None = None
             for plan in sorted(plans | ({result["plan"]} if result["plan"] else set())):
-                finish_plan(ports, plan)
+                try:
+                    finish_plan(ports, plan)
+                except TransientError as error:
+                    unfinished = unfinished or error
+            # What waits for a person comes first: the rest may wait for just that, and repeating would not help.
             refuse_holds(ports, record.spec.name)
+            if unfinished is not None:
+                raise unfinished
 
 
 class RefuseOperator(BaseOperator):

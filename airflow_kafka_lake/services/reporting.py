@@ -47,7 +47,7 @@ def status(
         streams,
         ports.ledger.waves(spec.name),
         unresolved,
-        Order(graph, everyone, everything),
+        Order(spec.name, graph, everyone, everything),
         observed,
         spec.isolation,
         holders(ports, waiting_for_stable(seen, spec.isolation)),
@@ -58,7 +58,7 @@ def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
     """Return `segments --json`: every segment with its parents, and what keeps it from starting."""
     unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
     graph = Graph(ledger.segments(spec.name))
-    return segments_document(spec.name, graph, Order(graph, ledger.streams(spec.name), unresolved))
+    return segments_document(spec.name, graph, Order(spec.name, graph, ledger.streams(spec.name), unresolved))
 
 
 def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> Snapshot | str:

@@ -9,7 +9,8 @@ from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
@@ -115,9 +116,18 @@ def finish_plan(ports: Ports, plan_id: str) -> None:
     message = f"{len(left)} ranges of plan {plan_id} are not settled"
     where = f"{first.topic}/{first.partition} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
+        _refuse_closed_for_good(ports, first, f"{message}; first {where}")
         raise TransientError(f"{message}; first {where}: not run to its end. Run it again", plan=plan_id)
     why = way_out(first) if first.state in ON_HOLD else "not run to its end"
     raise HeldError(f"{message} (see kafka-lake status {first.pipeline}); first {where}: {why}", plan=plan_id)
+
+
+def _refuse_closed_for_good(ports: Ports, planned: RangeRecord, where: str) -> None:
+    """Raise HeldError when a range waits for nothing but a person's word on the order: another run would wait too."""
+    closed = ports.ledger.gate(planned.wave)
+    refusal = gate_closed(planned.wave, planned.pipeline, closed) if closed else None
+    if isinstance(refusal, HeldError):
+        raise HeldError(f"{where}: {refusal.message}", plan=planned.plan, wave=planned.wave)
 
 
 def refuse_holds(ports: Ports, pipeline: str) -> None:

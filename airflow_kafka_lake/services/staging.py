@@ -49,7 +49,7 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
         if record.state is WaveState.DISSOLVED:
             raise HeldError(f"every range of wave {wave} is held or cancelled: see kafka-lake wave {wave}", wave=wave)
         if record.state is WaveState.PLANNED:  # an open one may be in the lake already, and is looked for first
-            _pass_gate(ports, wave)
+            _pass_gate(ports, wave, record.pipeline)
         try:
             held = claim(ports, wave)
         except StateError:
@@ -62,10 +62,10 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
     return record
 
 
-def _pass_gate(ports: Ports, wave: str) -> None:
+def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:
     """Refuse to start what must come later in the order of the records (law L14)."""
     if closed := ports.ledger.gate(wave):
-        raise gate_closed(wave, closed)
+        raise gate_closed(wave, pipeline, closed)
 
 
 def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
@@ -89,7 +89,7 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     if isinstance(found, Found):
         adopt(ports, held, found)
         return ()
-    _pass_gate(ports, held.key.wave)
+    _pass_gate(ports, held.key.wave, held.pipeline)
     topic_ids = sorted({item.topic_id for item in held.ranges})
     check_head(ports, held.pipeline, held.table, found.head, topic_ids)
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)

@@ -160,11 +160,12 @@ class WaveLaunchable:
             return Answer(done=True, words=f"everything that comes before wave {self.wave} is drained")
         pipeline = ledger.wave(self.wave).pipeline
         order = Order(
+            pipeline,
             Graph(ledger.segments(pipeline)),
             ledger.streams(pipeline),
             ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
         )
-        words = f"wave {self.wave} waits for its turn: {in_words(closed[0])}{order.because(closed[0])}"
+        words = f"wave {self.wave} waits for its turn: {in_words(closed[0], pipeline)}{order.because(closed[0])}"
         if any(order.needs_person(blocker) for blocker in closed):
             raise HeldError(f"{words}. See: kafka-lake status {pipeline}", wave=self.wave)
         return Answer(done=False, words=words)

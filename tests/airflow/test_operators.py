@@ -378,6 +378,17 @@ def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Cont
     finish(context)
 
 
+def test_hold_is_named_before_what_was_not_run(world: World, context: Context) -> None:
+    """A later wave that did not run may wait for the very hold, so nobody is told to just run it again."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    cancel(world.ports(), wave, "not today")
+    world.produce(3)
+    assert len(plan(world, context)) == 1
+    with pytest.raises(AirflowFailException, match=rf"cancelled: not today\. .*kafka-lake release {wave}r0$"):
+        finish(context)
+
+
 def test_finish_of_a_pipeline_that_was_never_planned_is_a_success(world: World, context: Context) -> None:
     """A ledger that knows nothing holds nothing."""
     context["ti"].task_id = "plan"

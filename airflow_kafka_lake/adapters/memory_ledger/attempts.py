@@ -121,7 +121,7 @@ class MemoryAttempts(MemoryReader):
         with self._writing_as(key, "mark_publishing") as draft:
             row = self._act(draft, key, WAVE_TRANSITIONS[Act.PUBLISH])
             if closed := self.gate(key.wave):
-                raise gate_closed(key.wave, closed)
+                raise gate_closed(key.wave, row.pipeline, closed)
             self._event(draft, row.pipeline, key.attempt, "publish", key.wave, f"attempt {key.attempt}")
 
     def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:

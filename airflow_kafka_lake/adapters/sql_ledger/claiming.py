@@ -158,7 +158,7 @@ def mark_publishing(connection: Connection, key: AttemptKey) -> None:
     """See `ports.Ledger.mark_publishing`."""
     name = referee(connection, key, WAVE_TRANSITIONS[Act.PUBLISH])
     if closed := segmenting.gate(connection, key.wave):
-        raise gate_closed(key.wave, closed)
+        raise gate_closed(key.wave, name, closed)
     record_event(connection, name, key.attempt, "publish", key.wave, f"attempt {key.attempt}")
 
 

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.services import deciding, reopening, sealing
+from airflow_kafka_lake.services.running import finish_plan
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -196,14 +197,20 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     world = of_three()
     expanded(world, 4)
     world.produce(1, 0)
-    _, second = world.plan().waves
+    made = world.plan()
+    _, second = made.waves
     stretch = OffsetRange(6, 7)
     skip = {"reason": "poison", "acknowledge_order": False}
     assert deciding.skip(world.worker(), "orders", world.stream(0), stretch, **skip) == 1
     assert world.run().exit_code == 1
     assert world.stream(0).watermark == 7
-    with pytest.raises(HeldError, match="skipped at 6-7 without acknowledging the order"):
+    words = (
+        "skipped at 6-7 without acknowledging the order: kafka-lake skip orders --topic orders .*--acknowledge-order"
+    )
+    with pytest.raises(HeldError, match=words):
         world.ingest(second.id)
+    with pytest.raises(HeldError, match=f"1 ranges of plan {made.id} are not settled; first orders/3 .*{words}"):
+        finish_plan(world.worker(), made.id)
     assert (
         deciding.skip(world.worker(), "orders", world.stream(0), stretch, reason="known", acknowledge_order=True) == 0
     )
