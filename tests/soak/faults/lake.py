@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from tests.soak.faults.strike import Fault
@@ -74,7 +75,8 @@ class OrphanRemoval(Maintenance):
         if not data.is_dir():
             return False
         now, then = time.time(), time.time() - DAYS_AGO * 86_400
-        (data / f"forgotten-{time.time_ns()}.parquet").write_bytes(b"nobody's")
+        with suppress(OSError):  # another fault may have filled the disk
+            (data / f"forgotten-{time.time_ns()}.parquet").write_bytes(b"nobody's")
         for path in [*data.rglob("*"), *data.with_name("metadata").glob("*")]:
             if path.name.startswith("forgotten") or now - path.stat().st_mtime > OLD_SECONDS:
                 os.utime(path, (then, then))
