@@ -86,6 +86,26 @@ class Reopening:
         return sum(cut.record.range.span for cut in self.cuts if cut.is_read_again)
 
 
+def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRecord], tables: Mapping[str, str]) -> str:
+    """Return the table that has the rows of some ranges: not the pipeline's of today where it has moved since.
+
+    `tables` has the table of each wave. Raises StateError for rows in several tables: no one commit replaces those.
+    """
+    found: dict[str, RangeRecord] = {}
+    for item in ranges:
+        if table := tables.get(item.wave):
+            found.setdefault(table, item)
+    if len(found) > 1:
+        where = "; ".join(f"{item.range} in {table}" for table, item in found.items())
+        raise StateError(
+            f"the rows of {stream.topic}/{stream.partition} are in {len(found)} tables ({where}), and one commit "
+            "replaces rows of one table only. Nothing was reopened; reopen what is in each table by itself",
+            topic=stream.topic,
+            partition=stream.partition,
+        )
+    return next(iter(found), spec.table_for(stream.topic))
+
+
 def to_be_shared(ranges: Sequence[RangeRecord], stretch: OffsetRange) -> tuple[RangeRecord, ...]:
     """Return the settled ranges that an edge of the stretch cuts: the numbers of their pieces are needed."""
     return tuple(item for item in ranges if item.state is RangeState.SETTLED and len(parts(item, stretch)) > 1)
@@ -133,6 +153,7 @@ def reopening(
     ranges: Sequence[RangeRecord],
     shares: Mapping[tuple[str, OffsetRange], Share],
     *,
+    table: str,
     seen: PartitionSnapshot,
     segments: Sequence[int],
     attempt: str,
@@ -141,8 +162,8 @@ def reopening(
 ) -> Reopening:
     """Decide what becomes of the ranges of a stretch; `shares` has the numbers of each piece beside it, by range id.
 
-    `segments` are the starts of the stream's segments: no wave holds two, as one may have to wait for the other.
-    The ranges of the stretch must have passed `refuse_unsettled`.
+    `table` is where the rows of the stretch are. `segments` are the starts of the stream's segments: no wave holds two,
+    as one may have to wait for the other. The ranges of the stretch must have passed `refuse_unsettled`.
     """
     again = {"plan": name, "leader_epoch": seen.leader_epoch, "fewer_accepted": accept_fewer}
     cuts = [cut for item in ranges for cut in _cuts(item, stretch, shares, again)]
@@ -153,7 +174,7 @@ def reopening(
         stretch=stretch,
         version=stream.version,
         seen=seen,
-        table=spec.table_for(stream.topic),
+        table=table,
         token=Token(pipeline=spec.name, wave=_wave(name, 0), attempt=attempt, fence=1, ranges="", kind="fence"),
         reason=reason,
         cuts=tuple(_in_waves(cuts, name, spec.max_wave_bytes, sorted(segments))),

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.reopening import Share, parts, refuse_unsettled, reopening, to_be_shared
+from airflow_kafka_lake.core.reopening import Share, parts, refuse_unsettled, reopening, table_of, to_be_shared
 from airflow_kafka_lake.core.segments import Graph, Segment, started_after
 from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
@@ -62,14 +62,14 @@ def reopen(
     """
     reason = needed_reason(reason)
     ranges = _overlapping(ports, spec.name, stream, stretch)
+    table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in ports.ledger.waves(spec.name)})
     if token := _begun(ports, stretch, ranges, accept_fewer=accept_fewer):
-        return _finish(ports, spec, stream, stretch, token, ranges)
+        return _finish(ports, spec, stream, stretch, token, ranges, table)
     _refuse_leased(ports, ranges)
     refuse_unsettled(stream, spec.name, stretch, ranges, accept_fewer=accept_fewer)
     seen = _observed(ports, stream)
     _refuse_lost(spec.name, stream, stretch, seen)
     _refuse_others_records(ports, stream, stretch, ranges, seen)
-    table = spec.table_for(stream.topic)
     check_head(ports, spec.name, table, ports.lake.table(table).head(), [stream.topic_id])
     check_settled(ports, spec.name, table)
     what = reopening(
@@ -78,7 +78,8 @@ def reopen(
         stream,
         stretch,
         ranges,
-        _shares(ports, spec, stretch, ranges, seen),
+        _shares(ports, spec, table, stretch, ranges, seen),
+        table=table,
         seen=seen,
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
         attempt=secrets.token_hex(8),
@@ -86,7 +87,7 @@ def reopen(
         accept_fewer=accept_fewer,
     )
     watermark = ports.ledger.reopen(what, ports.actor)
-    _move_main(ports, spec, stream, what.token)
+    _move_main(ports, spec, stream, what.token, table)
     flush(ports, spec.name)
     started = _started(ports, spec, stream, stretch)
     return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)
@@ -121,9 +122,10 @@ def _finish(
     stretch: OffsetRange,
     token: Token,
     ranges: Sequence[RangeRecord],
+    table: str,
 ) -> Reopened:
     ports.say("these offsets were reopened before: finishing what that call had begun")
-    _move_main(ports, spec, stream, token)
+    _move_main(ports, spec, stream, token, table)
     flush(ports, spec.name)
     return Reopened(
         offsets=sum(item.range.span for item in ranges),
@@ -139,9 +141,9 @@ def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, stretch: Of
     return started_after(graph, ports.ledger.streams(spec.name), stream.key, stretch)
 
 
-def _move_main(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token) -> None:
+def _move_main(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, identifier: str) -> None:
     """Move main once after the decision is on record: who looked at it before, and passed its gate, starts again."""
-    table = ports.lake.table(spec.table_for(stream.topic))
+    table = ports.lake.table(identifier)
     first = head = table.head()
     check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
     for _ in range(FENCE_TRIES):
@@ -225,16 +227,19 @@ def _refuse_others_records(
 
 
 def _shares(
-    ports: Ports, spec: PipelineSpec, stretch: OffsetRange, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
+    ports: Ports,
+    spec: PipelineSpec,
+    table: str,
+    stretch: OffsetRange,
+    ranges: Sequence[RangeRecord],
+    seen: PartitionSnapshot,
 ) -> Shares:
     """Share the numbers of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
     found: dict[tuple[str, OffsetRange], Share] = {}
     for item in to_be_shared(ranges, stretch):
         ports.say(f"counting the rows of {item.range}, which is cut")
         visible = RangeSet(
-            part
-            for holding in ports.lake.table(spec.table_for(item.topic)).visible([item.stretch])
-            for part in holding.offsets
+            part for holding in ports.lake.table(table).visible([item.stretch]) for part in holding.offsets
         )
         readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
         gaps = [

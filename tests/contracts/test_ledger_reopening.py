@@ -57,6 +57,7 @@ def decided(
         stretch,
         found,
         shares,
+        table=spec.table_for(stream.topic),
         seen=replace(snapshot_of(key), leader_epoch=7),
         segments=segments,
         attempt=attempt_id(),

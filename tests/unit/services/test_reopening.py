@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
@@ -427,3 +429,19 @@ def test_failed_second_reading_is_held(landed: World) -> None:
     with pytest.raises(HeldError):
         landed.ingest(wave)
     assert (landed.offsets(), audited(landed)) == (before, [])
+
+
+def test_rows_are_replaced_in_the_table_that_has_them(landed: World) -> None:
+    """A pipeline that lands in another table since leaves no copy of them there; rows of both tables are refused."""
+    landed.spec = replace(landed.spec, table="raw.moved")
+    landed.produce(3)
+    assert landed.run().exit_code == 0
+    with pytest.raises(StateError, match=r"0-14 in raw\.orders; 14-17 in raw\.moved"):
+        landed.reopen(12, 16)
+    before = landed.offsets()
+    (wave,) = landed.reopen(3, 9).waves
+    assert (landed.ledger.wave(wave).table, landed.reopen(3, 9).waves) == ("raw.orders", (wave,))
+    assert landed.run().exit_code == 0
+    assert (landed.offsets(), by_attempt(landed)) == (before, ["0-3, 10-14", "3-6"])
+    assert str(landed.lake.table("raw.moved").holdings()[0].offsets) == "14-17"
+    assert audited(landed) == []
