@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(600)
 
 UNKNOWN = b"\0\0\x0f\xff\xff\2"
+ENDLESS = b"\2\xee\xff\xff\xff\x0f"
+"""An Avro `1` and the length of a string of 2,147,483,639 bytes, of which there is none."""
 PROTO = """
 syntax = "proto3";
 package shop;
@@ -50,7 +52,8 @@ def record(*fields: object) -> str:
 
 
 def test_avro_values_of_every_version_are_read_as_the_newest(rig: Rig, schema_registry: LocalRegistry) -> None:
-    """Values name their writer's schema; a newer version widens the table, and older values get its defaults."""
+    """Values name their writer's schema; a newer version widens the table, and older values get its defaults.
+    A length that is none takes no job's memory."""
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroSerializer
     from confluent_kafka.serialization import MessageField, SerializationContext
@@ -69,19 +72,19 @@ def test_avro_values_of_every_version_are_read_as_the_newest(rig: Rig, schema_re
         send(rig, first)
         run(rig, schema_registry)
         second = AvroSerializer(client, new)({"id": 5_000_000_000, "currency": "CHF", "lines": [{"n": 2}]}, here)
-    send(rig, first, second, UNKNOWN, b"plain", second[:6], None)
+    send(rig, first, second, UNKNOWN, b"plain", second[:6], second[:5] + ENDLESS, None)
     run(rig, schema_registry)
     ids = [int.from_bytes(value[1:5], "big") for value in (first, second)]
     seen = rows(rig)
-    assert [row["id"] for row in seen] == [1, 1, 5_000_000_000, None, None, None, None]
-    assert [row["currency"] for row in seen] == [None, "EUR", "CHF", None, None, None, None]
+    assert [row["id"] for row in seen] == [1, 1, 5_000_000_000, None, None, None, None, None]
+    assert [row["currency"] for row in seen] == [None, "EUR", "CHF", None, None, None, None, None]
     assert (seen[1]["lines"], seen[2]["lines"]) == ([], [{"n": 2}])
-    assert [row["value_schema_id"] for row in seen] == [ids[0], ids[0], ids[1], 0xFFFFF, None, ids[1], None]
+    assert [row["value_schema_id"] for row in seen] == [ids[0], ids[0], ids[1], 0xFFFFF, None, ids[1], ids[1], None]
     assert [row["decode_error"] for row in seen[:3]] == [None] * 3
     assert seen[3]["decode_error"] == f"schema id {0xFFFFF} is no version of {rig.topic}-value"
     assert "does not begin with a zero byte" in seen[4]["decode_error"]
-    assert f"does not fit schema id {ids[1]}" in seen[5]["decode_error"]
-    assert (seen[6]["value"], seen[6]["decode_error"]) == (None, None)
+    assert all(f"does not fit schema id {ids[1]}" in row["decode_error"] for row in seen[5:7])
+    assert (seen[7]["value"], seen[7]["decode_error"]) == (None, None)
 
 
 def test_protobuf_messages_become_columns(rig: Rig, schema_registry: LocalRegistry) -> None:

@@ -54,6 +54,12 @@ _ON_THIS_MACHINE = {
 }
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
+_BOUNDED = tuple(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
+    for what, most in (("bytes", 64 * 1024 * 1024), ("string", 64 * 1024 * 1024), ("collectionItems", 8 * 1024 * 1024))
+)
+"""Avro makes room for a length before it reads that far: a few wrong bytes would take all memory and end the job."""
 _JARS = "spark.jars"
 _CLASS_PATH = "spark.driver.extraClassPath"
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -110,13 +116,14 @@ def properties(
         "spark.sql.extensions": ",".join(dict.fromkeys(extensions)),
         # Options may hold secrets (-Djavax.net.ssl.…): java reads them from a file, and ps shows its name.
         _JAVA_OPTIONS: f'"@{folder / JAVA_OPTIONS_FILE}"',
+        _EXECUTOR_OPTIONS: " ".join([*_BOUNDED, *filter(None, [conf.get(_EXECUTOR_OPTIONS)])]),
     }
     return {key: value for key, value in found.items() if key not in (_JARS, _CLASS_PATH)}
 
 
 def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:
     """Return the text of the driver's options file: ours, `further` ones, then those of the connection."""
-    ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *further]
+    ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *_BOUNDED, *further]
     return "\n".join([*(f'"{option}"' for option in ours), conf.get(_JAVA_OPTIONS, "")])
 
 

@@ -254,6 +254,16 @@ def test_java_options_are_in_a_private_file(spark: FakeSpark) -> None:
     assert spark.seen["modes"]["java.options"] == 0o600
 
 
+def test_avro_lengths_are_bounded_wherever_values_are_read(spark: FakeSpark) -> None:
+    """A length that is no length must not take a driver's or an executor's memory; who needs more says so later."""
+    bound = "-Dorg.apache.avro.limits.string.maxLength=67108864"
+    theirs = "-Dorg.apache.avro.limits.string.maxLength=1"
+    places = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    run(spark.runner(master="spark://host:7077", conf=dict.fromkeys(places, theirs)))
+    for text in (spark.seen["texts"]["java.options"], settings(spark)[places[1]]):
+        assert 0 <= text.find(bound) < text.find(theirs)
+
+
 def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> None:
     """Only a heavy job of a local master lives long enough for the better compiler."""
     run(spark.runner())
