@@ -42,13 +42,19 @@ class ConfluentRegistry:
 
     def __init__(self, settings: RegistrySettings) -> None:
         self._settings = settings
+        self._older: dict[tuple[str, int], RegisteredSchema] = {}
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
         """Return the versions of a subject (`ports.SchemaRegistry.versions`)."""
         numbers = self._asked(subject, lambda: [int(item) for item in self._client.get_versions(subject)])
         if not numbers:
             raise self._unknown(subject)
-        return tuple(self._version(subject, number) for number in sorted(numbers))
+        # A version never changes; only the number of a newest one that was deleted for good can be given once more.
+        *older, newest = sorted(numbers)
+        for number in older:
+            if (subject, number) not in self._older:
+                self._older[subject, number] = self._version(subject, number)
+        return (*(self._older[subject, number] for number in older), self._version(subject, newest))
 
     def check(self) -> str:
         """Ask for the kinds of schemas and return the answer in words."""

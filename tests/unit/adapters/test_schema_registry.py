@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import builtins
+import json
 import logging
 import socket
 import ssl
@@ -234,6 +235,18 @@ def test_versions_come_in_their_order_whatever_the_registrys(server: RegistrySer
     server.failing = lambda number: None if number else (200, b"[2, 1]")
     registry = adapter(server.url)
     assert [item.version for item in registry.versions("orders-value")] == [1, 2]
+    registry.close()
+
+
+def test_older_versions_are_asked_for_once(server: RegistryServer) -> None:
+    """The second wave of a topic costs two requests, however many versions its subject has."""
+    for number in range(9):
+        server.register("orders-value", "AVRO", json.dumps({"type": "enum", "name": f"E{number}", "symbols": ["A"]}))
+    registry = adapter(server.url)
+    first, asked = registry.versions("orders-value"), len(server.asked)
+    assert (registry.versions("orders-value"), len(server.asked) - asked) == (first, 2)
+    server.register("orders-value", "AVRO", '"string"')
+    assert len(registry.versions("orders-value")) == len(first) + 1
     registry.close()
 
 
