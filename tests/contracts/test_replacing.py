@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.types import StringType
+from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
 from airflow_kafka_lake.adapters.iceberg import manifests
 from airflow_kafka_lake.core.errors import SchemaMismatchError
@@ -224,6 +225,20 @@ def test_other_rows_of_a_file_stay_byte_for_byte(iceberg: IcebergWorld) -> None:
     assert isinstance(replace(iceberg, new, stretch(5, 12)), Committed)
     kept = before.filter([not 5 <= offset < 12 for offset in before["kafka_offset"].to_pylist()])
     assert contents(iceberg).equals(kept)
+
+
+def test_null_lists_and_maps_of_other_rows_stay_null(iceberg: IcebergWorld) -> None:
+    """An empty list says that somebody looked; one that is not there does not."""
+    line = StructType(NestedField(101, "n", LongType(), required=False))
+    with iceberg.load().update_schema() as update:
+        update.add_column("lines", ListType(102, line, element_required=False))
+        update.add_column("by_name", MapType(103, StringType(), 104, line, value_required=False))
+    new = attempt_id()
+    iceberg.stage(new, [])
+    assert isinstance(replace(iceberg, new, stretch(0, 2)), Committed)
+    (file,) = _files(iceberg)
+    written = pq.read_table(file.removeprefix("file://"))
+    assert {name: written[name].null_count for name in ("lines", "by_name")} == dict.fromkeys(("lines", "by_name"), 18)
 
 
 def test_files_that_hold_none_of_it_are_kept_as_they_are(iceberg: IcebergWorld) -> None:

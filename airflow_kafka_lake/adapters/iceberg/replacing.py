@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.expressions.visitors import _StrictMetricsEvaluator
-from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
+from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan, _dataframe_to_data_files
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
 from pyiceberg.table import FileScanTask, Table
 
@@ -24,6 +25,26 @@ from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.staging import Stretch, offsets_of
 
 _Flags = NDArray[np.bool_]
+
+
+def _with_nulls(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return PyIceberg's way to read and write lists or maps, with their nulls.
+
+    Of structs it makes a new list, in which one that was null is empty: rows beside a stretch would change.
+    """
+
+    @functools.wraps(make)
+    def made(visitor: object, kind: object, array: pa.Array | None, *inner: pa.Array | None) -> pa.Array | None:
+        found = make(visitor, kind, array, *inner)
+        if found is None or array is None or found.null_count == array.null_count:
+            return found
+        return pc.if_else(array.is_valid(), found, pa.scalar(None, found.type))
+
+    return made
+
+
+ArrowProjectionVisitor.list = _with_nulls(ArrowProjectionVisitor.list)  # type: ignore[method-assign]
+ArrowProjectionVisitor.map = _with_nulls(ArrowProjectionVisitor.map)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
