@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.local.processes import wait_until
+from tests.groups import commit_in
 from tests.rig import Rig
 
 STAYS_OPEN = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000"}
@@ -54,7 +55,7 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         committing = Producer({**settings, "transactional.id": "live-consumer"})
         committing.init_transactions(60)
         committing.begin_transaction()
-        _commit_in(committing, broker.bootstrap, TopicPartition(rig.topic, 0, 3))
+        commit_in(committing, broker.bootstrap, "live", rig.topic, 0, 3)
         failed = rig.command("plan", str(rig.file), "--json")
         error = failed.document["error"]
         assert (failed.code, error["type"]) == (3, "PendingCommitError"), failed.err
@@ -95,17 +96,3 @@ def _landed(rig: Rig) -> int:
     assert done.code == 0, done.err
     streams = rig.command("status", rig.name, "--json").document["streams"]
     return next((item["watermark"] for item in streams if item["partition"] == 0), 0)
-
-
-def _commit_in(producer: Producer, bootstrap: str, position: TopicPartition) -> None:
-    from confluent_kafka import Consumer
-
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "live", "enable.auto.commit": False})
-    try:
-        consumer.subscribe([position.topic])
-        wait_until(
-            lambda: consumer.poll(0.1) is not None or bool(consumer.assignment()), timeout=60, failed=AssertionError
-        )
-        producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata(), 60)
-    finally:
-        consumer.close()
