@@ -66,6 +66,7 @@ class World:
     """A running Airflow whose form offers the lanes."""
 
     airflow: LocalAirflow
+    kafka: LocalKafka
     lanes: dict[str, Lane]
 
     def run(self, dag: str, conf: dict[str, Any] | None = None, seconds: float = RUN_SECONDS) -> Ran:
@@ -76,6 +77,12 @@ class World:
         """Wait for the end of a run."""
         state = self.airflow.wait_run(dag, run_id, seconds)["state"]
         return Ran(state, self.airflow.task_states(dag, run_id), run_id)
+
+    def deferred(self, run_id: str, task: str, seconds: float = RUN_SECONDS) -> None:
+        """Wait until a task of the manual Dag's only active run is deferred, and see that nothing takes a slot."""
+        until(lambda: self.airflow.task_states(MANUAL, run_id).get(task) == "deferred", seconds)
+        pool = self.airflow.api("GET", "/pools/default_pool")
+        assert (pool["deferred_slots"], pool["running_slots"], pool["queued_slots"]) == (1, 0, 0)
 
     def log(self, run_id: str, task: str, index: int = -1) -> str:
         """Return the log of a task's last try in a run of the manual Dag; `index` is that of a mapped task."""
@@ -108,7 +115,7 @@ def world_of(folder: Path, lanes: Mapping[str, int], own_dags: Mapping[str, str]
         env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
         with LocalAirflow(dags_folder=dags, env=env) as airflow:
             airflow.unpause(MANUAL)
-            yield World(airflow=airflow, lanes=made)
+            yield World(airflow=airflow, kafka=kafka, lanes=made)
 
 
 def until(condition: Callable[[], Any], seconds: float = 120) -> Any:

@@ -1,10 +1,13 @@
-"""Order, holds and losses through the manual Dag: the real supervisor, a real broker, real jobs. Minutes each."""
+"""Order, holds, losses and what is not stable through the manual Dag: the real supervisor, a real broker, real jobs.
+Minutes each."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,9 @@ import pytest
 
 from airflow_kafka_lake.core.waves import WaveState
 from tests.airflow_lanes import MANUAL, Lane, Ran, World, until, world_of
+from tests.groups import commit, commit_in
 
-LANES = {"traced": 1, "migrated": 2, "expired": 2}
+LANES = {"traced": 1, "migrated": 2, "expired": 2, "running": 2, "passed": 1, "pending": 1}
 STORY_SECONDS = 900
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -120,10 +124,7 @@ def test_migrated_topic_waits_without_a_slot_until_the_dag_has_drained_the_old_o
     assert states(run(world, lane, topic=old, to="20")) == ("success", "success")
 
     child = world.airflow.trigger(MANUAL, {"pipeline": lane.name, "topic": new})
-    task = "kafka_lake.ingest[0]"
-    until(lambda: world.airflow.task_states(MANUAL, child).get(task) == "deferred", STORY_SECONDS)
-    pool = world.airflow.api("GET", "/pools/default_pool")
-    assert (pool["deferred_slots"], pool["running_slots"], pool["queued_slots"]) == (1, 0, 0)
+    world.deferred(child, "kafka_lake.ingest[0]", STORY_SECONDS)
     ledger = lane.open_ledger()
     (waiting,) = ledger.waves(lane.name, [WaveState.PLANNED])
     ledger.close()
@@ -174,3 +175,161 @@ def test_lost_stretch_fails_the_run_until_a_person_skips_it(world: World) -> Non
     assert lane.watermarks() == {0: 20, 1: 20}
     audit = done(lane, "audit", lane.name)
     assert [stream["accounting"]["skipped"] for stream in audit["streams"]] == [8, 0]
+
+
+@contextmanager
+def throttled(world: World, bytes_per_second: int) -> Iterator[None]:
+    """Let the broker give every consumer no more than so much, as long as the block lasts."""
+    quota = ["--entity-type", "clients", "--entity-default"]
+
+    def alter(*words: str) -> None:
+        address = ["--bootstrap-server", world.kafka.bootstrap]
+        world.kafka.tool("kafka.admin.ConfigCommand", *address, "--alter", *words, *quota)
+
+    alter("--add-config", f"consumer_byte_rate={bytes_per_second}")
+    try:
+        yield
+    finally:
+        alter("--delete-config", "consumer_byte_rate")
+
+
+def reads_into_its_branch(lane: Lane) -> bool:
+    """Say whether a job of the lane has made its staging branch, which it does right before it reads."""
+    from pyiceberg.exceptions import NoSuchTableError
+
+    with suppress(NoSuchTableError):
+        return any(name.startswith("kafka_lake_") for name in lane.iceberg().metadata.refs)
+    return False
+
+
+def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> None:
+    """A job is in the middle of a slow read: a skip of what it reads is refused, and changes nothing; then the log
+    start passes most of what it has not read. What it has read counts as little, and the words lead to the end."""
+    lane = world.lanes["running"]
+    lane.produce(20)
+    lane.produce(100_000, size=500, begin=20, partitions=1)
+    (wave,) = [item["wave"] for item in done(lane, "plan", str(lane.file))["waves"]]
+    (read,) = [item["range"] for item in done(lane, "wave", wave)["ranges"] if item["partition"] == 0]
+    with throttled(world, 500_000):
+        running = world.airflow.trigger(MANUAL, {"pipeline": lane.name})
+        until(lambda: reads_into_its_branch(lane), STORY_SECONDS)
+        before = done(lane, "wave", wave)
+        assert (before["state"], before["fence"], len(before["attempts"])) == ("CLAIMED", 1, 1)
+        impatient = ["--topic", lane.topic, "--partition", "0", "--from", "0", "--to", "100", "--reason", "impatient"]
+        refused = lane.command("skip", lane.name, *impatient, "--json")
+        error = refused.document["error"]
+        assert (refused.code, error["type"]) == (3, "ConcurrentError")
+        assert f"Wave {wave} is being worked on by " in error["message"]
+        assert error["message"].endswith(
+            "Nothing was changed; repeat when its lease has ended, or take it from its holder now with: "
+            f"kafka-lake cancel {wave} --reason TEXT"
+        )
+        lane.delete_before(0, 100_000)
+        assert done(lane, "wave", wave) == before, "still in the middle of the read, and as it was before the skip"
+
+    first = world.end(MANUAL, running, STORY_SECONDS)
+    assert states(first) == ("failed", "failed")
+    assert ingested(first) == ["success"]
+    proposal = (
+        "LogStartMovedError: skip 0-100000: 100000 offsets, log start moved to 100000. Pass them with: kafka-lake "
+        f"skip {lane.name} --topic {lane.topic} --partition 0 --from 0 --to 100000 --reason TEXT; then let the rest, "
+        f"100000-100010, go on with: kafka-lake release {read}.100000"
+    )
+    assert f"first {lane.topic}/0 0-100010, HELD: {proposal}" in world.log(first.id, "kafka_lake.finish")
+    attempts = done(lane, "wave", wave)["attempts"]
+    assert [item["outcome"] for item in attempts if item["job"]] == ["failed", "committed"]
+    lane.assert_exact({key: value for key, value in lane.acknowledged.items() if key[0] == 1})
+    assert lane.watermarks() == {0: 0, 1: 10}
+
+    lane.obey(proposal)
+    last = run(world, lane)
+    assert states(last) == ("success", "success")
+    lane.assert_exact({(p, o): value for (p, o), value in lane.acknowledged.items() if p == 1 or o >= 100_000})
+    assert lane.watermarks() == {0: 100_010, 1: 10}
+    audit = done(lane, "audit", lane.name)
+    assert [stream["accounting"]["skipped"] for stream in audit["streams"]] == [100_000, 0]
+
+
+def test_skipped_parent_lets_nothing_start_before_the_order_is_acknowledged(world: World) -> None:
+    """The skip frees the old topic's watermark alone: the new one's task starts no job and fails with the command."""
+    lane = world.lanes["passed"]
+    old, new = lane.topic, f"{lane.topic}-v2"
+    lane.create_topic(new, 1)
+    text = lane.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nsettle_time = "0 s"')
+    lane.file.write_text(text)
+    lane.produce(20)
+    later = lane.produce(5, begin=100, topic=new)
+    assert states(run(world, lane, topic=old, to="15")) == ("success", "success")
+    seals = lane.home / "passed-seals.json"
+    seals.write_text(json.dumps({old: {"0": 20}}))
+    done(lane, "migrate", lane.name, "--from-topic", old, "--to-topic", new, "--seal", str(seals))
+    done(lane, "plan", str(lane.file), "--topic", old, "--to", "15")
+    stretch = ["--topic", old, "--partition", "0", "--from", "15", "--to", "20", "--reason", "poison"]
+    done(lane, "skip", lane.name, *stretch)
+
+    waiting = run(world, lane, topic=new)
+    assert states(waiting) == ("failed", "failed")
+    assert ingested(waiting) == ["failed"]
+    ledger = lane.open_ledger()
+    (wave,) = ledger.waves(lane.name, [WaveState.PLANNED])
+    topic_id = ledger.streams(lane.name, topic=old)[0].topic_id
+    ledger.close()
+    assert wave.fence == 0
+    command = (
+        f"kafka-lake skip {lane.name} --topic {old} --topic-id={topic_id} --partition 0 --from 15 --to 20 "
+        "--reason TEXT --acknowledge-order"
+    )
+    words = (
+        f"wave {wave.id} waits for its turn: {old}/0 from 0 to its seal 20 was skipped at 15-20 without acknowledging "
+        f"the order: {command}. Nothing of it was published"
+    )
+    assert words in world.log(waiting.id, "kafka_lake.ingest", 0)
+    assert words in world.log(waiting.id, "kafka_lake.finish")
+    lane.assert_exact({key: value for key, value in lane.acknowledged.items() if key[1] < 15})
+    assert (lane.watermarks(), lane.watermarks(new)) == ({0: 20}, {0: 0})
+
+    lane.obey(command)
+    last = run(world, lane, topic=new)
+    assert states(last) == ("success", "success")
+    assert ingested(last) == ["success"]
+    assert lane.publishes()[-1] == wave.id
+    assert lane.watermarks(new) == {0: 5}
+    landed = [(p, o, value) for rows in (lane.acknowledged, later) for (p, o), value in rows.items() if o < 15]
+    assert lane.rows() == Counter(landed)
+    done(lane, "audit", lane.name)
+
+
+def test_pending_commit_of_a_group_is_waited_for_without_a_slot(world: World) -> None:
+    """The plan is deferred, fails by name once its bound has passed, and plans nothing up to what the group had before;
+    tried again it waits as before, and goes on by itself when the transaction has ended."""
+    from confluent_kafka import Producer
+
+    lane = world.lanes["pending"]
+    lane.write_pipeline('end = "group:live"\nstable_wait = "15 s"', table=lane.table)
+    lane.produce(12)
+    commit(lane.bootstrap, "live", lane.topic, {0: 3})
+    settings = {"transactional.id": "live-consumer", "transaction.timeout.ms": 600_000}
+    committing = Producer({"bootstrap.servers": lane.bootstrap, **settings})
+    committing.init_transactions(60)
+    committing.begin_transaction()
+    commit_in(committing, lane.bootstrap, "live", lane.topic, 0, 8)
+
+    task = "kafka_lake.plan"
+    waiting = world.airflow.trigger(MANUAL, {"pipeline": lane.name})
+    world.deferred(waiting, task, STORY_SECONDS)
+    until(lambda: world.airflow.task_states(MANUAL, waiting)[task] == "up_for_retry", STORY_SECONDS)
+    said = world.airflow.task_log(MANUAL, waiting, task)
+    assert re.search(
+        rf"PendingCommitError: group 'live' .* on {lane.topic}/0.*transaction 'live-consumer' of producer [0-9]+", said
+    )
+    ledger = lane.open_ledger()
+    assert ledger.pipeline(lane.name) is None
+    ledger.close()
+
+    world.deferred(waiting, task, STORY_SECONDS)
+    committing.commit_transaction(60)
+    last = world.end(MANUAL, waiting, STORY_SECONDS)
+    assert states(last) == ("success", "success")
+    assert ingested(last) == ["success"]
+    assert offsets(lane) == list(range(8))
+    assert lane.watermarks() == {0: 8}
