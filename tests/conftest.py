@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,8 +98,9 @@ def postgres_uri(service: None) -> Iterator[str]:
 
 
 @pytest.fixture
-def rig(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Rig:
+def rig(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Iterator[Rig]:
     """A user's place with an empty topic of two partitions."""
     from tests.rig import Rig
 
-    return Rig(tmp_path / "place", kafka.bootstrap)
+    with closing(Rig(tmp_path / "place", kafka.bootstrap)) as place:
+        yield place

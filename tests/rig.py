@@ -11,16 +11,23 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from airflow_kafka_lake.core.waves import PUBLISHES
+from airflow_kafka_lake.local.processes import wait_until
 from tests.spark_sql import spark_sql
 
 CLI_SECONDS = 240
 SQL_SECONDS = 600
 POLL_SECONDS = 0.2
+END_SECONDS = 60
+HOME = "RIG_HOME"
+"""In the environment of everything that is started in a place, also of a driver whose command is gone."""
 NAMED_COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
 
 
@@ -38,6 +45,36 @@ class Ended:
         return json.loads(self.out)
 
 
+def end_all(home: Path) -> None:
+    """Kill whatever runs or stands still in a place, until nothing of it is left."""
+
+    def ended() -> bool:
+        found = [process for process in psutil.process_iter() if _is_of(home, process)]
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        return not found
+
+    wait_until(ended, timeout=END_SECONDS, failed=AssertionError)
+
+
+def _is_of(home: Path, process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.environ().get(HOME) == str(home)
+    return False
+
+
+def drivers(pid: int) -> list[psutil.Process]:
+    """Return the Spark drivers below a command; children that have ended and were not waited for yet are none."""
+    return [child for child in psutil.Process(pid).children(recursive=True) if _is_driver(child)]
+
+
+def _is_driver(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return any("deploy.SparkSubmit" in word for word in process.cmdline())
+    return False
+
+
 @dataclass
 class Rig:
     """One pipeline of one topic; `acknowledged` is what the producer was told, by `(partition, offset)`."""
@@ -51,6 +88,7 @@ class Rig:
     """The catalog's `uri` when it is not a SQLite file of this place."""
     ledger_connection: Mapping[str, Any] | None = None
     """The ledger's connection when it is not a SQLite file of this place."""
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         (self.home / "warehouse").mkdir(parents=True)
@@ -97,6 +135,7 @@ class Rig:
         ledger = self.ledger_connection or {"conn_type": "sqlite", "host": str(self.ledger)}
         return {
             **{k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KAFKA_LAKE_FAIL"))},
+            HOME: str(self.home),
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
             "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
@@ -106,7 +145,7 @@ class Rig:
 
     def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Start a command as a process group of its own."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "airflow_kafka_lake.cli", *words],
             env=self.environment | dict(env or {}),
             cwd=self.home,
@@ -116,11 +155,20 @@ class Rig:
             text=True,
             start_new_session=True,
         )
+        self.started.append(process)
+        return process
 
     def end(self, process: subprocess.Popen[str], timeout: float = CLI_SECONDS) -> Ended:
         """Wait for a started command."""
         out, err = process.communicate(timeout=timeout)
         return Ended(process.returncode, out, err)
+
+    def close(self) -> None:
+        """End what a test that failed has left, drivers without a command too, and close every pipe."""
+        end_all(self.home)
+        for process in self.started:
+            if process.stdout is not None and not process.stdout.closed:
+                process.communicate()
 
     def command(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """Run a command to its end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,9 @@ def database(postgres_uri: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_rig(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, network: Proxy, database: str) -> Rig:
+def postgres_rig(
+    kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, network: Proxy, database: str
+) -> Iterator[Rig]:
     """A user's place whose catalog and ledger are one PostgreSQL database behind the network."""
     from tests.rig import Rig
 
@@ -53,5 +56,6 @@ def postgres_rig(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, netw
         catalog=f"postgresql://{USER}@127.0.0.1:{network.port}/{database}",
         ledger_connection={"conn_type": "postgres", **ledger},
     )
-    assert rig.command("db", "upgrade").code == 0
-    return rig
+    with closing(rig):
+        assert rig.command("db", "upgrade").code == 0
+        yield rig

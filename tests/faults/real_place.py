@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.local.processes import wait_until
 from tests.faults.place import ROOT, TABLE, Ended, Place, Started
 from tests.faults.standing_in import Acknowledged
-from tests.rig import Rig
+from tests.rig import HOME, Rig, end_all
 
 WAIT_SECONDS = 120
 TELL = "import sys; from tests.faults.standing_in import tell; sys.exit(tell(sys.argv[2]))"
@@ -70,7 +70,7 @@ class RealPlace(Place):
         with files[0].open("wb") as out, files[1].open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, *program, *words],
-                env=self.environment | {"PYTHONPATH": str(ROOT)} | armed,
+                env=self.environment | {"PYTHONPATH": str(ROOT), HOME: str(self.home)} | armed,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -107,6 +107,13 @@ class RealPlace(Place):
             os.killpg(self._drivers.pop(started.pid), signal.SIGCONT)
         return super().resume(started)
 
+    def close(self) -> None:
+        """End what a case that is red has left."""
+        end_all(self.home)
+        for process in self._running.values():
+            process.wait()
+        self._producer.close()
+
     def _stopped_driver(self) -> int:
         ledger = self.ledger()
         jobs = [item.job for wave in ledger.waves(self.name) for item in ledger.attempts(wave.id) if item.job]
@@ -123,5 +130,5 @@ def real_places(folder: Path, count: int) -> Iterator[Iterator[RealPlace]]:
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     fetch(JarSet.SPARK)
-    with LocalKafka() as broker:
-        yield (RealPlace(folder / str(number), broker.bootstrap) for number in range(count))
+    with LocalKafka() as broker, ExitStack() as stack:
+        yield (stack.enter_context(closing(RealPlace(folder / str(i), broker.bootstrap))) for i in range(count))

@@ -10,7 +10,7 @@ import time
 
 import psutil
 
-from tests.rig import Rig
+from tests.rig import Rig, drivers
 
 WAIT_SECONDS = 120
 
@@ -18,13 +18,10 @@ WAIT_SECONDS = 120
 def _driver_of(process: subprocess.Popen) -> psutil.Process:
     """Wait for the Java process below a command: the Spark driver."""
     end = time.monotonic() + WAIT_SECONDS
-    parent = psutil.Process(process.pid)
     while time.monotonic() < end:
         assert process.poll() is None, process.communicate()
-        for child in parent.children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if any("deploy.SparkSubmit" in word for word in child.cmdline()):
-                    return child
+        for driver in drivers(process.pid):
+            return driver
         process_wait(process, 0.1)
     raise AssertionError("no driver was started")
 

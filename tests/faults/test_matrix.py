@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from zlib import crc32
 
@@ -64,9 +65,10 @@ def traces(forked: ForkedPlace) -> Traces:
 
 
 @pytest.fixture(scope="session")
-def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> RealPlace:
+def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPlace]:
     """A place with real Spark jobs."""
-    return RealPlace(tmp_path_factory.mktemp("matrix-user"), kafka.bootstrap)
+    with closing(RealPlace(tmp_path_factory.mktemp("matrix-user"), kafka.bootstrap)) as place:
+        yield place
 
 
 def test_every_point_is_crossed_by_some_command(traces: Traces) -> None:

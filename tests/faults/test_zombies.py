@@ -9,9 +9,10 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
 import psutil
@@ -19,7 +20,7 @@ from sqlalchemy import update
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from tests.proxy import Proxy
-from tests.rig import Ended, Rig
+from tests.rig import HOME, Ended, Rig, drivers
 
 WAIT_SECONDS = 240
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -48,8 +49,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 def driver_group(process: subprocess.Popen[str]) -> int:
     """Return the process group of a command's Spark driver."""
-    children = psutil.Process(process.pid).children(recursive=True)
-    (driver,) = [child for child in children if any("deploy.SparkSubmit" in word for word in child.cmdline())]
+    (driver,) = drivers(process.pid)
     return os.getpgid(driver.pid)
 
 
@@ -64,9 +64,8 @@ def resume(process: subprocess.Popen[str], *groups: int) -> None:
 @contextmanager
 def opened(url: str) -> Iterator[SqlLedger]:
     """Open a ledger."""
-    ledger = SqlLedger(url)
-    yield ledger
-    ledger.close()
+    with closing(SqlLedger(url)) as ledger:
+        yield ledger
 
 
 def succeed(rig: Rig, url: str) -> None:
@@ -153,3 +152,32 @@ def test_staging_commit_whose_answer_is_lost(postgres_rig: Rig, network: Proxy) 
     assert len(rig.publishes()) == 1
     audit = rig.command("audit", rig.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True), audit.out
+
+
+ORPHAN = "import subprocess as s; print(s.Popen(['sleep', '600'], stdout=s.DEVNULL, stderr=s.DEVNULL).pid)"
+
+
+def test_a_child_that_has_ended_is_no_driver() -> None:
+    """Nobody has waited for it yet, and its command line is gone."""
+    child = subprocess.Popen([sys.executable, "-c", "pass", "deploy.SparkSubmit"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
+    assert drivers(os.getpid()) == []
+    child.wait()
+
+
+def test_a_place_that_is_left_has_nothing_running_and_no_pipe_open(rig: Rig) -> None:
+    """A test that fails between two steps does not spoil the next one: not by a stopped command, not by an orphan."""
+    armed = {"KAFKA_LAKE_FAILPOINTS": "source.topics:before=stop"}
+    process = rig.start("plan", str(rig.file), env=armed)
+    wait_for(process, lambda: stopped(process.pid))
+    started = subprocess.run(
+        [sys.executable, "-c", ORPHAN], env=rig.environment, capture_output=True, text=True, check=True
+    )
+    orphan = psutil.Process(int(started.stdout))
+    assert orphan.environ()[HOME] == str(rig.home)
+    rig.close()
+    assert process.returncode == -signal.SIGKILL
+    assert process.stdout is not None
+    assert process.stdout.closed
+    assert not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE

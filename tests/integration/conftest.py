@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,15 +15,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def planned(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Rig:
+def planned(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A place with forty records, planned and not run: refusals change nothing, so they can share it."""
     from tests.rig import Rig
 
-    place = Rig(tmp_path_factory.mktemp("planned") / "place", kafka.bootstrap)
-    place.produce(40)
-    done = place.command("plan", str(place.file), "--json")
-    assert done.code == 0, done.err
-    return place
+    with closing(Rig(tmp_path_factory.mktemp("planned") / "place", kafka.bootstrap)) as place:
+        place.produce(40)
+        done = place.command("plan", str(place.file), "--json")
+        assert done.code == 0, done.err
+        yield place
 
 
 @pytest.fixture

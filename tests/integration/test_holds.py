@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ WAIT_SECONDS = 120
 
 
 @pytest.fixture
-def single(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Rig:
+def single(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Iterator[Rig]:
     """A place whose topic has one partition."""
-    return Rig(tmp_path / "place", kafka.bootstrap, partitions=1)
+    with closing(Rig(tmp_path / "place", kafka.bootstrap, partitions=1)) as place:
+        yield place
 
 
 def done(ended: Ended) -> Any:
