@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.waves import RangeState
+from tests.faults import standing_decoding
 from tests.faults.place import Place
+from tests.faults.standing_kafka import Happened, happen
+
+MIRROR = "lake-mirror"
+DECODING = '[decode]\nformat = "avro"\nregistry = "schemas"'
+DEAD_DECODE = "kafka_lake_decode_" + 16 * "d"
+"""The branch of a decoding job that was killed: nobody's, and gone when old snapshots are expired."""
 
 Words = Callable[[Place], tuple[str, ...]]
 
@@ -102,6 +109,41 @@ def expire(place: Place) -> tuple[str, ...]:
     return status(place)
 
 
+def open_a_transaction(place: Place) -> tuple[str, ...]:
+    """Let a producer begin what nobody ends."""
+    happen(place.home, Happened.TRANSACTION)
+    return ("db", "check", "--json")
+
+
+def elect_leaders(place: Place) -> tuple[str, ...]:
+    """Do what every restart of a broker does: each partition gets a leader of a new epoch."""
+    happen(place.home, Happened.ELECTION)
+    return status(place)
+
+
+def ask_for_a_mirror(place: Place) -> tuple[str, ...]:
+    """Let the pipeline tell a group of Kafka how far it is."""
+    place.configure(source=f'mirror_group = "{MIRROR}"')
+    return ("db", "check", "--json")
+
+
+def ask_for_decoding(place: Place) -> tuple[str, ...]:
+    """Let the pipeline decode values from now on."""
+    place.configure(more=DECODING)
+    return ("db", "check", "--json")
+
+
+def decode(place: Place) -> tuple[str, ...]:
+    """Decode once more what is in the lake."""
+    return ("decode", str(place.file), "--json")
+
+
+def kill_a_decode(place: Place) -> tuple[str, ...]:
+    """Leave what a decoding job leaves that is killed when its rows are written."""
+    standing_decoding.begun(standing_decoding.widened(place.iceberg()), DEAD_DECODE)
+    return ("db", "check", "--json")
+
+
 def lose_ledger(place: Place) -> tuple[str, ...]:
     """Begin with an empty ledger again: the old one is lost."""
     for file in place.home.glob("ledger.db*"):
@@ -149,6 +191,16 @@ BEGINNINGS: Mapping[str, Beginning] = {
     "lost ledger": Beginning(after="finished", words=lose_ledger),
     "reopened": Beginning(after="finished", words=reopen),
     "expired": Beginning(after="finished", words=expire),
+    "held open": Beginning(after="nothing", words=open_a_transaction),
+    "finished, held open": Beginning(after="held open", words=run),
+    "elected": Beginning(after="planned", words=elect_leaders),
+    "mirroring": Beginning(after="nothing", words=ask_for_a_mirror),
+    "planned, mirroring": Beginning(after="mirroring", words=plan),
+    "settled, mirroring": Beginning(after="planned, mirroring", words=ingest),
+    "decoding": Beginning(after="nothing", words=ask_for_decoding),
+    "undecoded": Beginning(after="finished", words=ask_for_decoding),
+    "decode died": Beginning(after="undecoded", words=kill_a_decode),
+    "reopened, undecoded": Beginning(after="reopened", words=ask_for_decoding),
 }
 
 
@@ -160,6 +212,8 @@ class Act:
     begins: str
     words: Words
     rival: Words = run
+    forked: bool = False
+    """Something happens that only the cluster and the jobs standing in can do."""
 
 
 ACTS = (
@@ -169,19 +223,24 @@ ACTS = (
     Act(name="cancel what was begun", begins="staged", words=cancel_range),
     Act(name="skip in what was begun", begins="staged", words=skip),
     Act(name="release", begins="cancelled", words=release),
-    Act(name="settle after a death", begins="staged", words=settle),
-    Act(name="settle after a publish", begins="published", words=settle),
-    Act(name="advance", begins="settled", words=advance),
-    Act(name="plan", begins="nothing", words=plan),
     Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
     Act(name="tell", begins="finished", words=tell),
     Act(name="audit", begins="finished", words=audit),
     Act(name="audit deeply", begins="finished", words=audit_deeply),
     Act(name="rebuild", begins="lost ledger", words=rebuild),
     Act(name="reopen", begins="finished", words=reopen),
-    Act(name="run after a reopen", begins="reopened", words=run),
     Act(name="run after an expiry", begins="expired", words=run),
     Act(name="status of nothing", begins="nothing", words=status),
+    Act(name="plan beside an open transaction", begins="held open", words=plan, forked=True),
+    Act(name="ingest after an election", begins="elected", words=ingest, forked=True),
+    Act(name="run with a mirror", begins="mirroring", words=run, forked=True),
+    Act(name="run with decoding", begins="decoding", words=run, forked=True),
+    Act(name="decode", begins="undecoded", words=decode, rival=decode, forked=True),
+    Act(name="settle after a death", begins="staged", words=settle),
+    Act(name="settle after a publish", begins="published", words=settle),
+    Act(name="advance", begins="settled", words=advance),
+    Act(name="plan", begins="nothing", words=plan),
+    Act(name="run after a reopen", begins="reopened", words=run),
     Act(name="wave", begins="finished", words=show),
     Act(name="ingest", begins="planned", words=ingest),
     Act(name="ingest while a person cancels", begins="planned", words=ingest, rival=cancel_wave),
@@ -191,8 +250,14 @@ ACTS = (
     Act(name="cancel what is published", begins="published", words=cancel_range),
     Act(name="skip in what is planned", begins="planned", words=skip),
     Act(name="skip in what is published", begins="published", words=skip),
+    Act(name="status beside an open transaction", begins="finished, held open", words=status, forked=True),
+    Act(name="run beside an open transaction", begins="held open", words=run, forked=True),
+    Act(name="run after an election", begins="elected", words=run, forked=True),
+    Act(name="advance with a mirror", begins="settled, mirroring", words=advance, forked=True),
+    Act(name="decode after a death", begins="decode died", words=decode, forked=True),
+    Act(name="decode while a wave lands", begins="reopened, undecoded", words=decode, forked=True),
 )
-"""The first act that crosses a point stands for it where there is time for one only."""
+"""The first act that crosses a point stands for it where there is time for one only; so those stand first."""
 
 
 def begin(place: Place, name: str) -> None:

@@ -59,6 +59,19 @@ def traced(place: Place, act: Act) -> dict[str, int]:
     return json.loads(place.trace.read_text(encoding="utf-8"))
 
 
+class TracesOnDemand(dict[str, Mapping[str, int]]):
+    """What acts cross in a place; an act runs when it is asked about for the first time."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self._place = place
+
+    def __missing__(self, name: str) -> Mapping[str, int]:
+        (act,) = (act for act in ACTS if act.name == name)
+        self[name] = traced(self._place, act)
+        return self[name]
+
+
 def cases(traces: Traces) -> Iterator[Case]:
     """Every act with every point that it crosses and everything that may happen there; the last crossing dies too."""
     for act in ACTS:

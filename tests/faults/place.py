@@ -21,8 +21,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.waves import PUBLISHES, RangeState
-from tests.faults import standing_in
-from tests.faults.standing_in import TOPIC, Acknowledged
+from tests.faults.standing_kafka import TOPIC, Acknowledged, kafka
 
 ROOT = Path(__file__).parents[2]
 TABLE = "raw.orders"
@@ -76,6 +75,10 @@ class Place:
     @property
     def file(self) -> Path:
         return self.home / "orders.toml"
+
+    def configure(self, source: str = "", more: str = "") -> None:
+        """Write the pipeline file, with a further line of its source and further sections."""
+        raise NotImplementedError
 
     @property
     def diary(self) -> Path:
@@ -205,6 +208,15 @@ class Place:
         columns = (arrow[name].to_pylist() for name in ("kafka_partition", "kafka_offset", "value"))
         return Counter(zip(*columns, strict=True))
 
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Return the table's rows with all their columns; none while there is no table."""
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            return self.iceberg().scan().to_arrow().to_pylist()  # type: ignore[no-any-return]
+        except NoSuchTableError:
+            return []
+
     def visible(self) -> set[str]:
         """Return the attempts that have rows in the table."""
         return set(self.iceberg().scan(selected_fields=("ingest_attempt",)).to_arrow()["ingest_attempt"].to_pylist())
@@ -220,9 +232,7 @@ class ForkedPlace(Place):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, TOPIC)
-        self.file.write_text(
-            f'[pipeline]\nname = "{TOPIC}"\n[source]\ntopics = ["{TOPIC}"]\n[lake]\ntable = "{TABLE}"\n'
-        )
+        self.configure()
         self._parent = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.standing_in"],
             cwd=ROOT,
@@ -232,13 +242,19 @@ class ForkedPlace(Place):
             text=True,
         )
 
+    def configure(self, source: str = "", more: str = "") -> None:
+        self.file.write_text(
+            f'[pipeline]\nname = "{TOPIC}"\n[source]\ntopics = ["{TOPIC}"]\n{source}\n'
+            f'[lake]\ntable = "{TABLE}"\n{more}\n'
+        )
+
     @cached_property
     def acknowledged(self) -> Acknowledged:
-        return standing_in.kafka()[1]
+        return kafka(self.home)[1]
 
     @cached_property
     def ends(self) -> dict[int, int]:
-        cluster, _ = standing_in.kafka()
+        cluster, _ = kafka(self.home)
         return {number: cluster.log(TOPIC, number).last_stable for number in (0, 1)}
 
     def close(self) -> None:

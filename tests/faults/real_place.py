@@ -18,7 +18,7 @@ from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.local.processes import wait_until
 from tests.faults.place import ROOT, TABLE, Ended, Place, Started
-from tests.faults.standing_in import Acknowledged
+from tests.faults.standing_kafka import Acknowledged
 from tests.rig import HOME, Rig, end_all
 
 WAIT_SECONDS = 120

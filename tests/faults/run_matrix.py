@@ -28,7 +28,6 @@ from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces
 from tests.faults.place import ForkedPlace, Place
-from tests.faults.uncrossed import UNCROSSED
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "failpoints.json"
 DRIVER = "driver."
@@ -87,17 +86,18 @@ def _traces(place: Place, chosen: argparse.Namespace) -> Traces:
     if chosen.real and set(_named(chosen)) <= steps.keys():
         return {act.name: steps if act is ACTS[0] else {} for act in ACTS}
     if not chosen.real:
-        return {act.name: matrix.traced(place, act) for act in ACTS}
+        return matrix.TracesOnDemand(place)
     with _places(1, real=False) as (forked,):
         found = {act.name: matrix.traced(forked, act) for act in ACTS}
-    return {name: trace | (steps if "runner.stage:before" in trace else {}) for name, trace in found.items()}
+    return {
+        act.name: {} if act.forked else found[act.name] | (steps if "runner.stage:before" in found[act.name] else {})
+        for act in ACTS
+    }
 
 
 def _named(chosen: argparse.Namespace) -> list[str]:
     return [
-        point
-        for point in points()
-        if re.search(chosen.points, point) and point not in UNCROSSED and (chosen.real or not point.startswith(DRIVER))
+        point for point in points() if re.search(chosen.points, point) and (chosen.real or not point.startswith(DRIVER))
     ]
 
 
@@ -106,7 +106,9 @@ def _wanted(traces: Traces, chosen: argparse.Namespace) -> Iterator[Case]:
     if chosen.all:
         yield from (case for case in matrix.cases(traces) if case.point in named)
     else:
-        yield from (matrix.chosen(traces, point, mode) for point in named for mode in modes(point))
+        crossed = {point for trace in traces.values() for point in trace}
+        there = (point for point in named if not chosen.real or point in crossed)
+        yield from (matrix.chosen(traces, point, mode) for point in there for mode in modes(point))
 
 
 def _played(

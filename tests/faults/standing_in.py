@@ -17,30 +17,29 @@ import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
 
 from airflow_kafka_lake.adapters import failpoints
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli.front import run_command_line
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob, branch_of
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.jobs import failpoints as traps
 from airflow_kafka_lake.jobs.stage import STAGED_BY
+from tests.faults import standing_decoding
+from tests.faults.standing_kafka import AT, StandingKafka, kafka
 
-TOPIC = "orders"
-AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DELAY_SECONDS = 0.3
 EVER = "delay@9999"
 WARM = (
@@ -54,29 +53,6 @@ WARM = (
     "sqlalchemy.orm",
 )
 """What commands import on the way: imported once, before the first fork. None of it starts a thread."""
-Acknowledged = dict[tuple[int, int], bytes]
-
-
-def kafka() -> tuple[MemoryKafka, Acknowledged]:
-    """Return a cluster with topic `orders`, and what its producers were told: plain, committed, aborted, plain."""
-    cluster = MemoryKafka(now=lambda: AT)
-    cluster.create_topic(TOPIC, 2)
-    told: Acknowledged = {}
-
-    def produce(partition: int, count: int, transaction: str | None = None, *, kept: bool = True) -> None:
-        for number in range(count):
-            value = f"{partition}/{transaction}/{number}".encode()
-            (offset,) = cluster.produce(TOPIC, partition, value, transaction=transaction)
-            told.update({(partition, offset): value} if kept else {})
-
-    produce(0, 6)
-    produce(0, 2, "kept")
-    cluster.end("kept", commit=True)
-    produce(0, 2, "dropped", kept=False)
-    cluster.end("dropped", commit=False)
-    produce(0, 2)
-    produce(1, 5)
-    return cluster, told
 
 
 class KafkaStandIn:
@@ -85,15 +61,15 @@ class KafkaStandIn:
     settings = SimpleNamespace(java=dict)
 
     def __init__(self, conn_id: str) -> None:
-        self._cluster, _ = kafka()
+        self._cluster, _ = kafka(Path.cwd())
 
-    def source(self, isolation: Any) -> MemoryKafka:
+    def source(self, isolation: Any) -> StandingKafka:
         return self._cluster
 
-    def mirror(self) -> MemoryKafka:
+    def mirror(self) -> StandingKafka:
         return self._cluster
 
-    def batches(self, bytes_per_second: int | None = None) -> MemoryKafka:
+    def batches(self, bytes_per_second: int | None = None) -> StandingKafka:
         return self._cluster
 
 
@@ -101,7 +77,7 @@ class JobsStandIn:
     """`hooks.spark.SparkRunnerHook` and its runner: what a Spark job would stage is staged by PyIceberg."""
 
     def __init__(self, conn_id: str | None) -> None:
-        self._cluster, _ = kafka()
+        self._cluster, _ = kafka(Path.cwd())
 
     def runner(self, **_: Any) -> JobsStandIn:
         return self
@@ -128,6 +104,10 @@ class JobsStandIn:
         found = differences(job.stretches, kafka, lake)
         return Comparison(records=sum(map(len, kafka.values())), bytes=0, differences=found)
 
+    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+        table = IcebergLake(LakeHook("lake_default").settings).catalog.load(job.table)
+        return standing_decoding.redecode(table, job)
+
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         started(str(HostProcesses().this()))
         table = IcebergLake(LakeHook("lake_default").settings).catalog.load(job.table)
@@ -135,12 +115,13 @@ class JobsStandIn:
             raise JobFailedError(f"branch {branch_of(job.attempt)} is there already", attempt=job.attempt)
         head = table.metadata.current_snapshot_id
         assert head is not None
-        rows = pa.Table.from_pylist(list(self._rows(job)), schema=table.schema().as_arrow())
         heartbeat()
         try:
+            table = standing_decoding.widened(table) if job.decoders else table
+            rows = pa.Table.from_pylist(list(self._rows(job)), schema=table.schema().as_arrow())
             table.manage_snapshots().create_branch(head, branch_of(job.attempt)).commit()
             table.append(rows, snapshot_properties={STAGED_BY: job.attempt}, branch=branch_of(job.attempt))
-        except CommitFailedException as error:
+        except standing_decoding.MOVED as error:
             raise JobFailedError(f"the staging commit failed: {error}", attempt=job.attempt) from error
 
     def _rows(self, job: StageJob) -> Iterator[dict[str, Any]]:
@@ -157,6 +138,7 @@ class JobsStandIn:
                     "kafka_timestamp": AT,
                     "kafka_timestamp_type": 0,
                     "ingest_attempt": job.attempt,
+                    **(standing_decoding.decoded(value) if job.decoders else {}),
                 }
 
 
@@ -189,6 +171,7 @@ def perform(order: Mapping[str, Any]) -> int:
     traps.DELAY_SECONDS = DELAY_SECONDS
     failpoints.started_with = lambda name: variables.get(name, "")
     assembly.KafkaSourceHook, assembly.SparkRunnerHook = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
+    assembly.registry_of = standing_decoding.registry  # type: ignore[assignment]
     words = order["words"]
     try:
         return tell(words[1]) if words[0] == "tell" else run_command_line(words)

@@ -8,17 +8,20 @@ from contextlib import closing
 from pathlib import Path
 from zlib import crc32
 
+import pyarrow as pa
 import pytest
 
 from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults import matrix
 from tests.faults.acts import ACTS
-from tests.faults.matrix import Case, Traces
-from tests.faults.place import ROOT, ForkedPlace
+from tests.faults.matrix import Case, Traces, TracesOnDemand
+from tests.faults.place import ROOT, Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
-from tests.faults.uncrossed import UNCROSSED
+from tests.faults.standing_decoding import COLUMNS
+from tests.faults.verdict import problems, problems_amid
 
+NAMED = {act.name: act for act in ACTS}
 ALWAYS = frozenset({Mode.KILL, Mode.LOST})
 SHARES = 8
 """The other modes take turns: which share is played follows from the code, so each change of it plays another one."""
@@ -43,7 +46,7 @@ def _share() -> int:
 def _pairs() -> Iterator[tuple[str, Mode]]:
     share = _share()
     for point in points():
-        if point.startswith("driver.") or point in UNCROSSED:
+        if point.startswith("driver."):
             continue
         for mode in modes(point):
             if mode in ALWAYS or crc32(f"{point}={mode}".encode()) % SHARES == share:
@@ -61,7 +64,7 @@ def forked(service: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="session")
 def traces(forked: ForkedPlace) -> Traces:
     """What each act crosses when nothing happens to it."""
-    return {act.name: matrix.traced(forked, act) for act in ACTS}
+    return TracesOnDemand(forked)
 
 
 @pytest.fixture(scope="session")
@@ -73,9 +76,9 @@ def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.Tem
 
 def test_every_point_is_crossed_by_some_command(traces: Traces) -> None:
     """A point that nothing crosses would be survived without a test."""
-    crossed = {point for trace in traces.values() for point in trace}
-    outside = {point for point in points() if not point.startswith("driver.")}
-    assert outside - crossed == set(UNCROSSED)
+    for point in points():
+        if not point.startswith("driver."):
+            assert matrix.chosen(traces, point, Mode.KILL).point == point
 
 
 @pytest.mark.parametrize(("point", "mode"), list(_pairs()), ids=str)
@@ -98,13 +101,44 @@ def test_a_trap_that_does_not_spring_is_red(forked: ForkedPlace) -> None:
 
 def test_a_row_that_is_there_twice_is_red(forked: ForkedPlace) -> None:
     """The verdict is tried on what it is for."""
-    from tests.faults.verdict import problems
-
     matrix.traced(forked, ACTS[0])
     assert problems(forked, []) == []
     table = forked.iceberg()
     table.append(table.scan(limit=1).to_arrow())
     assert any("times" in found for found in problems(forked, []))
+
+
+def test_a_group_that_was_told_too_much_or_too_little_is_red(forked: ForkedPlace) -> None:
+    """A mirror is no truth, and still may not say what is not so."""
+    matrix.traced(forked, NAMED["run with a mirror"])
+    assert problems(forked, []) == []
+    with (forked.home / "groups").open("a") as told:
+        told.write('["lake-mirror", 0, 15]\n["lake-mirror", 1, 4]\n')
+    found = problems(forked, [])
+    assert any("was told 15 of 0, after 14" in line for line in found)
+    assert any("was told 4 of 1, after 5" in line for line in found)
+    assert any("lake-mirror knows {0: 15, 1: 4}, and proved is {0: 14, 1: 5}" in line for line in found)
+
+
+def test_rows_that_are_decoded_in_part_are_red(forked: ForkedPlace) -> None:
+    """Half of what a decoding job would show, and a text that is another record's."""
+    matrix.traced(forked, NAMED["decode"])
+    assert problems(forked, []) == []
+    table = forked.iceberg()
+    rows = table.scan().to_arrow().to_pylist()
+    rows[0] |= dict.fromkeys(COLUMNS)
+    rows[1][COLUMNS[0]] = "another"
+    table.overwrite(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
+    assert any("decoded in part" in line for line in problems_amid(forked))
+    assert any("decoded wrong" in line for line in problems_amid(forked))
+
+
+def test_a_hanging_transaction_that_is_not_named_is_red(forked: ForkedPlace) -> None:
+    """That a partition waits is half of the news."""
+    matrix.traced(forked, NAMED["status beside an open transaction"])
+    assert problems(forked, [forked.command("status", str(forked.file), "--json")]) == []
+    silent = Ended(("status",), 0, '{"waiting_for_stable": [{"transaction": null}]}', "")
+    assert any("is not named" in line for line in problems(forked, [silent]))
 
 
 def test_the_recorded_matrix_is_green() -> None:
@@ -117,6 +151,6 @@ def test_the_recorded_matrix_is_green() -> None:
     played = json.loads(RESULTS.read_text(encoding="utf-8"))
     pairs = {name.split(": ")[1].split(" in ")[0].split("@")[0] for name in played}
     known = {point: {f"{point}={mode}" for mode in modes(point)} for point in points()}
-    must = [point for point in points() if not point.startswith("driver.") and point not in UNCROSSED]
+    must = [point for point in points() if not point.startswith("driver.")]
     assert set().union(*(known[point] for point in must)) <= pairs <= set().union(*known.values())
     assert {name: why for name, why in played.items() if why} == {}

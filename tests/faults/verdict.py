@@ -9,7 +9,10 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.waves import UNFINISHED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import LedgerReader
+from tests.faults.acts import DEAD_DECODE, DECODING, MIRROR
 from tests.faults.place import Ended, Place
+from tests.faults.standing_decoding import COLUMNS, decoded
+from tests.faults.standing_kafka import HANGING, Happened, happened, told
 
 VISIBLE = frozenset({RangeState.PLANNED, RangeState.SETTLED})
 """What a range of a visible wave can be: not settled yet, or settled."""
@@ -24,6 +27,9 @@ def problems(place: Place, decisions: Sequence[Ended]) -> list[str]:
             *_record(place, ledger),
             *_publishes(place, ledger),
             *_decided(ledger, place.name, decisions),
+            *_mirror(place, ledger),
+            *_columns(place, done=True),
+            *_named(place, decisions),
         ]
     finally:
         ledger.close()
@@ -50,7 +56,7 @@ def problems_amid(place: Place) -> list[str]:
     for stream in streams:
         if stream.watermark > stream.covered.unbroken_end(stream.origin):
             found.append(f"partition {stream.partition}: the watermark {stream.watermark} is ahead of {stream.covered}")
-    return found
+    return [*found, *_columns(place, done=False)]
 
 
 def _rows(place: Place, ledger: LedgerReader) -> Iterator[str]:
@@ -82,7 +88,7 @@ def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
         proved = stream.covered.unbroken_end(stream.origin)
         if stream.watermark != proved:
             yield f"partition {stream.partition}: watermark {stream.watermark}, proved to {proved}"
-    if branches := sorted(set(place.iceberg().metadata.refs) - {"main"}):
+    if branches := sorted(set(place.iceberg().metadata.refs) - {"main", DEAD_DECODE}):
         yield f"staging branches are left: {branches}"
     if left := ledger.outbox(place.name):
         yield f"{len(left)} receipts have not reached the lake"
@@ -133,3 +139,44 @@ def _passed(ranges: dict[str, RangeRecord], decision: Ended) -> Iterator[str]:
     passed = [item for item in ranges.values() if item.state is RangeState.SKIPPED]
     if skipped and not any(item.range.start <= start and end <= item.range.end for item in passed):
         yield f"a decision did not hold: {skipped} offsets of [{start}, {end}) were skipped, and {passed} are"
+
+
+def _mirror(place: Place, ledger: LedgerReader) -> Iterator[str]:
+    """The group was never told more than is proved, nor told to go back, and in the end it knows all."""
+    known = {stream.partition: stream.watermark for stream in ledger.streams(place.name)}
+    last = dict.fromkeys(known, 0)
+    for group, partition, offset in told(place.home):
+        if not last[partition] <= offset <= known[partition]:
+            yield f"{group} was told {offset} of {partition}, after {last[partition]}; proved is {known[partition]}"
+        last[partition] = offset
+    if MIRROR in place.file.read_text(encoding="utf-8") and last != known:
+        yield f"{MIRROR} knows {last}, and proved is {known}"
+
+
+def _columns(place: Place, *, done: bool) -> Iterator[str]:
+    """What an attempt shows is decoded whole and right, or not at all; `done`: all that the pipeline decodes is."""
+    asked = DECODING in place.file.read_text(encoding="utf-8")
+    if not asked:
+        return
+    states: dict[str, set[bool]] = {}
+    for row in place.table_rows():
+        columns = {name: row.get(name) for name in COLUMNS}
+        right, raw = columns == decoded(row["value"]), not any(columns.values())
+        if not right and not raw:
+            yield f"decoded wrong: {row}"
+        states.setdefault(row["ingest_attempt"], set()).add(right)
+    if half := sorted(attempt for attempt, found in states.items() if len(found) > 1):
+        yield f"attempts {half} are decoded in part"
+    if done and not all(all(found) for found in states.values()):
+        yield f"what was asked for is not decoded: {states}"
+
+
+def _named(place: Place, decisions: Sequence[Ended]) -> Iterator[str]:
+    """Who plans or asks beside an open transaction hears whose it is, and that it hangs: the last one, undisturbed."""
+    asked = [item for item in decisions if item.words[0] in {"plan", "status"}]
+    if not asked or Happened.TRANSACTION not in happened(place.home):
+        return
+    (waiting,) = asked[-1].document["waiting_for_stable"]
+    named = waiting["transaction"] or {}
+    if (named.get("transactional_id"), named.get("hanging")) != (HANGING, True):
+        yield f"the transaction that {waiting} waits for is not named"
