@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 WIDEN_TRIES = 3
+METADATA_COLUMNS = frozenset(
+    {"_change_ordinal", "_change_type", "_commit_snapshot_id", "_deleted", "_file", "_last_updated_sequence_number"}
+    | {"_partition", "_pos", "_row_id", "_spec_id"}
+)
+"""Names under which Iceberg tells where a row is: Spark reads no table that has such a column of its own."""
 
 
 def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.jobs.columns import aligned, field_of, widen
+from airflow_kafka_lake.jobs.columns import METADATA_COLUMNS, aligned, field_of, widen
+from airflow_kafka_lake.jobs.misread import alone, misread, out_of_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -78,7 +79,7 @@ def _by_name(parts: Sequence[_Part], reserved: set[str]) -> dict[str, list[tuple
             lower, kind = field.name.lower(), field.dataType.simpleString()
             if not _COLUMN.fullmatch(field.name):
                 raise _refusal(part, f"field {field.name!r} cannot be a column: use letters, digits and _")
-            if lower in reserved:
+            if lower in reserved | METADATA_COLUMNS:
                 raise _refusal(part, f"field {field.name} would be a column that every table has")
             name, other, whose = types.setdefault(lower, (field.name, kind, part.decoder.name))
             if (other, name) != (kind, field.name) or (name in found and found[name][-1][0] is part):
@@ -152,20 +153,25 @@ class _Json(_Part):
 
         text = self.of_topics(self.text())
         asked = StructType([*self.fields(), StructField(_CORRUPT, StringType())])
-        # Without a zone a time is UTC's, as the session's is.
-        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        return [f.when(f.is_valid_utf8(text), f.from_json(text, asked, options)).alias(self.value)]
+        # Without a zone a time is UTC's, as the session's is. The fallback takes "20240101" for so many days.
+        options = {
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": _CORRUPT,
+            "enableDateTimeParsingFallback": "false",
+        }
+        read = f.when(~misread(text, StructType(self.fields())), f.from_json(text, asked, options))
+        return [f.when(f.is_valid_utf8(text), read).alias(self.value)]
 
     def fields(self) -> list[StructField]:
         return list(_ddl(self, self.decoder.schema).fields)
 
     def problem(self) -> Column:
         from pyspark.sql import functions as f
+        from pyspark.sql.types import StructType
 
-        read = f.col(self.value)
-        # Spark reads the first object and leaves what follows it.
-        alone = f.json_array_length(f.concat(f.lit("["), self.text(), f.lit("]"))) == 1
-        wrong = read.isNull() | read[_CORRUPT].isNotNull() | ~f.coalesce(alone, f.lit(False))
+        read, text = f.col(self.value), self.text()
+        wrong = read.isNull() | read[_CORRUPT].isNotNull() | ~alone(text)
+        wrong |= out_of_bounds(read, StructType(self.fields()), text)
         reason = f"the value is not a JSON object that fits {self.decoder.name}"
         return f.when(~f.is_valid_utf8(self.text()), f.lit("the value is not UTF-8")).when(wrong, f.lit(reason))
 

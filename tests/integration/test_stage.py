@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import math
 import secrets
 import sys
+import warnings
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +21,13 @@ from pyspark.sql import SparkSession
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, make_archive
 from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIONS
+from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.jobs.decoding import decoded
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
 
@@ -412,3 +419,49 @@ def test_a_stale_fence_ends_a_submitted_driver(
     assert not psutil.pid_exists(Holder.parse(refs[0]).pid)
     assert list(tmp_path.iterdir()) == []
     assert table.refresh().snapshot_by_name(work.branch) is None
+
+
+READ_WELL = {
+    '{"price": 1.25}': ("price", Decimal("1.25")),
+    '{"price": "2.50", "note": "\\\\\\", 5e12345, 1,2"}': ("price", Decimal("2.50")),
+    '{"ratio": "Infinity"}': ("ratio", math.inf),
+    '{"day": "2024-02-29"}': ("day", date(2024, 2, 29)),
+    '{"at": 1700000000}': ("at", datetime.fromtimestamp(1700000000, UTC).astimezone().replace(tzinfo=None)),
+    '{"note": "12:30]"}': ("note", "12:30]"),
+}
+MISREAD = (
+    '{"price": 1e600000000}',
+    '{"lines": [{"price": -1.5E-600000000 }]}',
+    '{"price": "1e600000000"}',
+    '{"price": "1,2"}',
+    '{"day": "20240101"}',
+    '{"day": "20240"}',
+    '{"at": 1700000000000}',
+    '{"at": "12:30"}',
+    '{"ratio": 1e400}',
+    '{"lines": [{"ratio": 1e300}]}',
+    '{"note": "x"}] y',
+    '{"note": "x"}, {"note": "y"}',
+)
+
+
+def test_values_that_spark_would_misread_do_not_fit(spark: SparkSession) -> None:
+    """A number without end does not keep a job from its end, and nothing becomes another number or another day."""
+    decoder = Decoder(
+        format=Format.JSON,
+        topics=("t",),
+        name="the schema",
+        schema="price DECIMAL(10,2), day DATE, at TIMESTAMP, ratio DOUBLE, note STRING, "
+        "lines ARRAY<STRUCT<price: DECIMAL(10,2), ratio: FLOAT>>",
+    )
+    values = [("t", text.encode()) for text in (*READ_WELL, *MISREAD)]
+    found = decoded(spark, spark.createDataFrame(values, "kafka_topic STRING, value BINARY"), [decoder])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves the closing of its sockets to the collector
+        rows = found.collect()
+        gc.collect()
+    good, wrong = rows[: len(READ_WELL)], rows[len(READ_WELL) :]
+    assert [(row[name], row["decode_error"]) for row, (name, _) in zip(good, READ_WELL.values(), strict=True)] == [
+        (value, None) for _, value in READ_WELL.values()
+    ]
+    assert [bytes(row["value"]).decode() for row in wrong if row["decode_error"] is None] == []

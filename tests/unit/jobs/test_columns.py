@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.jobs.columns import changes
+from airflow_kafka_lake.jobs.decoding import _by_name
 
 pytestmark = pytest.mark.unit
 
@@ -93,3 +96,10 @@ def test_columns_that_every_table_has_are_named_once() -> None:
     )
     assert tuple(column.rsplit(" AS ", 1)[-1] for column in columns(job)) == LANDED
     assert tuple(field.name for field in LANDING.fields) == LANDED
+
+
+def test_fields_with_names_of_metadata_columns_are_refused() -> None:
+    """Spark reads no table that has a column of a name under which Iceberg tells where a row is."""
+    part = SimpleNamespace(fields=lambda: struct(id=I, _Deleted=I).fields, decoder=SimpleNamespace(name="the schema"))
+    with pytest.raises(RefusedError, match=r"field _Deleted would be a column that every table has"):
+        _by_name([part], set())  # type: ignore[list-item]
