@@ -22,7 +22,7 @@ _SECONDS = 2.0
 def told_progress(spark: SparkSession, folder: Path) -> Iterator[None]:
     """Write to `folder` what Spark has done of its work, whenever that changes, until the block ends."""
     ended = threading.Event()
-    teller = threading.Thread(target=tell, args=(spark.sparkContext, folder / PROGRESS_FILE, ended), daemon=True)
+    teller = threading.Thread(target=tell, args=(spark, folder / PROGRESS_FILE, ended), daemon=True)
     teller.start()
     try:
         yield
@@ -31,15 +31,15 @@ def told_progress(spark: SparkSession, folder: Path) -> Iterator[None]:
         teller.join()
 
 
-def tell(context: Any, file: Path, ended: Any) -> None:
-    """Look at a Spark context every few seconds and write down what has changed, until `ended` is set.
+def tell(spark: Any, file: Path, ended: Any) -> None:
+    """Look at a Spark session every few seconds and write down what has changed, until `ended` is set.
 
     A look or a write that fails is tried again: a driver that fell silent for good would be ended in its work.
     """
     told = ""
     while True:
         try:
-            if (found := str(_done(context))) != told:
+            if (found := f"{_done(spark)} {_counted(spark)}") != told:
                 file.write_text(found, encoding="utf-8")
                 told = found
         except Exception:  # noqa: BLE001 - a full disk, a folder that is gone, whatever the gateway to Java raises
@@ -48,11 +48,21 @@ def tell(context: Any, file: Path, ended: Any) -> None:
             return
 
 
-def _done(context: Any) -> list[tuple[int, ...]]:
-    """Return id, finished tasks and records read of each active stage.
-
-    Python's status tracker knows tasks only, and one task may take long; executors report records every ten seconds.
-    """
-    stages = context._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - it has no public door in Python
+def _done(spark: Any) -> list[tuple[int, int]]:
+    """Return id and finished tasks of each active stage."""
+    stages = spark.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - no public door in Python
     found = [stages.apply(number) for number in range(stages.size())]
-    return sorted((stage.stageId(), stage.numCompleteTasks(), stage.inputRecords()) for stage in found)
+    return sorted((stage.stageId(), stage.numCompleteTasks()) for stage in found)
+
+
+def _counted(spark: Any) -> list[str]:
+    """Return what the operators of each running query count: one task may take long, and they count its rows.
+
+    Executors report this every ten seconds. A stage's own counters would not do: in a local master they stand still
+    until a task ends, because Spark sends them without the names that only a message to another JVM gives back.
+    """
+    store = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - as above
+    queries = store.executionsList()
+    found = [queries.apply(number) for number in range(queries.size())]
+    running = [query.executionId() for query in found if query.completionTime().isEmpty()]
+    return [store.executionMetrics(query).toString() for query in running]

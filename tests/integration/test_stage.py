@@ -7,6 +7,7 @@ import logging
 import math
 import secrets
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -28,7 +29,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.jobs.decoding import decoded
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
         "spark.sql.session.timeZone": "UTC",
         "spark.pyspark.python": sys.executable,
         "spark.driver.extraJavaOptions": "-XX:-UsePerfData -XX:TieredStopAtLevel=1",
+        "spark.executor.heartbeatInterval": "1s",
     }
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():
@@ -324,6 +326,30 @@ def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lak
     work = job(table, topic.stretch(0, 1))
     run(spark, topic, work)
     assert [row["decoded"] for row in rows(table, work)] == [None]
+
+
+def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
+    """One task may take longer than a driver may be silent: what it has read so far shows, in a local master too."""
+    topic, file = Topic(kafka), tmp_path / PROGRESS_FILE
+    topic.send(*({"value": b"v"} for _ in range(400)))
+    signs: list[str] = []
+
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            signs.append(file.read_text())
+            return super().wait(0.2)
+
+    ended = Ended()
+    teller = threading.Thread(target=tell, args=(spark, file, ended))
+    teller.start()
+    options = {"kafka.bootstrap.servers": topic.bootstrap, "subscribe": topic.name, "startingOffsets": "earliest"}
+    records = spark.read.format("kafka").options(**options).load()
+    slow = records.selectExpr("reflect('java.lang.Thread', 'sleep', 20L) AS slept")
+    slow.write.format("noop").mode("overwrite").save()
+    ended.set()
+    teller.join()
+    during = {sign for sign in signs if ", 0)]" in sign}
+    assert len(during) > 2, signs
 
 
 def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **changes: Any) -> SparkSubmitRunner:
