@@ -55,22 +55,15 @@ def token_of(claim: Claim, ranges: Sequence[RangeRecord], kind: str = "publish")
 def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Found | Absent:
     """Look for the wave in the lake.
 
-    Where the table's history since the attempts' begin has expired, their receipts decide: an attempt publishes only
-    after its receipts are written, and its rows outlive its snapshot. So an attempt with rows in its receipts and none
-    in the table is absent; one with zero rows has nothing to show, and its receipts are settled as they are: unless it
-    was to take the place of rows that are still there.
+    Rows outlive their snapshot. So where the table's history since the attempts' begin has expired, and no row of
+    theirs is there, none of them has anything to show, whether or not one without rows was published: it commits again,
+    or its ranges are read again. Its receipts prove nothing: they are written before the commit, also by a writer of a
+    lost ledger, whose commit main refuses.
     """
-    table = ports.lake.table(claim.table)
-    look = table.look(attempts)
+    look = ports.lake.table(claim.table).look(attempts)
     if not isinstance(look, Unclear):
         return look
-    ports.say(f"wave {claim.key.wave}: {look.reason}; its receipts decide")
-    wanted = {(*item.stream, item.range) for item in claim.ranges}
-    for attempt in reversed(attempts):
-        rows = table.receipts(attempt.attempt) if attempt.base is not None else ()
-        covered = {(row.topic, row.topic_id, row.partition, row.range) for row in rows}
-        if rows and wanted <= covered and not any(row.rows for row in rows) and not table.visible(replaced(claim)):
-            return Found(attempt=attempt.attempt, snapshot=None, head=look.head)
+    ports.say(f"wave {claim.key.wave}: {look.reason}; it counts as not published")
     return Absent(head=look.head)
 
 

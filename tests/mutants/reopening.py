@@ -56,15 +56,6 @@ REOPENING: tuple[Mutant, ...] = (
         red=(f"{_UNIT}test_stretch_is_read_again_and_replaced_in_one_commit",),
     ),
     Mutant(
-        name="reopen-settled-by-receipts-alone",
-        law="fine print: looking",
-        guard="A replacement without a row counts as made only when the rows that it replaces are gone.",
-        module=_PUBLISHING,
-        old=" and not table.visible(replaced(claim)):\n",
-        new=":\n",
-        red=(f"{_UNIT}test_lost_answer_of_a_replacement_and_expiry_do_no_harm[True-lost]",),
-    ),
-    Mutant(
         name="reopen-fewer-rows",
         law="fine print: reopen",
         guard="What was read again and has fewer rows than the lake is held until a person accepts it.",

@@ -508,6 +508,15 @@ IDENTITY = (
         red=("tests/unit/services/test_identity.py::test_another_ledger_of_the_same_pipeline_is_refused",),
     ),
     Mutant(
+        name="published-by-receipts-alone",
+        law="fine print: looking",
+        guard="Where history has expired, an attempt without a row to show counts as not published.",
+        module="airflow_kafka_lake.services.publishing",
+        old="    return Absent(head=look.head)\n",
+        new="    return Found(attempt=attempts[-1].attempt, snapshot=None, head=look.head)\n",
+        red=("tests/unit/services/test_rebuilding.py::test_sleeper_of_the_old_life_without_rows_is_stopped",),
+    ),
+    Mutant(
         name="any-newest-token",
         law="L17",
         guard="The newest commit of ours in the lake is one that the ledger knows.",

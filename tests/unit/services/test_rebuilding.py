@@ -578,6 +578,28 @@ def test_publisher_of_the_old_life_is_stopped(loss: str, wakes: str) -> None:
     assert world.offsets() == [0, 1, 2]
 
 
+def test_sleeper_of_the_old_life_without_rows_is_stopped(world: World) -> None:
+    """The new life read its range too, and history has expired: what the sleeper staged was never published."""
+    world.produce(1)
+    world.run()
+    world.produce(3, transaction="bad")
+    world.end("bad", commit=False)
+    wave = world.planned_wave()
+
+    def rebuilt_meanwhile() -> None:
+        lose(world)
+        restored(world)
+        assert world.run().exit_code == 0
+        world.table.expire()
+
+    with pytest.raises(KafkaLakeError) as stopped:
+        world.ingest(wave, world.worker(Before("runner.stage", rebuilt_meanwhile)))
+    assert isinstance(stopped.value, LedgerBehindError), stopped.value
+    lose(world)
+    restored(world)
+    goes_on(world, reads=1)
+
+
 @pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED, Answer.LATE])
 def test_lost_answer_of_the_rebuilds_commit_is_settled_by_looking(lived: World, answer: Answer) -> None:
     """Landed or not, once or never: the rebuild goes on when main has moved."""
