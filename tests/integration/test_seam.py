@@ -134,6 +134,36 @@ def test_the_seam_with_a_live_stream_is_proven(rig: Rig, live: Live, spark_jars:
     assert (twice.code, finding["kind"], finding["partition"], finding["offsets"]) == (1, "seam-twice", 1, [[8, 10]])
 
 
+def test_the_seam_inside_one_table_is_proven(rig: Rig, live: Live, spark_jars: list[Any]) -> None:
+    """The live stream writes into the pipeline's own table, in its columns: rows without an attempt are its rows."""
+    rig.write_pipeline(source=f'end = "group:{rig.topic}"')
+    rig.produce(20)
+    live.begin()
+    rig.produce(10, begin=20)
+    done = rig.run()
+    assert done.code == 0, done.err
+
+    def write(partition: int, *offsets: int) -> None:
+        rows = [
+            {"kafka_topic": rig.topic, "kafka_partition": partition, "kafka_offset": offset, "value": b"live"}
+            for offset in offsets
+        ]
+        table = rig.iceberg()
+        table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
+
+    for partition in (0, 1):
+        write(partition, *range(10, 15))
+    seam = ("audit", rig.name, "--seam", rig.table, "--json")
+    sound = rig.command(*seam)
+    assert (sound.code, sound.document["findings"]) == (0, []), sound.out + sound.err
+    assert [(item["at"], item["live_from"]) for item in sound.document["seam"]["streams"]] == [(10, 10), (10, 10)]
+    write(1, 9)
+    rig.iceberg().delete("kafka_partition = 0 and kafka_offset = 10")
+    damaged = rig.command(*seam)
+    found = [(item["kind"], item["partition"], item["offsets"]) for item in damaged.document["findings"]]
+    assert (damaged.code, sorted(found)) == (1, [("seam-missing", 0, [[10, 11]]), ("seam-twice", 1, [[9, 10]])])
+
+
 def test_a_table_that_has_no_such_columns_is_refused(rig: Rig, live: Live, spark_jars: list[Any]) -> None:
     """With the words that give them."""
     rig.produce(2)
