@@ -23,6 +23,8 @@ settings.register_profile("house", max_examples=150, deadline=None, suppress_hea
 settings.load_profile("house")
 """Enough examples, and no deadline: a shared machine may be slow at any moment."""
 
+AIRFLOW_TESTS = "test_airflow_run.py"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--fast` leaves out every test that would start a service, also one that asks for it while it runs; `--long` lets
@@ -32,7 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test's tier is the folder it stands in; what is marked long runs only where it is asked for."""
+    """A test's tier is the folder it stands in; what is marked long runs only where it is asked for, what starts slowly
+    comes first."""
     for item in items:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))
@@ -40,6 +43,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+    # An Airflow of its own takes a minute to start: met at the end, it would be started by every worker.
+    items.sort(key=lambda item: item.path.name != AIRFLOW_TESTS)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
