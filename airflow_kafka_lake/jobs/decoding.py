@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
@@ -74,12 +75,13 @@ def _by_name(parts: Sequence[_Part], reserved: set[str]) -> dict[str, list[tuple
     """Return which decoders give each column; RefusedError for names that cannot be columns here."""
     found: dict[str, list[tuple[_Part, str]]] = {}
     types: dict[str, tuple[str, str, str]] = {}
+    taken = reserved | METADATA_COLUMNS
     for part in parts:
         for field in part.fields():
             lower, kind = field.name.lower(), field.dataType.simpleString()
             if not _COLUMN.fullmatch(field.name):
                 raise _refusal(part, f"field {field.name!r} cannot be a column: use letters, digits and _")
-            if lower in reserved | METADATA_COLUMNS:
+            if lower in taken:
                 raise _refusal(part, f"field {field.name} would be a column that every table has")
             name, other, whose = types.setdefault(lower, (field.name, kind, part.decoder.name))
             if (other, name) != (kind, field.name) or (name in found and found[name][-1][0] is part):
@@ -147,33 +149,37 @@ class _Text(_Part):
 
 
 class _Json(_Part):
+    @cached_property
+    def schema(self) -> StructType:
+        """What the values are read as; Spark parses the DDL."""
+        return _ddl(self, self.decoder.schema)
+
     def columns(self) -> list[Column]:
         from pyspark.sql import functions as f
         from pyspark.sql.types import StringType, StructField, StructType
 
         text = self.of_topics(self.text())
-        asked = StructType([*self.fields(), StructField(_CORRUPT, StringType())])
+        asked = StructType([*self.schema.fields, StructField(_CORRUPT, StringType())])
         # Without a zone a time is UTC's, as the session's is. The fallback takes "20240101" for so many days.
         options = {
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": _CORRUPT,
             "enableDateTimeParsingFallback": "false",
         }
-        read = f.when(~misread(text, StructType(self.fields())), f.from_json(text, asked, options))
+        read = f.when(~misread(text, self.schema), f.from_json(text, asked, options))
         return [f.when(f.is_valid_utf8(text), read).alias(self.value)]
 
     def fields(self) -> list[StructField]:
-        return list(_ddl(self, self.decoder.schema).fields)
+        return list(self.schema.fields)
 
     def problem(self) -> Column:
         from pyspark.sql import functions as f
-        from pyspark.sql.types import StructType
 
         read, text = f.col(self.value), self.text()
         wrong = read.isNull() | read[_CORRUPT].isNotNull() | ~alone(text)
-        wrong |= out_of_bounds(read, StructType(self.fields()), text)
+        wrong |= out_of_bounds(read, self.schema, text)
         reason = f"the value is not a JSON object that fits {self.decoder.name}"
-        return f.when(~f.is_valid_utf8(self.text()), f.lit("the value is not UTF-8")).when(wrong, f.lit(reason))
+        return f.when(~f.is_valid_utf8(text), f.lit("the value is not UTF-8")).when(wrong, f.lit(reason))
 
 
 class _Framed(_Part):

@@ -6,6 +6,8 @@ Each test looks at the text first, which is cheap, and asks for the field itself
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,9 +87,7 @@ def _outside(value: Column, kind: DataType, named: Column) -> Column:
 
 
 def _any(found: list[Column]) -> Column:
-    from functools import reduce
-
-    return reduce(lambda a, b: a | b, found)
+    return reduce(or_, found)
 
 
 def _inside(kind: Any) -> Iterator[DataType]:

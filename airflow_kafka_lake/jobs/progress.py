@@ -51,8 +51,7 @@ def tell(spark: Any, file: Path, ended: Any) -> None:
 def _done(spark: Any) -> list[tuple[int, int]]:
     """Return id and finished tasks of each active stage."""
     stages = spark.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - no public door in Python
-    found = [stages.apply(number) for number in range(stages.size())]
-    return sorted((stage.stageId(), stage.numCompleteTasks()) for stage in found)
+    return sorted((stage.stageId(), stage.numCompleteTasks()) for stage in _listed(stages))
 
 
 def _counted(spark: Any) -> list[str]:
@@ -62,7 +61,10 @@ def _counted(spark: Any) -> list[str]:
     until a task ends, because Spark sends them without the names that only a message to another JVM gives back.
     """
     store = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - as above
-    queries = store.executionsList()
-    found = [queries.apply(number) for number in range(queries.size())]
-    running = [query.executionId() for query in found if query.completionTime().isEmpty()]
+    running = [query.executionId() for query in _listed(store.executionsList()) if query.completionTime().isEmpty()]
     return [store.executionMetrics(query).toString() for query in running]
+
+
+def _listed(sequence: Any) -> list[Any]:
+    """Return the items of a sequence of Scala's."""
+    return [sequence.apply(number) for number in range(sequence.size())]
