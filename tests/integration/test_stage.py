@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
@@ -136,6 +137,8 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(120)
+    # PySpark would ask the ended JVM for the next session when a worker comes back to this module.
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def job(table: Table, *stretches: Stretch, tasks: int = 1, limit: int | None = None) -> StageJob:
