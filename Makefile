@@ -19,6 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { echo "make: $(PYTHON) cannot make a venv (on Debian or Ubuntu: apt-get install python3-venv)" >&2; rm -rf .venv; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[spark,postgres,schema-registry,dev]"
+	@$(BIN)/python -m compileall -q airflow_kafka_lake
 	@touch $@
 
 java: $(STAMP)

@@ -22,7 +22,9 @@ from tests.mutants.mutant import ARMED_BY
 
 SLOW = (
     "_pytest.assertion.rewrite",
+    "anyio._backends._asyncio",
     "hypothesis",
+    "numpy",
     "sqlalchemy.dialects.sqlite",
     "alembic.command",
     "pyiceberg.catalog.sql",
@@ -55,9 +57,12 @@ def main() -> int:
     """Answer requests until there are no more."""
     for name in SLOW:
         importlib.import_module(name)
-    for line in sys.stdin:
-        request = json.loads(line)
-        print(json.dumps(_in_a_fork(request["mutant"], request["tests"])), flush=True)  # noqa: T201 - the answer
+    with tempfile.TemporaryDirectory() as folder:
+        # What one fork compiles, the next ones read; a mutant itself is never written.
+        sys.dont_write_bytecode, sys.pycache_prefix = False, folder
+        for line in sys.stdin:
+            request = json.loads(line)
+            print(json.dumps(_in_a_fork(request["mutant"], request["tests"])), flush=True)  # noqa: T201 - the answer
     return 0
 
 
