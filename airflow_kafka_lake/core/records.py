@@ -145,7 +145,8 @@ class Pace:
 class ReceiptRow:
     """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen or origin.
 
-    An `origin` says from which offset on a stream is followed: `range` begins there, and is one offset long.
+    An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
+    is the id of the ledger that says so.
     """
 
     pipeline: str
@@ -170,12 +171,14 @@ class ReceiptRow:
         return (self.topic, self.topic_id, self.partition)
 
 
-def origin_receipt(pipeline: str, plan: str, stream: StreamKey, origin: int, at: datetime) -> ReceiptRow:
+def origin_receipt(
+    pipeline: str, plan: str, stream: StreamKey, origin: int, *, ledger_id: str, at: datetime
+) -> ReceiptRow:
     """Return what the lake is told of a new stream; `plan` is the decision that gave it its origin."""
     return ReceiptRow(
         pipeline=pipeline,
         wave=plan,
-        attempt=plan,
+        attempt=ledger_id,
         fence=0,
         kind="origin",
         topic=stream[0],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -35,6 +36,9 @@ from airflow_kafka_lake.services.taking import FENCE_TRIES
 
 NAMED = 5
 """How many differences a refusal names."""
+
+NOBODY = ""
+"""The ledger that owns a topic which nobody owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,7 @@ def _reinstate(
             readings += _read(ports, spec, known, table, token)
     comparison = compare(readings, known, now)
     _refuse(spec.name, comparison, accept_rollback)
-    what = restoration(spec, token, now, readings, known, comparison)
+    what = restoration(spec, token, ports.ledger.ledger_id(), now, readings, known, comparison)
     ports.ledger.reinstate(what, ports.actor)
     return what, comparison
 
@@ -147,18 +151,25 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
     seen = {row.topic_id for row in receipts} | {item.topic_id for item in known.streams}
     ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
-    head, mine = _move_main(ports, spec, table, token, seen)
-    if not mine:
+    head, owners = _move_main(ports, spec, table, token, seen)
+    if not owners:
         return []
     ports.say(f"reading history, rows and receipts of {table}")
-    commits, holdings = lake.commits(), lake.holdings(sorted(mine))
+    commits, holdings = lake.commits(), lake.holdings(sorted(owners))
     waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
-    receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.topic_id in mine]
+    receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.topic_id in owners]
     now, owner = lake.head(), (ports.ledger.ledger_id(), spec.name)
-    if now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in mine} != {owner}:
+    if now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in owners} != {owner}:
         raise overtaken_rebuild(spec.name)  # rows and receipts are of two moments
     return [
-        TableReading(table=table, uuid=head.uuid, commits=commits, holdings=holdings, receipts=tuple(receipts)),
+        TableReading(
+            table=table,
+            uuid=head.uuid,
+            owners=owners,
+            commits=commits,
+            holdings=holdings,
+            receipts=tuple(receipts),
+        )
     ]
 
 
@@ -181,22 +192,24 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
 
 def _move_main(
     ports: Ports, spec: PipelineSpec, table: str, token: Token, seen: set[str]
-) -> tuple[TableHead, set[str]]:
+) -> tuple[TableHead, dict[str, str]]:
     """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking.
 
     What the pipeline owns is read from the very head that is moved: a topic that a planner of the old life came to own
-    meanwhile changes hands too. Returns the head and those topics; where there are none nothing is moved.
+    meanwhile changes hands too. Returns the head and those topics, each with the id of the ledger that owned it until
+    then; where there are none nothing is moved.
     """
     lake, owner = ports.lake.table(table), (ports.ledger.ledger_id(), token.pipeline)
-    mine: set[str] = set()
+    mine: dict[str, str] = {}
     for _ in range(FENCE_TRIES):
         head = lake.head()
         if head.last.get(owner) == token:
             return head, mine
-        mine = seen | _owned_unseen(ports, spec, head, seen)
+        unseen = _owned_unseen(ports, spec, head, seen)
+        mine = {topic_id: head.owners.get(topic_id, (NOBODY, ""))[0] for topic_id in seen | unseen}
         if not mine:
             return head, mine
-        _refuse_others_topics(table, token.pipeline, head, mine)
+        _refuse_others_topics(table, token.pipeline, head, mine.keys())
         outcome = lake.fence(head, owner[0], token, mine)
         if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
             raise IdentityError(
@@ -210,7 +223,7 @@ def _move_main(
     )
 
 
-def _refuse_others_topics(table: str, pipeline: str, head: TableHead, topic_ids: set[str]) -> None:
+def _refuse_others_topics(table: str, pipeline: str, head: TableHead, topic_ids: AbstractSet[str]) -> None:
     for topic_id in sorted(topic_ids & head.owners.keys()):
         if head.owners[topic_id][1] != pipeline:
             raise OwnershipError(

@@ -93,7 +93,7 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     restored = wave("p1-w0", receipt(5, 10, rows=4), receipt(0, 3, partition=1), fence=3)
     skip = RestoredSkip(id="s1", stream=key_of(), at=AT, passed=RangeSet.of((10, 12), (20, 21)))
     streams = [RestoredStream(key=key_of(n), origin=5 - 5 * n, end_seen=21) for n in (0, 1)]
-    told = ("raw.orders", origin_receipt("orders", "p1", key_of(), 5, AT))
+    told = ("raw.orders", origin_receipt("orders", "p1", key_of(), 5, ledger_id=ledger.ledger_id(), at=AT))
     made = what(
         ledger, tables={"raw.orders": "u1"}, streams=streams, waves=(restored,), skips=(skip,), receipts=(told,)
     )

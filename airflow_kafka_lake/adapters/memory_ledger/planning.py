@@ -68,9 +68,10 @@ class MemoryPlanning(MemoryRestoring):
             )
         if known is None:
             table = plan.spec.table_for(seen.topic)
-            self._send(
-                draft, table, origin_receipt(plan.spec.name, plan.id, seen.key, stream.origin, self._clock.now())
+            told = origin_receipt(
+                plan.spec.name, plan.id, seen.key, stream.origin, ledger_id=self._ledger_id, at=self._clock.now()
             )
+            self._send(draft, table, told)
         draft.streams[key] = StreamRecord(
             topic=seen.topic,
             topic_id=seen.topic_id,

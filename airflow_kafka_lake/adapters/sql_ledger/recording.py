@@ -144,7 +144,7 @@ def _tell_origins(connection: Connection, plan: Plan, ids: dict[StreamKey, int])
         for item in plan.streams
         if item.version is None
     ]
-    same = {"pipeline": plan.spec.name, "kind": "origin", "wave": plan.id, "attempt": plan.id}
+    same = {"pipeline": plan.spec.name, "kind": "origin", "wave": plan.id, "attempt": reading.ledger_id(connection)}
     numbers = dict.fromkeys(("fence", "generation", "row_count", *reading.SUMS), 0)
     insert_rows(connection, outbox, new, recorded_at=now(), **same, **numbers)
 

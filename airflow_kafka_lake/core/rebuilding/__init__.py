@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.waves import Token
 def restoration(
     spec: PipelineSpec,
     token: Token,
+    ledger_id: str,
     now: datetime,
     readings: Sequence[TableReading],
     known: Remembered,
@@ -35,11 +36,16 @@ def restoration(
     receipts = [row for item in readings for row in item.receipts]
     reopens = Reopens.of(receipts)
     skips = _skips(receipts, reopens)
-    streams = _streams(receipts, {stream.key for stream in known.streams})
+    streams = _streams(receipts, _told(readings), {stream.key for stream in known.streams})
     reached = _ends(receipts)
     origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
     tables = {item.table for item in readings}
-    untold = [item for item in _origins(spec, token, now, origins, receipts) if item[0] in tables]
+    mine = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
+    untold = [
+        (table, origin_receipt(spec.name, token.wave, key, origin, ledger_id=ledger_id, at=now))
+        for key, origin in sorted(origins.items())
+        if key not in mine and (table := spec.table_for(key[0])) in tables
+    ]
     return Restoration(
         spec=spec,
         token=token,
@@ -93,18 +99,30 @@ def _skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSk
     return tuple(sorted((skip for skip in skips if skip.passed), key=lambda skip: (skip.at, skip.id)))
 
 
-def _streams(receipts: Sequence[ReceiptRow], known: AbstractSet[StreamKey]) -> tuple[RestoredStream, ...]:
-    """Return the streams that the ledger lacks, with the origin that the lake was told at the first plan.
+def _told(readings: Iterable[TableReading]) -> Mapping[StreamKey, int]:
+    """Return the origins that the lake was told, each by the ledger that owned the topic last, or else the first one.
 
-    Where that receipt never arrived, the smallest offset that any other receipt speaks of stands in for it.
+    A planner of a ledger that was lost may tell what it had decided long after another ledger decided anew.
+    """
+    origins: dict[StreamKey, int] = {}
+    for reading in readings:
+        told = (row for row in reading.receipts if row.kind == "origin")
+        for row in sorted(told, key=lambda row: (row.attempt != reading.owners.get(row.topic_id), row.recorded_at)):
+            origins.setdefault(row.stream, row.range.start)
+    return origins
+
+
+def _streams(
+    receipts: Sequence[ReceiptRow], origins: Mapping[StreamKey, int], known: AbstractSet[StreamKey]
+) -> tuple[RestoredStream, ...]:
+    """Return the streams that the ledger lacks, with their origins.
+
+    Where the lake was never told one, the smallest offset that any other receipt speaks of stands in for it.
     """
     ends = _ends(receipts)
     starts: dict[StreamKey, int] = {}
-    origins: dict[StreamKey, int] = {}
-    for row in sorted(receipts, key=lambda row: row.recorded_at):
-        if row.kind == "origin":
-            origins.setdefault(row.stream, row.range.start)
-        else:
+    for row in receipts:
+        if row.kind != "origin":
             starts[row.stream] = min(row.range.start, starts.get(row.stream, row.range.start))
     found = []
     for key in sorted({*starts, *origins} - known):
@@ -120,16 +138,6 @@ def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[StreamKey, int]:
         if row.kind != "origin":
             ends[row.stream] = max(row.range.end, ends.get(row.stream, 0))
     return ends
-
-
-def _origins(
-    what: PipelineSpec, token: Token, now: datetime, origins: Mapping[StreamKey, int], receipts: Iterable[ReceiptRow]
-) -> Iterable[tuple[str, ReceiptRow]]:
-    """Return the receipts of the origins that the lake was never told."""
-    told = {row.stream for row in receipts if row.kind == "origin"}
-    for key, origin in sorted(origins.items()):
-        if key not in told:
-            yield what.table_for(key[0]), origin_receipt(what.name, token.wave, key, origin, now)
 
 
 def _fences(readings: Iterable[TableReading]) -> dict[str, int]:

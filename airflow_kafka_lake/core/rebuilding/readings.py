@@ -17,10 +17,14 @@ Range = tuple[str, StreamKey, OffsetRange]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReading:
-    """What one table says, read after main was moved; receipts and holdings are this pipeline's only."""
+    """What one table says, read after main was moved; receipts and holdings are this pipeline's only.
+
+    `owners` maps each topic id to the id of the ledger that owned it before main was moved.
+    """
 
     table: str
     uuid: str
+    owners: Mapping[str, str]
     commits: tuple[Commit, ...]
     holdings: tuple[Holding, ...]
     receipts: tuple[ReceiptRow, ...]

@@ -50,9 +50,9 @@ def accounting(world: World) -> list[object]:
     return [(item.stream, item.range, item.state, item.rows, item.first_offset, item.accounting) for item in found]
 
 
-def lose(world: World) -> None:
+def lose(world: World, ledger_id: str = NEW_LEDGER) -> None:
     """Start with a fresh ledger."""
-    world.ledger = MemoryLedger(world.clock, ledger_id=NEW_LEDGER)
+    world.ledger = MemoryLedger(world.clock, ledger_id=ledger_id)
 
 
 @pytest.fixture
@@ -210,6 +210,33 @@ def test_origin_that_the_lake_does_not_know_is_told_by_a_rebuild(world: World) -
     lose(world)
     restored(world)
     assert summary(world) == before
+
+
+@pytest.mark.parametrize("told", ["before", "after"])
+def test_origin_told_late_by_a_lost_ledger_does_not_count(world: World, told: str) -> None:
+    """What another ledger decided since, and read from, is what the next ones go on with."""
+    world.produce(4)
+
+    def another_ledger() -> None:
+        lose(world)
+        restored(world)
+        if told == "after":
+            decided_anew()
+
+    def decided_anew() -> None:
+        world.retain_from(2)
+        assert world.run().exit_code == 0
+
+    world.plan(worker=world.worker(Before("ledger.record_plan", another_ledger)))
+    if told == "before":
+        decided_anew()
+    before = summary(world)
+    assert (world.stream().origin, world.stream().watermark) == (2, 4)
+    for number in "34":
+        lose(world, number * 32)
+        restored(world)
+        assert summary(world) == before, f"ledger {number}"
+    goes_on(world, reads=2)
 
 
 def test_stream_without_any_record_keeps_its_origin(world: World) -> None:
