@@ -179,6 +179,9 @@ def _given(document: Mapping[str, Any], mistakes: list[_Mistake]) -> Iterator[tu
         elif not isinstance(content, dict):
             legal = f"a section: [{section}] on a line of its own, keys below it"
             mistakes.append(_Mistake(section=section, key=None, found=shown(content), legal=legal))
+        elif section == "decode" and not content:
+            # Who wrote the section wants values decoded; read as no section it would decode none, and say nothing.
+            mistakes.append(_no_format())
         else:
             for name, value in content.items():
                 if name in keys:
@@ -229,8 +232,7 @@ _DECODES: Mapping[Format, tuple[frozenset[str], frozenset[str]]] = {
 def _decode_mistakes(given: AbstractSet[str], values: Mapping[str, Any]) -> Iterator[_Mistake]:
     if "format" not in given:
         if given:
-            legal = one_of([item.value for item in Format])
-            yield _Mistake(section="decode", key="format", found="nothing", legal=legal)
+            yield _no_format()
         return
     if "decode_format" not in values:
         return
@@ -242,6 +244,10 @@ def _decode_mistakes(given: AbstractSet[str], values: Mapping[str, Any]) -> Iter
         words = one_of(sorted({*needed, *further, "limit"}))
         legal = f"beside format {values['decode_format'].value}: {words}"
         yield _Mistake(section="decode", key=name, found="a key this format has no use for", legal=legal)
+
+
+def _no_format() -> _Mistake:
+    return _Mistake(section="decode", key="format", found="nothing", legal=one_of([item.value for item in Format]))
 
 
 def _with_decoding(values: Mapping[str, Any]) -> dict[str, Any]:

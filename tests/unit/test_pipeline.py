@@ -124,6 +124,7 @@ BAD_FILES = {
         '[decode]\nschema = "a INT"',
         ["[decode] format: found nothing", "one of json, avro, protobuf, string"],
     ),
+    "decoding nothing": ("[decode]", ["[decode] format: found nothing", "one of json, avro, protobuf, string"]),
     "decoding format": ('[decode]\nformat = "jason"', ["[decode] format: found 'jason'", "did you mean 'json'?"]),
     "JSON without a schema": ('[decode]\nformat = "json"', ["[decode] schema: found nothing", "json needs it"]),
     "Avro without a registry": ('[decode]\nformat = "avro"', ["[decode] registry: found nothing", "avro needs it"]),
