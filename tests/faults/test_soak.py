@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import random
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -15,7 +19,12 @@ import pytest
 from tests.soak.acknowledged import Acknowledged, Record
 from tests.soak.checking import Seen, Verdict, compare, unfinished
 from tests.soak.faults import FAULTS
+from tests.soak.faults.machine import FullDisk
+from tests.soak.place import ROOMY, WAREHOUSE_TYPE
 from tests.soak.rounds import decide
+
+if TYPE_CHECKING:
+    from tests.soak.faults.strike import Scene
 
 IN_AIRFLOW = {name: fault.in_airflow for name, fault in FAULTS.items()}
 STREAM = ("plain", "id", 0)
@@ -119,6 +128,37 @@ def test_a_stream_that_stays_behind_is_stuck() -> None:
     assert unfinished({"stream": {"streams": [stream | more]}}) == []
     assert len(unfinished({"stream": {"streams": [stream | more | {"watermark": 8}]}})) == 1
     assert len(unfinished({"stream": {"streams": [stream | more | {"hold": 9}]}})) == 1
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Path]:
+    """An empty file system of its own."""
+    (tmp_path / "warehouse").mkdir()
+    words = ["mount", "-t", WAREHOUSE_TYPE, "-o", f"size={ROOMY}", "kafka-lake-test", str(tmp_path / "warehouse")]
+    if subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("this process may not mount a file system")
+    yield tmp_path / "warehouse"
+    subprocess.run(["umount", "--lazy", str(tmp_path / "warehouse")], check=True)
+
+
+def test_a_full_disk_is_full_and_has_room_again(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that nothing was written to yet, and again and again."""
+    place = SimpleNamespace(mounted=True, home=warehouse.parent)
+    fault = FullDisk(cast("Scene", SimpleNamespace(place=place)), random.Random(1))
+    full = []
+
+    def write(_: float) -> None:
+        with pytest.raises(OSError, match="No space left") as refused:
+            (warehouse / "more").write_bytes(bytes(100_000))
+        full.append(refused.value.errno)
+
+    monkeypatch.setattr(fault, "pause", write)
+    for _ in range(3):
+        (warehouse / "more").unlink(missing_ok=True)
+        assert fault.strike()
+        fault.heal()
+        (warehouse / f"file{len(full)}").write_bytes(bytes(200_000))
+    assert full == [errno.ENOSPC] * 3
 
 
 @pytest.mark.timeout(840)

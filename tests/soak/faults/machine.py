@@ -33,7 +33,7 @@ class FullDisk(Fault):
         place = self.scene.place
         if not place.mounted:
             return self._limit()
-        room = 0
+        room = PAGE  # for a tmpfs a size of 0, that of an empty one, means no limit, and then never one again
         while not self._resize(str(psutil.disk_usage(str(place.home / "warehouse")).used + room)):
             room += PAGE  # somebody was quicker
         self.pause(self.choose.uniform(4, 12))
