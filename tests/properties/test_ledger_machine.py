@@ -68,7 +68,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         """Start empty: the SQL ledger is shared between examples, because its creation takes longest."""
-        self.memory = MemoryLedger(SystemClock())
+        self.memory = MemoryLedger(SystemClock(), ledger_id=self.sql.ledger_id())
         with self.sql.engine.begin() as connection:
             connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
             for name in {*tables.metadata.tables, "sqlite_sequence"} - {tables.meta.name}:
