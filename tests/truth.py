@@ -213,7 +213,8 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
 def _check_order(world: World, ranges: Iterable[RangeRecord], streams: Iterable[StreamRecord], seen: Seen) -> None:
     """No attempt shows a record of a segment unless all that it continues was drained when it went to publish.
 
-    What it continues may be reopened afterwards: the rows of both stay.
+    What it continues may be reopened afterwards: the rows of both stay. So an attempt was in order if it was seen so on
+    its way, or once its rows were there.
     """
     graph, known = Graph(world.ledger.segments(world.spec.name)), {stream.key: stream for stream in streams}
     waits = {item.key for item in graph if any(not is_drained(graph[key], known) for key in graph.ancestors(item.key))}
@@ -223,12 +224,17 @@ def _check_order(world: World, ranges: Iterable[RangeRecord], streams: Iterable[
         for attempt in on_their_way.get(item.wave, ()):
             segment = graph.at(item.stream, item.range.start)
             early[attempt] |= segment is not None and segment.key in waits
+    shown = [
+        (graph.at(stream, offset), offset, row.attempt)
+        for stream in {item.key[0] for item in graph if graph.ancestors(item.key)}
+        for offset, row in seen.rows.get(stream, {}).items()
+    ]
+    for segment, _, attempt in shown:
+        early[attempt] |= segment is not None and segment.key in waits
     world.in_order |= {attempt for attempt, is_early in early.items() if not is_early}
-    for stream in {key[0] for key in waits}:
-        for offset, row in seen.rows.get(stream, {}).items():
-            segment = graph.at(stream, offset)
-            shown = segment is None or segment.key not in waits or row.attempt in world.in_order
-            assert shown, f"offset {offset} of {segment} is visible, and waits for what is not drained"
+    for segment, offset, attempt in shown:
+        in_order = segment is None or segment.key not in waits or attempt in world.in_order
+        assert in_order, f"offset {offset} of {segment} is visible, and waits for what is not drained"
 
 
 def _publishing(world: World) -> Mapping[str, set[str]]:
