@@ -144,6 +144,8 @@ def _tell_origins(connection: Connection, plan: Plan, ids: dict[StreamKey, int])
         for item in plan.streams
         if item.version is None
     ]
+    if not new:
+        return
     same = {"pipeline": plan.spec.name, "kind": "origin", "wave": plan.id, "attempt": reading.ledger_id(connection)}
     numbers = dict.fromkeys(("fence", "generation", "row_count", *reading.SUMS), 0)
     insert_rows(connection, outbox, new, recorded_at=now(), **same, **numbers)
