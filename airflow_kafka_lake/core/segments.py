@@ -222,7 +222,7 @@ def started_after(
 
 
 def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[RangeRecord]) -> tuple[Blocker, ...]:
-    """Return what keeps a wave with these unresolved ranges from starting."""
+    """Return what keeps a wave with these PLANNED ranges from starting; what is on hold waits for nothing."""
     return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 

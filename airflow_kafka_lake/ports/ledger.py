@@ -94,8 +94,9 @@ class LedgerReader(Protocol):
         """Return the pipeline's segments, sorted by stream and start."""
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
-        """Return what a wave must wait for: the ancestors of its segments that are not drained (law L14); nothing
-        where the plan of the wave was made without ordering."""
+        """Return what a wave must wait for: ancestors of its PLANNED ranges' segments that are not drained (law L14).
+
+        What is on hold is not read with the wave, and waits for nothing; nor does a plan made without ordering."""
 
     def pace(self, pipeline: str) -> Pace:
         """Return what the last settled waves cost."""

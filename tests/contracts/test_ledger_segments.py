@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.segments import Segment
 from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.core.streams import StreamKey
-from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import AT, SPEC, key_of, planned, settled, skipped, staged, taken
 
@@ -160,6 +160,23 @@ def test_cancelled_parent_keeps_the_gate_closed(ledger: Ledger) -> None:
     parent, child = ordered(ledger)
     taken(ledger, parent)
     assert [str(blocker.missing) for blocker in ledger.gate(child)] == ["0-10"]
+
+
+@pytest.mark.parametrize("state", [RangeState.CANCELLED, RangeState.HELD])
+def test_range_on_hold_lets_the_rest_of_its_wave_pass_the_gate(ledger: Ledger, state: RangeState) -> None:
+    """Only what a wave would publish waits for its ancestors: a range on hold is not read, so it waits for nothing."""
+    other = segment(key_of(2), 0, None)
+    growth = replace(ORDERED, segments=(*ORDERED.segments, other))
+    parent, wave = planned(ledger, [(0, 0, 10)], [(1, 0, 5), (2, 0, 5)], growth=growth)
+    late = ledger.ranges(wave=wave)[0]
+    assert late.stream == CHILD
+    taken(ledger, wave, late.id, state=state)
+    assert ledger.gate(wave) == ()
+    assert settled(ledger, wave).ranges[0].stream == other.stream
+    released = ledger.release([late.id], wave="late-w0", actor="tester", reason=None)
+    assert [blocker.parent.stream for blocker in ledger.gate(released)] == [PARENT]
+    settled(ledger, parent)
+    assert ledger.gate(released) == ()
 
 
 @pytest.mark.parametrize("word", ["ordering", "topics"])

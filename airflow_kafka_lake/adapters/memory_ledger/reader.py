@@ -27,7 +27,6 @@ from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import (
     RESOLVED,
-    UNRESOLVED,
     AttemptOutcome,
     AttemptRecord,
     RangeState,
@@ -201,7 +200,7 @@ class MemoryReader:
         found = self.wave(wave)
         if self._state.plans[found.plan].ordering is Ordering.NONE:
             return ()
-        wanted = self.ranges(wave=wave, states=UNRESOLVED)
+        wanted = self.ranges(wave=wave, states=(RangeState.PLANNED,))
         return gate_of(Graph(self.segments(found.pipeline)), self.streams(found.pipeline), wanted)
 
     def pace(self, pipeline: str) -> Pace:

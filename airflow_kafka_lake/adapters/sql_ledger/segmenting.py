@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.growth import Growth, Layout
 from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, SegmentKey, gate_of
 from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.core.streams import StreamKey
-from airflow_kafka_lake.core.waves import UNRESOLVED
+from airflow_kafka_lake.core.waves import RangeState
 
 _STREAM = ("topic", "topic_id", "partition")
 
@@ -90,7 +90,7 @@ def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
         raise guards.unknown("wave", name)
     if not row.ordered or reading.spec_of(row.spec).ordering is Ordering.NONE:
         return ()
-    wanted = reading.ranges_by(connection, None, name, None, UNRESOLVED)
+    wanted = reading.ranges_by(connection, None, name, None, (RangeState.PLANNED,))
     known = streams.streams(connection, row.pipeline, None, None)
     return gate_of(Graph(segments(connection, row.pipeline)), known, wanted)
 

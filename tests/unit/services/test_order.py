@@ -159,6 +159,30 @@ def test_child_waits_until_its_parents_are_drained() -> None:
     world.check()
 
 
+def test_cancelled_range_keeps_nothing_else_of_its_wave_waiting() -> None:
+    """Partition 3 continues 1, whose last range is on hold; 2 continues 0, which is drained, and is brought in."""
+    world = World(2)
+    world.produce(4, 0)
+    world.produce(4, 1)
+    assert world.run().exit_code == 0
+    expanded(world, 4)
+    world.produce(1, 0)
+    world.produce(1, 1)
+    first, second = world.plan().waves
+    (parent,) = [item.id for item in first.ranges if item.partition == 1]
+    (child,) = [item.id for item in second.ranges if item.partition == 3]
+    deciding.cancel(world.worker(), parent, "look at it first")
+    deciding.cancel(world.worker(), child, "and at what continues it")
+    done = world.run()
+    assert (done.exit_code, done.problems) == (1, ()), "the holds need a person; nothing has to wait"
+    assert (world.offsets(2), world.offsets(3)) == ([0, 1], [])
+    deciding.release(world.worker(), parent, None)
+    deciding.release(world.worker(), child, None)
+    assert world.run().exit_code == 0
+    assert world.offsets(3) == [0, 1]
+    world.check()
+
+
 def test_one_run_goes_through_all_levels() -> None:
     """3 to 4 to 8 partitions, seen late: one run brings every level in its order."""
     world = of_three()
