@@ -34,6 +34,7 @@
     │   ├── GateClosedError         what must come first in the order of the records is not finished
     │   ├── StaleFenceError         somebody else has claimed the wave since
     │   ├── JobFailedError          the Spark job ended without a staged result
+    │   ├── UnexpectedError         a library raised what no part of this package expects
     │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
     └── UnknownOutcomeError         a commit's answer was lost; `settle` finds out (exit 4)
 
@@ -42,6 +43,7 @@ A broken attempt is an attempt's business: the wave stays as it was and can be t
 
 from __future__ import annotations
 
+import traceback
 from typing import ClassVar
 
 
@@ -213,6 +215,36 @@ class StaleFenceError(TransientError):
 
 class JobFailedError(TransientError):
     """The Spark job ended without a staged result."""
+
+
+class UnexpectedError(TransientError):
+    """An exception that no part of this package expects: a defect, or a value that a library cannot hold.
+
+    Its own text is not shown: libraries put addresses and credentials into theirs.
+    """
+
+    def __init__(self, cause: BaseException, doing: str, **facts: object) -> None:
+        kind, place = type(cause).__qualname__, _place_of(cause)
+        super().__init__(
+            f"{doing} ended with an unexpected {kind}{place}. The same call is safe to repeat; if it ends so again, "
+            "report that line",
+            **facts,
+            exception=kind,
+        )
+
+
+def expected(error: Exception, doing: str, **facts: object) -> KafkaLakeError:
+    """Return an error of this tree as it is, and any other exception as an UnexpectedError that says what it ended."""
+    return error if isinstance(error, KafkaLakeError) else UnexpectedError(error, doing, **facts)
+
+
+def _place_of(cause: BaseException) -> str:
+    """Name the innermost line of an exception: module, function and number hold no value."""
+    frames = list(traceback.walk_tb(cause.__traceback__))
+    if not frames:
+        return ""
+    frame, line = frames[-1]
+    return f" in {frame.f_globals.get('__name__', '?')}.{frame.f_code.co_name}, line {line}"
 
 
 class AttemptRejectedError(TransientError):

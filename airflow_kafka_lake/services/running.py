@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, HeldError, KafkaLakeError, TransientError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    GateClosedError,
+    HeldError,
+    KafkaLakeError,
+    TransientError,
+    expected,
+)
 from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.plan import Plan
@@ -84,9 +91,10 @@ def _ingest_all(ports: Ports, pipeline: str) -> tuple[list[WaveRecord], list[Kaf
             except GateClosedError as error:
                 waiting[wave.id] = error
                 continue
-            except KafkaLakeError as error:
-                ports.say(f"wave {wave.id}: {error}")
-                problems.append(error)
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
+                problem = expected(error, f"wave {wave.id}", wave=wave.id)
+                ports.say(f"wave {wave.id}: {problem}")
+                problems.append(problem)
             ended.add(wave.id)
     return finished, [*problems, *(error for wave, error in waiting.items() if wave not in ended)]
 
@@ -95,8 +103,8 @@ def _settle(ports: Ports, pipeline: str) -> None:
     """Finish what is in the lake already; a wave that cannot be settled meets its problem again when it is ingested."""
     try:
         settle(ports, pipeline)
-    except KafkaLakeError as error:
-        ports.say(f"not everything could be settled: {error}")
+    except Exception as error:  # noqa: BLE001  # what is wrong with an open wave must not keep the others waiting
+        ports.say(f"not everything could be settled: {expected(error, 'settling open waves')}")
 
 
 def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:

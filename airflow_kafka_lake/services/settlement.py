@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError, expected
 from airflow_kafka_lake.core.records import Advance, Claim, OutboxItem, WaveRecord
 from airflow_kafka_lake.core.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
@@ -43,9 +43,10 @@ def settle(ports: Ports, pipeline: str) -> Settled:
             (adopted if _settle_wave(ports, wave) else returned).append(wave.id)
         except OVERTAKEN:
             busy.append(wave.id)
-        except KafkaLakeError as error:
-            ports.say(f"wave {wave.id}: {error}")
-            problems.append(error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
+            problem = expected(error, f"settling wave {wave.id}", wave=wave.id)
+            ports.say(f"wave {wave.id}: {problem}")
+            problems.append(problem)
     flush(ports, pipeline)
     record = ports.ledger.pipeline(pipeline)
     swept = sweep(ports, sorted(record.tables)) if record else Swept()

@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnavailableError,
     UnknownTopicError,
+    expected,
 )
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.segments import gate_closed
@@ -75,7 +76,13 @@ def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
         failed = _work(ports, held)
     except StaleFenceError:
         raise
-    except BaseException as error:
+    except Exception as error:
+        problem = expected(error, f"wave {held.key.wave} (attempt {held.key.attempt})", wave=held.key.wave)
+        end_attempt(ports, held, problem)
+        if problem is error:
+            raise
+        raise problem from error
+    except BaseException as error:  # a signal: whatever it interrupts unwinds
         end_attempt(ports, held, error)
         raise
     if failed:

@@ -257,6 +257,23 @@ def test_failed_job_may_be_retried(world: World, context: Context) -> None:
     assert world.offsets() == [(0, 0), (0, 1)]
 
 
+def test_exception_that_no_part_expects_may_be_retried(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends the task with its name and place, not with a library's own words."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    with monkeypatch.context() as changed:
+        changed.setattr(world.runner, "tamper", lambda rows: rows[1 / 0])
+        with pytest.raises(
+            AirflowException, match="UnexpectedError: wave .* an unexpected ZeroDivisionError"
+        ) as failed:
+            ingest(context, wave)
+    assert not isinstance(failed.value, AirflowFailException)
+    ingest(context, wave)
+    assert world.offsets() == [(0, 0), (0, 1)]
+
+
 def test_ingest_waits_without_a_slot_while_somebody_else_works(world: World, context: Context) -> None:
     """A wave in other hands defers the task; once it is free the same task goes on."""
     world.produce(2)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
-from airflow_kafka_lake.core.errors import HeldError, IdentityError, JobFailedError, TransientError, UnavailableError
+from airflow_kafka_lake.core.errors import (
+    HeldError,
+    IdentityError,
+    JobFailedError,
+    TransientError,
+    UnavailableError,
+    UnexpectedError,
+)
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.claiming import claim
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.world import World
@@ -113,6 +121,67 @@ def test_wave_that_fails_does_not_stop_the_others(world: World) -> None:
     assert done.exit_code == 3
     assert [type(problem) for problem in done.problems] == [JobFailedError]
     assert (world.offsets(), world.stream().watermark) == ([0, 2], 1)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_exception_that_no_part_expects_is_a_problem_of_its_wave(world: World) -> None:
+    """Later waves, watermarks and the mirror go on; the problem has a name, a place and an exit code."""
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1, mirror_group="orders-mirror")
+    world.produce(3)
+    tried: list[str] = []
+
+    def overflows(call: str) -> None:
+        if call == "table.publish":
+            tried.append(call)
+            if len(tried) == 2:
+                raise OverflowError("password=hidden: date value out of range")
+
+    done = world.run(worker=world.worker(overflows))
+    assert (done.exit_code, world.offsets(), world.stream().watermark) == (3, [0, 2], 1)
+    assert [type(problem) for problem in done.problems] == [UnexpectedError]
+    message = done.problems[0].message
+    assert "ended with an unexpected OverflowError in tests.unit.services.test_running.overflows, line" in message
+    assert "hidden" not in message
+    assert (world.run().exit_code, world.offsets()) == (0, [0, 1, 2])
+    world.check()
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_signal_ends_the_run_at_once(world: World, signal: type[BaseException]) -> None:
+    """A person's interrupt is no problem of a wave: nothing else is begun."""
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1)
+    world.produce(2)
+
+    def interrupted(call: str) -> None:
+        if call == "table.publish":
+            raise signal
+
+    with pytest.raises(signal):
+        world.run(worker=world.worker(interrupted))
+    assert len(world.runner.jobs) == 1
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_open_wave_that_cannot_be_looked_at_does_not_stop_the_run(world: World) -> None:
+    """The wave meets its problem again when it is ingested, and the others go on."""
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1)
+    world.produce(2)
+    world.plan()
+    first, _ = world.ledger.waves("orders")
+    claim(world.worker(), first.id)
+    world.lease_ends()
+    tried: list[str] = []
+
+    def broken(call: str) -> None:
+        if call == "table.look":
+            tried.append(call)
+            if len(tried) <= 2:
+                raise ValueError("no such history")
+
+    done = world.run(worker=world.worker(broken))
+    assert (done.exit_code, world.offsets()) == (3, [1])
     assert world.run().exit_code == 0
     world.check()
 
