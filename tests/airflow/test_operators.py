@@ -266,7 +266,7 @@ def test_exception_that_no_part_expects_may_be_retried(
     with monkeypatch.context() as changed:
         changed.setattr(world.runner, "tamper", lambda rows: rows[1 / 0])
         with pytest.raises(
-            AirflowException, match="UnexpectedError: wave .* an unexpected ZeroDivisionError"
+            AirflowException, match=r"UnexpectedError: wave .* an unexpected ZeroDivisionError"
         ) as failed:
             ingest(context, wave)
     assert not isinstance(failed.value, AirflowFailException)
