@@ -31,7 +31,6 @@ _PASSED = re.compile(
 _CODE = re.compile(
     r"(^|.*[.-])(impl|factory|class|class-name|provider|credentials-provider)(\..*)?|.*-impl|rest\.auth\..*"
 )
-_SECRET = re.compile(r"secret|password|token|credential|key|sas|connection-string|^header\.", re.IGNORECASE)
 _POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
 _JAVA_IO = "io-impl"
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
@@ -143,13 +142,6 @@ class LakeSettings:
             if self.credential:
                 options["credential"] = self.credential
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
-
-    @property
-    def secret_keys(self) -> frozenset[str]:
-        """Names, in `spark()` and in `pyiceberg()`, whose values must never reach argv, a log or a message."""
-        names = {key for key in self.further if _SECRET.search(key)} | {"credential", "jdbc.password"}
-        holds_password = self.kind is CatalogKind.SQL and not self.uri.startswith("sqlite")
-        return frozenset(names | {f"{_CONF}.{name}" for name in names} | ({"uri"} if holds_password else set()))
 
 
 @dataclass(frozen=True, slots=True)

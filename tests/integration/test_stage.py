@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import re
 import secrets
 import sys
 import threading
+import urllib.request
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -16,11 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, make_archive
 from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIONS
 from airflow_kafka_lake.core.decoding import Decoder, Format
@@ -32,6 +36,8 @@ from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.jobs.decoding import decoded
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
+from airflow_kafka_lake.local.processes import free_ports
+from tests.canaries import planted
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
+SENTINEL = "canary-sentinel"
 TWO_MB = bytes(range(256)) * 8192
 
 
@@ -53,15 +60,15 @@ class Lake:
 
         (folder / "warehouse").mkdir()
         self.warehouse = f"file://{folder}/warehouse"
-        self._database = folder / "catalog.db"
-        self.catalog: SqlCatalog = SqlCatalog("lake", uri=f"sqlite:///{self._database}", warehouse=self.warehouse)
+        self.database = folder / "catalog.db"
+        self.catalog: SqlCatalog = SqlCatalog("lake", uri=f"sqlite:///{self.database}", warehouse=self.warehouse)
         self.catalog.create_namespace("raw")
 
     def spark(self) -> dict[str, str]:
         return {
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "jdbc",
-            "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{self._database}",
+            "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{self.database}",
             "spark.sql.catalog.lake.warehouse": self.warehouse,
             "spark.sql.catalog.lake.jdbc.schema-version": "V1",
             "spark.sql.catalog.lake.cache-enabled": "false",
@@ -361,26 +368,66 @@ def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **c
         "catalog": lake.spark(),
         "kafka": {"bootstrap.servers": topic.bootstrap},
         "jars": spark_jars,
-        "conf": {"spark.hadoop.test.secret": "pw-sentinel"},
+        "conf": {"spark.hadoop.test.secret": SENTINEL},
         "driver_memory": "1g",
         "temporary": tmp_path,
     }
     return SparkSubmitRunner(**(given | changes))
 
 
+def application(port: int) -> str:
+    """Return the id of the one application of a driver's web pages; empty before they are there."""
+    found = re.search(r'"id" : "([^"]+)"', page_of(port, "api/v1/applications"))
+    return found[1] if found else ""
+
+
+def page_of(port: int, path: str) -> str:
+    """Return a page of a driver; empty when it is not there."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
+
+
 def test_a_submitted_job_stages_and_leaves_nothing_behind(
-    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """spark-submit does the same as the session, shows no secret to other users, and its files are gone."""
+    """spark-submit does the same as the session, and its files are gone.
+
+    No documented secret is on a command line, in an environment, on Spark's web pages, in its event log or in its log.
+    """
+    caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"value": b"v"} for _ in range(10)))
     work = job(table, topic.stretch(0, 10))
     refs: list[str] = []
     shown: list[str] = []
+    pages: list[str] = []
     signs: set[str] = set()
+    events, temporary, port = tmp_path / "events", tmp_path / "temporary", free_ports(1)[0]
+    events.mkdir()
+    temporary.mkdir()
+    extra = {"catalog": "sql", "uri": f"sqlite:///{lake.database}", "warehouse": lake.warehouse, **planted("lake")}
+    login = f'org.apache.kafka.common.security.plain.PlainLoginModule required password="{SENTINEL}";'
+    secretive: dict[str, Any] = {
+        "catalog": LakeSettings.parse("lake_default", extra).spark(),
+        "kafka": {"bootstrap.servers": topic.bootstrap, "sasl.jaas.config": login, "ssl.key.password": SENTINEL},
+        "conf": {
+            **planted("Spark"),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": events.as_uri(),
+            "spark.ui.enabled": "true",
+            "spark.ui.port": str(port),
+            "spark.log.level": "INFO",
+            "spark.logConf": "true",
+        },
+    }
 
     def heartbeat() -> None:
-        signs.update(file.read_text() for file in tmp_path.glob(f"*/{PROGRESS_FILE}"))
+        for page in ("environment/", f"api/v1/applications/{application(port)}/environment"):
+            pages.append(page_of(port, page))
+        signs.update(file.read_text() for file in temporary.glob(f"*/{PROGRESS_FILE}"))
         driver = psutil.Process(Holder.parse(refs[0]).pid)
         for process in [driver, *driver.children(recursive=True)]:
             try:
@@ -388,14 +435,16 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
             except psutil.Error:
                 continue
 
-    submit = runner(lake, topic, spark_jars, tmp_path, heartbeat_seconds=0.3)
+    submit = runner(lake, topic, spark_jars, temporary, heartbeat_seconds=0.3, **secretive)
     submit.stage(work, started=refs.append, heartbeat=heartbeat)
     assert offsets(table, work) == list(range(10))
     assert summary(staged(table, work))[STAGED_BY] == work.attempt
-    assert any("stage.py" in text for text in shown)
-    assert not [text for text in shown if "pw-sentinel" in text]
+    logged = [pa.input_stream(file, compression="zstd").read().decode() for file in events.rglob("*.zstd")]
+    for kind, word in ((shown, "stage.py"), (pages, "s3.sse.key"), (logged, "s3.sse.key"), ([caplog.text], "sse.key")):
+        assert any(word in text for text in kind)
+        assert not [text for text in kind if "canary" in text]
     assert signs
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.timeout(900)
@@ -427,7 +476,7 @@ def test_a_failed_submit_says_what_to_do(
     with pytest.raises(JobFailedError) as failure:
         runner(lake, topic, spark_jars, tmp_path).stage(work, started=lambda _: None, heartbeat=lambda: None)
     assert failure.value.facts["reason"] == "table-not-found"
-    assert "pw-sentinel" not in caplog.text + str(failure.value)
+    assert SENTINEL not in caplog.text + str(failure.value)
 
 
 def test_a_stale_fence_ends_a_submitted_driver(

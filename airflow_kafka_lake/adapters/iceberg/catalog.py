@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -28,6 +27,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
@@ -44,10 +44,6 @@ class CatalogSettings(Protocol):
     @property
     def catalog_name(self) -> str:
         """The catalog's name, the same for Spark."""
-
-    @property
-    def secret_keys(self) -> frozenset[str]:
-        """The properties that must not be shown."""
 
     def pyiceberg(self) -> Mapping[str, str]:
         """Return the properties for PyIceberg."""
@@ -131,17 +127,7 @@ class OpenCatalog:
         """Return an error in one line without any secret of the connection."""
         lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("[SQL:", "(Backg"))]
         text = f"{type(error).__name__}: {' '.join(lines)}"
-        for secret in self._secrets():
-            text = text.replace(secret, "***")
-        return text[:_LONGEST]
-
-    def _secrets(self) -> list[str]:
-        properties = self._settings.pyiceberg()
-        values = {properties[key] for key in self._settings.secret_keys if properties.get(key)}
-        if password := urlsplit(properties["uri"]).password:
-            values |= {password, unquote(password)}
-        values |= {part for value in values for part in value.split(":") if len(part) >= 6 and "/" not in part}
-        return sorted((value for value in values if len(value) > 1), key=len, reverse=True)
+        return Secrets(self._settings.pyiceberg()).masked(text)[:_LONGEST]
 
     def _settings_error(self, doing: str, problem: str) -> ConnectionSettingsError:
         return ConnectionSettingsError(

@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
-from airflow_kafka_lake.adapters.spark_submit.failures import Job, Secrets, job_failed, job_stalled
+from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled
 from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, sweep_folders
 from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Progress
 from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import ConcurrentError, JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.redecoding import RedecodeJob
@@ -17,14 +18,7 @@ _FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+\^|\s*=+$")
 _PYTHON_HEAD = re.compile(r"\s*Traceback \(most recent call last\):$")
 _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
-_MASK = "***"
 _DECIDED = re.compile(r"(RefusedError|ConcurrentError): (\[decode\] .*)")
-_SECRET_KEY = re.compile(
-    r"(?i)password|passwd|secret|token|credential|jaas|private|(access|account|api|session|storage)[.\-_]?key|keystore[.\-_]key"
-)
-_SECRET_PART = re.compile(
-    r"""(?i)(?:password|secret|token)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))|://[^/@\s:]*:([^@\s]+)@"""
-)
 
 Job = StageJob | CompareJob | RedecodeJob
 
@@ -103,19 +97,6 @@ REASONS = (
 """In this order: the first whose pattern is found names the failure."""
 
 
-class Secrets:
-    """The secret values of some settings, to be masked wherever they would be shown."""
-
-    def __init__(self, *settings: Mapping[str, str]) -> None:
-        found = {value for mapping in settings for key, value in mapping.items() for value in _secrets_of(key, value)}
-        longest_first = sorted(found, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if found else None
-
-    def masked(self, text: str) -> str:
-        """Return the text with every secret value replaced."""
-        return self._pattern.sub(_MASK, text) if self._pattern else text
-
-
 def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     """Return what a job is, what its failure leaves behind, and the facts of its error."""
     if isinstance(job, CompareJob):
@@ -180,11 +161,3 @@ def recognised(lines: Iterable[str]) -> Reason | None:
     """Return the usual reason that the driver's lines show."""
     text = "\n".join(lines)
     return next((reason for reason in REASONS if reason.pattern.search(text)), None)
-
-
-def _secrets_of(key: str, value: str) -> set[str]:
-    """Return the value when its key says so, line by line as logs show it, and what stands inside as password."""
-    whole = {value, *value.splitlines()} if _SECRET_KEY.search(key) else set()
-    parts = {part for groups in _SECRET_PART.findall(value) for part in groups}
-    spoken = {re.sub(r"\\(.)", r"\1", part) for part in parts}
-    return {text for text in whole | parts | spoken if text.strip()}

@@ -16,6 +16,7 @@ from typing import Any
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.java import PysparkMissingError
 from airflow_kafka_lake.adapters.processes import started_with
+from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UsageError
 from airflow_kafka_lake.jobs.failpoints import DIARY, VARIABLE
 from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
@@ -24,7 +25,6 @@ _PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _TRAVELS = ("__init__.py", "core/*.py", "jobs/*.py")
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
-_SECRETIVE = r"(?i)secret|password|passwd|token|access[.]?key|credential|jaas"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _ALWAYS = {
@@ -41,11 +41,12 @@ _UNLESS_SAID = {
     "spark.kafka.consumer.cache.timeout": "30s",
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
     "spark.kafka.consumer.cache.capacity": "16",
-    "spark.redaction.regex": _SECRETIVE,
-    "spark.sql.redaction.options.regex": _SECRETIVE + "|url",
     "spark.log.level": "WARN",
     "spark.ui.showConsoleProgress": "false",
 }
+
+_REDACTION = {"spark.redaction.regex": SPARK_PATTERN, "spark.sql.redaction.options.regex": SPARK_PATTERN + "|url"}
+"""What a connection sets here is hidden too; it cannot uncover what is secret to us."""
 
 _ON_THIS_MACHINE = {
     "spark.ui.enabled": "false",
@@ -113,6 +114,7 @@ def properties(
         **conf,
         **catalog,
         **_ALWAYS,
+        **{key: "|".join(filter(None, [ours, conf.get(key)])) for key, ours in _REDACTION.items()},
         "spark.sql.extensions": ",".join(dict.fromkeys(extensions)),
         # Options may hold secrets (-Djavax.net.ssl.…): java reads them from a file, and ps shows its name.
         _JAVA_OPTIONS: f'"@{folder / JAVA_OPTIONS_FILE}"',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import pytest
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
-from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, Secrets, recognised, tail
+from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.decoding import Decoder, Format
@@ -302,6 +303,13 @@ def test_started_gets_the_reference_once(spark: FakeSpark) -> None:
     """The reference is `host/pid/starttime` of this host."""
     (ref,) = run(spark.runner())
     assert Holder.parse(ref).host == HostProcesses().this().host
+
+
+def test_a_connection_can_hide_more_from_the_event_log_and_uncover_nothing(spark: FakeSpark) -> None:
+    """An expression of the Spark connection is added to ours."""
+    run(spark.runner(conf=CONF | {"spark.redaction.regex": "[Cc]olour"}))
+    found = settings(spark)["spark.redaction.regex"]
+    assert all(re.search(found, key) for key in ("spark.my.Colour", "spark.sql.catalog.lake.header.X-Api-Key"))
 
 
 def test_the_tail_of_a_failure_is_masked(spark: FakeSpark, caplog: pytest.LogCaptureFixture) -> None:
@@ -606,17 +614,6 @@ def test_an_unusual_failure_is_not_guessed() -> None:
     """What nobody knows has no name."""
     assert recognised(["something else entirely"]) is None
     assert len({reason.name for reason in REASONS}) == len(REASONS)
-
-
-def test_secrets_inside_values_are_masked() -> None:
-    """A password in a JAAS line or a URL is a secret of its own."""
-    secrets = Secrets({"uri": "postgresql://me:deep1@host/db", "x": "jdbc:x?user=a&password=deep2", "some.token": "t3"})
-    assert secrets.masked("deep1 deep2 t3 host") == "*** *** *** host"
-    jaas = Secrets({"sasl.jaas.config": r'Module required username="u" password="a\"b\\c";'})
-    assert jaas.masked(r'said a"b\c') == "said ***"
-    pem = Secrets({"ssl.keystore.key": "-----BEGIN KEY-----\nMIIEdeep\n-----END KEY-----"})
-    assert pem.masked("reads MIIEdeep") == "reads ***"
-    assert Secrets({"bootstrap.servers": "b:1", "empty.password": ""}).masked("b:1") == "b:1"
 
 
 def test_properties_survive_javas_format() -> None:

@@ -1,0 +1,64 @@
+"""One rule says which settings are secret."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN, Secrets, is_secret
+from tests.canaries import documented, planted
+
+pytestmark = pytest.mark.unit
+
+REST = {"catalog": "rest", "uri": "https://catalog.example.org", "warehouse": "main"}
+
+
+def test_every_documented_secret_is_masked_and_redacted_by_spark() -> None:
+    """In the words of either engine; Spark has the same rule as an expression of its own."""
+    canaries = planted("lake")
+    settings = LakeSettings.parse("lake_default", REST | canaries)
+    for properties in (settings.pyiceberg(), settings.spark()):
+        assert "canary" not in Secrets(properties).masked(str(properties))
+        hidden = {key for key, value in properties.items() if "canary" in value}
+        assert len(hidden) == len(canaries)
+        assert all(re.search(SPARK_PATTERN, key) for key in hidden)
+    assert all(map(is_secret, documented("Spark") + documented("Kafka")))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("sasl.mechanism", "security.protocol", "ssl.keystore.type", "bootstrap.servers", "spark.master"),
+        *("s3.endpoint", "adls.auth.shared-key.account.name", "spark.executor.memory", "oauth2-server-uri"),
+        *("spark.serializer", "spark.sql.catalog.lake", "s3.path-style-access", "rest.client.socket-timeout-ms"),
+    ],
+)
+def test_what_is_no_secret_stays_readable(key: str) -> None:
+    """A log without addresses and protocols would help nobody."""
+    assert not is_secret(key)
+    assert Secrets({key: "PLAIN"}).masked("speaks PLAIN") == "speaks PLAIN"
+
+
+def test_a_secret_is_masked_in_the_form_in_which_a_client_says_it() -> None:
+    """Without its scheme or its login, and decoded."""
+    settings = {
+        "header.Authorization": "Bearer abc.def",
+        "credential": "me:s3cret-s3cret",
+        "s3.proxy-uri": "http://u:p%40q@h",
+    }
+    assert Secrets(settings).masked("abc.def s3cret-s3cret p%40q p@q me") == "*** *** *** *** me"
+    assert re.search(SPARK_PATTERN, settings["s3.proxy-uri"])
+    assert Secrets({"adls.token": "true"}).masked("true") == "true"
+
+
+def test_secrets_inside_values_are_masked() -> None:
+    """A password in a JAAS line or a URL is a secret of its own."""
+    secrets = Secrets({"uri": "postgresql://me:deep1@host/db", "x": "jdbc:x?user=a&password=deep2", "some.token": "t3"})
+    assert secrets.masked("deep1 deep2 t3 host") == "*** *** *** host"
+    jaas = Secrets({"sasl.jaas.config": r'Module required username="u" password="a\"b\\c";'})
+    assert jaas.masked(r'said a"b\c') == "said ***"
+    pem = Secrets({"ssl.keystore.key": "-----BEGIN KEY-----\nMIIEdeep\n-----END KEY-----"})
+    assert pem.masked("reads MIIEdeep") == "reads ***"
+    assert Secrets({"bootstrap.servers": "b:1", "empty.password": ""}).masked("b:1") == "b:1"
