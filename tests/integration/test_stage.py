@@ -425,8 +425,8 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     }
 
     def heartbeat() -> None:
-        for page in ("environment/", f"api/v1/applications/{application(port)}/environment"):
-            pages.append(page_of(port, page))
+        environments = ("environment/", f"api/v1/applications/{application(port)}/environment")
+        pages.extend(page_of(port, page) for page in environments)
         signs.update(file.read_text() for file in temporary.glob(f"*/{PROGRESS_FILE}"))
         driver = psutil.Process(Holder.parse(refs[0]).pid)
         for process in [driver, *driver.children(recursive=True)]:
