@@ -55,10 +55,20 @@ class LakeTable(Protocol):
         cannot be taken out of their files.
         """
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
+    def fence(
+        self,
+        head: TableHead,
+        ledger_id: str,
+        token: Token,
+        *,
+        owned: Collection[str] = (),
+        ended: Collection[str] = (),
+    ) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed.
 
         The topics of `owned` belong to the token's pipeline and this ledger from then on, whoever owned them before.
+        The staging branches of the attempts in `ended` go with the same commit, as they are then: what these have
+        staged can never be published, also if main is rolled back to the head they looked at.
         """
 
     def branches(self) -> tuple[str, ...]:

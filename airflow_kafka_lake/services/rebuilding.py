@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import OPEN, Committed, RangeState, Rejected, Requirement, TableHead, Token
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import advance
@@ -148,10 +148,12 @@ def _is_there(
 def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token: Token) -> list[TableReading]:
     """Move main of a table that has anything of ours, then read what it says."""
     lake = ports.lake.table(table)
-    receipts = [row for row in lake.all_receipts() if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
+    everyones = lake.all_receipts()
+    receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
     seen = {row.topic_id for row in receipts} | {item.topic_id for item in known.streams}
     ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
-    head, owners = _move_main(ports, spec, table, token, seen)
+    theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
+    head, owners = _move_main(ports, spec, table, token, seen, theirs)
     if not owners:
         return []
     ports.say(f"reading history, rows and receipts of {table}")
@@ -191,13 +193,15 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
 
 
 def _move_main(
-    ports: Ports, spec: PipelineSpec, table: str, token: Token, seen: set[str]
+    ports: Ports, spec: PipelineSpec, table: str, token: Token, seen: set[str], theirs: set[str]
 ) -> tuple[TableHead, dict[str, str]]:
     """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking.
 
     What the pipeline owns is read from the very head that is moved: a topic that a planner of the old life came to own
-    meanwhile changes hands too. Returns the head and those topics, each with the id of the ledger that owned it until
-    then; where there are none nothing is moved.
+    meanwhile changes hands too. Staging branches go with the commit, but for those that are known to be of others
+    (`theirs`, by their receipts): no attempt of the old life can publish, whatever main is set to later. Returns the
+    head and those topics, each with the id of the ledger that owned it until then; where there are none nothing is
+    moved.
     """
     lake, owner = ports.lake.table(table), (ports.ledger.ledger_id(), token.pipeline)
     mine: dict[str, str] = {}
@@ -210,7 +214,7 @@ def _move_main(
         if not mine:
             return head, mine
         _refuse_others_topics(table, token.pipeline, head, mine.keys())
-        outcome = lake.fence(head, owner[0], token, mine)
+        outcome = lake.fence(head, owner[0], token, owned=mine, ended=_ended(ports, spec.name, lake, theirs))
         if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
             raise IdentityError(
                 f"main of {table} cannot be moved: {outcome.requirement}, {outcome.detail}", table=table
@@ -221,6 +225,13 @@ def _move_main(
         f"main of {table} could not be moved, so an earlier publisher may still succeed: repeat the rebuild",
         table=table,
     )
+
+
+def _ended(ports: Ports, pipeline: str, lake: LakeTable, theirs: set[str]) -> set[str]:
+    """Return the attempts that a rebuild ends: the pipeline's, and those that nobody is known to work on."""
+    branches = set(lake.branches())
+    mine = {item.attempt for item in ports.ledger.attempts(pipeline=pipeline)}
+    return branches - ((theirs | ports.ledger.standing(branches).keys()) - mine)
 
 
 def _refuse_others_topics(table: str, pipeline: str, head: TableHead, topic_ids: AbstractSet[str]) -> None:

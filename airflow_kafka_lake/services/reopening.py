@@ -24,12 +24,12 @@ from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import Committed, RangeState, Token
+from airflow_kafka_lake.core.waves import UNFINISHED, Committed, RangeState, Token
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
 from airflow_kafka_lake.services.identity import changed_topics, check_head, check_settled
 from airflow_kafka_lake.services.settlement import flush
-from airflow_kafka_lake.services.taking import FENCE_TRIES
+from airflow_kafka_lake.services.taking import FENCE_TRIES, NEVER_CLAIMED
 
 Shares = Mapping[tuple[str, OffsetRange], Share]
 
@@ -87,7 +87,7 @@ def reopen(
         accept_fewer=accept_fewer,
     )
     watermark = ports.ledger.reopen(what, ports.actor)
-    _move_main(ports, spec, stream, what.token, table)
+    _stop_publishers(ports, spec, stream, what.token, table)
     flush(ports, spec.name)
     started = _started(ports, spec, stream, stretch)
     return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)
@@ -125,7 +125,7 @@ def _finish(
     table: str,
 ) -> Reopened:
     ports.say("these offsets were reopened before: finishing what that call had begun")
-    _move_main(ports, spec, stream, token, table)
+    _stop_publishers(ports, spec, stream, token, table)
     flush(ports, spec.name)
     return Reopened(
         offsets=sum(item.range.span for item in ranges),
@@ -141,19 +141,30 @@ def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, stretch: Of
     return started_after(graph, ports.ledger.streams(spec.name), stream.key, stretch)
 
 
-def _move_main(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, identifier: str) -> None:
-    """Move main once after the decision is on record: who looked at it before, and passed its gate, starts again."""
+def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, table: str) -> None:
+    """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
+
+    What continues the stretch may land in other tables: main of each is moved. Attempts whose gate is closed now could
+    not publish any more, but for a commit that is on its way: they end.
+    """
+    ended: dict[str, list[str]] = {table: []}
+    for wave in ports.ledger.waves(spec.name, UNFINISHED):
+        if wave.fence != NEVER_CLAIMED and ports.ledger.gate(wave.id):
+            ended.setdefault(wave.table, []).extend(item.attempt for item in ports.ledger.attempts(wave.id))
+    for identifier, attempts in ended.items():
+        _move_main(ports, spec, stream, token, identifier, attempts)
+
+
+def _move_main(
+    ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, identifier: str, ended: Sequence[str]
+) -> None:
     table = ports.lake.table(identifier)
-    first = head = table.head()
-    check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
     for _ in range(FENCE_TRIES):
-        outcome = table.fence(head, ports.ledger.ledger_id(), token)
-        if isinstance(outcome, Committed):
-            return
         head = table.head()
         # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
         check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
-        if head.snapshot != first.snapshot:
+        outcome = table.fence(head, ports.ledger.ledger_id(), token, ended=ended)
+        if isinstance(outcome, Committed):
             return
     raise UnavailableError(
         f"main of {table.identifier} could not be moved. The offsets are reopened; repeat the call to finish it",

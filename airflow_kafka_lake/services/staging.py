@@ -71,7 +71,7 @@ def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:
 
 def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     """Work on a claimed wave; returns the ranges that must be taken away before the rest can be published, each to a
-    hold or, still PLANNED, to a wave of its own."""
+    hold or, still PLANNED, to a wave of its own. What was staged goes when they are taken, with the fence commit."""
     try:
         failed = _work(ports, held)
     except StaleFenceError:
@@ -87,7 +87,6 @@ def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
         raise
     if failed:
         ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, failed[0].reason)
-        ports.lake.table(held.table).drop(held.key.attempt)
     return failed
 
 

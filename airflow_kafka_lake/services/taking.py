@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
-from airflow_kafka_lake.core.waves import Absent, Committed, Found, RangeState, TableHead, WaveState
+from airflow_kafka_lake.core.waves import Absent, Committed, Found, RangeState, TableHead, Token, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.identity import check_head
@@ -38,28 +38,35 @@ def fenced(ports: Ports, wave: str, *, by_force: bool = False) -> Claim | None:
 
 
 def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
-    """Look, move main away from the head that was seen after the fence went up, and look once more."""
+    """Look, move main away from the head that was seen after the fence went up, and look once more.
+
+    That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
+    looked at. Our own commit takes the earlier attempts' branches away, which their commits require.
+    """
     table = ports.lake.table(claim.table)
     look = probe(ports, claim, claim.attempts)
     if isinstance(look, Found):
         return look
     # A ledger that is behind the lake must not hide it behind a commit that it knows.
     check_head(ports, claim.pipeline, claim.table, look.head, sorted({item.topic_id for item in claim.ranges}))
-    start = look.head.snapshot
-    token = token_of(claim, claim.ranges, kind="fence")
-    head: TableHead = look.head
+    token, ledger_id = token_of(claim, claim.ranges, kind="fence"), ports.ledger.ledger_id()
+    earlier = [item.attempt for item in claim.attempts]
     for _ in range(FENCE_TRIES):
-        outcome = table.fence(head, ports.ledger.ledger_id(), token)
+        outcome = table.fence(look.head, ledger_id, token, ended=earlier)
         look = probe(ports, claim, claim.attempts)
-        if isinstance(look, Found) or isinstance(outcome, Committed) or look.head.snapshot != start:
+        if isinstance(look, Found) or isinstance(outcome, Committed) or _landed(look.head, ledger_id, token):
             return look
-        head = look.head
     # Not an unknown publish: nothing of this attempt can become visible, and whoever repeats the call looks anew.
     raise UnavailableError(
         f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed. "
         "Nothing was decided: repeat the call",
         wave=claim.key.wave,
     )
+
+
+def _landed(head: TableHead, ledger_id: str, token: Token) -> bool:
+    """Return whether the commit of a token is the newest of its pipeline, though its answer was lost."""
+    return head.last.get((ledger_id, token.pipeline)) == token
 
 
 def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
@@ -300,6 +301,31 @@ def test_try_after_a_lost_answer_knows_its_own_commit(world: IcebergWorld) -> No
             outcome = world.table.publish(ready)
     assert outcome == Committed(snapshot=world.table.head().snapshot or 0)
     assert world.rows() == [(0, attempt)]
+
+
+def test_commit_on_its_way_is_refused_after_a_fence_and_a_rollback(world: IcebergWorld) -> None:
+    """It was sent before the fence commit, and arrives at the very head it was sent for: its branch is gone (L11)."""
+    attempt, head = attempt_id(), world.table.head()
+    assert head.snapshot is not None
+    world.stage(attempt, offsets(0))
+    with world.next_commit_arrives_late() as arrive:
+        assert isinstance(world.table.publish(publication(world, attempt)), Unknown)
+        said = token(attempt_id(), kind="fence")
+        assert isinstance(world.table.fence(head, LEDGER, said, ended=[attempt]), Committed)
+        world.roll_back(head.snapshot)
+        with pytest.raises(CommitFailedException, match=branch_of(attempt)):
+            arrive()
+    assert world.rows() == []
+
+
+def test_branch_that_is_written_to_during_a_fence_goes_with_it(world: IcebergWorld) -> None:
+    """A job that commits between the load and the fence commit has the fence made anew: nothing staged is left."""
+    attempt, head = attempt_id(), world.table.head()
+    world.begin_job(attempt)
+    said = token(attempt_id(), kind="fence")
+    with world.before_next_commit(lambda: world.append(offsets(0), attempt, branch_of(attempt), {STAGED_BY: attempt})):
+        assert isinstance(world.table.fence(head, LEDGER, said, ended=[attempt]), Committed)
+    assert world.table.branches() == ()
 
 
 # Clocks

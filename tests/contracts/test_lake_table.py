@@ -146,7 +146,7 @@ def test_owner_changes_with_the_commit_that_moves_main(world: World) -> None:
     attempt, said = attempt_id(), replace(token(attempt_id(), "fence"), wave="rebuild-1")
     world.stage(attempt, offsets(0))
     before = world.table.head()
-    outcome = world.table.fence(before, "2" * 32, said, ["B" * 22, TOPIC_ID])
+    outcome = world.table.fence(before, "2" * 32, said, owned=["B" * 22, TOPIC_ID])
     after = world.table.head()
     assert isinstance(outcome, Committed)
     assert after.snapshot == outcome.snapshot != before.snapshot
@@ -335,6 +335,23 @@ def test_fence_makes_an_earlier_publisher_fail(world: World) -> None:
     assert isinstance(fence, Committed)
     assert requirement(publish(world, attempt, head, audited)) is Requirement.MAIN_HEAD
     assert requirement(world.table.fence(head, LEDGER, token(attempt_id(), kind="fence"))) is Requirement.MAIN_HEAD
+
+
+def test_fence_stops_an_earlier_publisher_even_when_main_is_rolled_back(world: World) -> None:
+    """What it ends is without a branch in the same commit; branches of others, and those that never were, stay."""
+    ended, other = attempt_id(), attempt_id()
+    head = world.table.head()
+    assert head.snapshot is not None
+    world.stage(ended, offsets(0))
+    world.stage(other, offsets(1))
+    audited = staged(world, ended)
+    fence = world.table.fence(head, LEDGER, token(attempt_id(), kind="fence"), ended=[ended, attempt_id()])
+    assert isinstance(fence, Committed)
+    assert world.table.branches() == (other,)
+    world.roll_back(head.snapshot)
+    assert requirement(publish(world, ended, head, audited)) is Requirement.STAGING_BRANCH
+    assert isinstance(publish(world, other), Committed)
+    assert world.rows() == [(1, other)]
 
 
 def test_fence_of_an_attempt_is_not_its_publish(world: World) -> None:

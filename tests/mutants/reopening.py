@@ -15,6 +15,7 @@ _REPLACING = "airflow_kafka_lake.adapters.iceberg.replacing"
 _REOPENS = "airflow_kafka_lake.core.rebuilding.reopens"
 _CHECKING = "airflow_kafka_lake.core.checking"
 _UNIT = "tests/unit/services/test_reopening.py::"
+_ORDER = "tests/unit/services/test_order.py::"
 _CONTRACT = "tests/contracts/test_ledger_reopening.py::"
 _REBUILT = "tests/unit/services/test_rebuilding_reopened.py::"
 
@@ -24,9 +25,27 @@ REOPENING: tuple[Mutant, ...] = (
         law="L11",
         guard="Main moves after a reopen is on record: who passed his checks before it starts again.",
         module=_SERVICE,
-        old="    _move_main(ports, spec, stream, what.token, table)\n",
+        old="    _stop_publishers(ports, spec, stream, what.token, table)\n",
         new="",
         red=(f"{_UNIT}test_publisher_that_looked_before_a_reopen_starts_again",),
+    ),
+    Mutant(
+        name="reopen-stops-one-table",
+        law="L11",
+        guard="A reopen moves main of every table in which what it reads again is continued.",
+        module=_SERVICE,
+        old="ended.setdefault(wave.table, [])",
+        new="ended.setdefault(table, [])",
+        red=(f"{_ORDER}test_parent_reopened_stops_a_child_that_lands_in_another_table",),
+    ),
+    Mutant(
+        name="reopen-leaves-the-branches",
+        law="L11",
+        guard="A reopen takes away the staging branches of what must wait for it.",
+        module=_SERVICE,
+        old="token, ended=ended)",
+        new="token)",
+        red=(f"{_ORDER}test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_rolled_back",),
     ),
     Mutant(
         name="reopen-in-todays-table",

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
+_DECISIONS = "tests/unit/services/test_deciding.py"
 _TAKING = "airflow_kafka_lake.services.taking"
 _DECIDING = "airflow_kafka_lake.services.deciding"
 _CLAIMING = "airflow_kafka_lake.services.claiming"
@@ -221,7 +222,7 @@ TAKING = (
         law="L11",
         guard="Main is moved before ranges are taken away, so that no earlier publisher can succeed.",
         module=_TAKING,
-        old="        outcome = table.fence(head, ports.ledger.ledger_id(), token)\n",
+        old="        outcome = table.fence(look.head, ledger_id, token, ended=earlier)\n",
         new="        return look\n",
         red=("tests/unit/services/test_deciding.py::test_zombie_publisher_is_stopped_by_a_cancel",),
     ),
@@ -235,13 +236,37 @@ TAKING = (
         red=("tests/unit/services/test_deciding.py::test_commit_that_lands_during_a_cancel_is_seen_or_stopped",),
     ),
     Mutant(
-        name="take-before-main-has-left",
+        name="take-before-our-fence-commit",
         law="fine print: unknown fence commit",
-        guard="After a fence commit without an answer, the decision waits until main is seen to have left its head.",
+        guard="After a fence commit without an answer, the decision waits until that very commit is seen on main.",
         module=_TAKING,
-        old=" or look.head.snapshot != start:",
+        old=" or _landed(look.head, ledger_id, token):",
         new=" or outcome:",
         red=("tests/unit/services/test_deciding.py::test_cancel_waits_until_main_has_moved",),
+    ),
+    Mutant(
+        name="take-after-anybodys-commit",
+        law="fine print: unknown fence commit",
+        guard="That others moved main does not stop an earlier publisher: main can be rolled back.",
+        module=_TAKING,
+        old=" or _landed(look.head, ledger_id, token):",
+        new=" or head != look.head:",
+        more=(
+            (
+                "        outcome = table.fence(look.head, ledger_id, token, ended=earlier)\n",
+                "        head = look.head\n        outcome = table.fence(look.head, ledger_id, token, ended=earlier)\n",
+            ),
+        ),
+        red=(f"{_DECISIONS}::test_zombie_commit_stays_stopped_when_main_is_rolled_back[by others]",),
+    ),
+    Mutant(
+        name="take-and-leave-the-branches",
+        law="L11",
+        guard="A fence commit takes the staging branches of the wave's earlier attempts away.",
+        module=_TAKING,
+        old=", ended=earlier)",
+        new=")",
+        red=("tests/unit/services/test_deciding.py::test_zombie_commit_stays_stopped_when_main_is_rolled_back[by us]",),
     ),
     Mutant(
         name="take-what-is-published",

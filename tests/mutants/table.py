@@ -12,6 +12,7 @@ _LOOK = "airflow_kafka_lake.adapters.iceberg.look"
 _STAGED = "airflow_kafka_lake.adapters.iceberg.staged"
 _TIME = "airflow_kafka_lake.adapters.iceberg.commit_time"
 _SNAPSHOTS = "airflow_kafka_lake.core.snapshots"
+_CONTRACT = "tests/contracts/test_lake_table.py"
 _POLICIES = "airflow_kafka_lake.core.policies"
 _PLAN = "airflow_kafka_lake.core.packing"
 _PLANNING = "airflow_kafka_lake.services.planning"
@@ -34,6 +35,15 @@ MEMORY = (
         old="        if self.refs.get(branch_of(token.attempt)) != audited:\n",
         new="        if False:\n",
         red=("tests/contracts/test_lake_table.py::test_publish_of_a_changed_branch_is_rejected[memory]",),
+    ),
+    Mutant(
+        name="memory-fence-leaves-branches",
+        law="L11",
+        guard="In memory: a fence commit takes the branches of what it ends.",
+        module=_STORE,
+        old="        for attempt in ended:\n",
+        new="        for attempt in ():\n",
+        red=(f"{_CONTRACT}::test_fence_stops_an_earlier_publisher_even_when_main_is_rolled_back[memory]",),
     ),
     Mutant(
         name="memory-any-uuid",
@@ -110,6 +120,15 @@ ICEBERG = (
         old="            yield Requirement.STAGING_BRANCH, require_ref(self.branch, self.audited)\n",
         new="            pass\n",
         red=("tests/contracts/test_lake_table.py::test_publish_of_a_changed_branch_is_rejected[iceberg]",),
+    ),
+    Mutant(
+        name="fence-leaves-branches",
+        law="L11",
+        guard="In Iceberg: a fence commit takes the branches of what it ends.",
+        module=_COMMIT,
+        old="        return {name: refs[name] for name in self.ended if name in refs}\n",
+        new="        return {}\n",
+        red=(f"{_CONTRACT}::test_fence_stops_an_earlier_publisher_even_when_main_is_rolled_back[iceberg]",),
     ),
     Mutant(
         name="any-uuid",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
@@ -35,7 +35,8 @@ _TRIES = 10
 class Move:
     """One commit to be made: what it requires of the table, and what it says.
 
-    `audited` is the staged snapshot that the attempt's branch must still be at; the branch goes with the commit.
+    `audited` is the staged snapshot that the attempt's branch must still be at; the branch goes with the commit, and so
+    do the branches of `ended`, each as it is when the head is loaded.
     `schema_id` and the prepared files' spec must be the table's when there are files.
     """
 
@@ -44,6 +45,7 @@ class Move:
     ledger_id: str
     prepared: Prepared
     audited: int | None = None
+    ended: tuple[str, ...] = ()
     schema_id: int | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +69,11 @@ class Move:
         if self.schema_id is not None:
             yield Requirement.SCHEMA, require_schema(self.schema_id)
 
-    def updates(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
+    def ending(self, refs: Mapping[str, SnapshotRef]) -> dict[str, SnapshotRef]:
+        """Return which of a table's branches end with the commit: they must be as they were, or it is made anew."""
+        return {name: refs[name] for name in self.ended if name in refs}
+
+    def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
         # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
         said_last = last_to_property(self.ledger_id, self.token)
@@ -75,8 +81,8 @@ class Move:
         last = dict.fromkeys(names, said_last)
         properties = {**self.properties, **last}
         said = (set_properties(properties),) if properties else ()
-        gone = () if self.audited is None else (remove_branch(self.branch),)
-        return (*append_to_main(snapshot), *said, *gone)
+        gone = ending if self.audited is None else (self.branch, *ending)
+        return (*append_to_main(snapshot), *said, *map(remove_branch, gone))
 
 
 def move_main(
@@ -100,9 +106,13 @@ def move_main(
             if rejected := unmet(table.metadata, move) or refuse(head_of(table.metadata)):
                 return rejected
             snapshot = write_snapshot(table, move.prepared, {**token_to_summary(move.token), **move.summary}, now_ms())
-        required = tuple(requirement for _, requirement in move.requirements())
+        ending = move.ending(table.metadata.refs)
+        required = (
+            *(requirement for _, requirement in move.requirements()),
+            *(require_ref(name, ref.snapshot_id) for name, ref in ending.items()),
+        )
         try:
-            catalog.api.commit_table(table, required, move.updates(snapshot))
+            catalog.api.commit_table(table, required, move.updates(snapshot, ending))
         except Exception as error:  # noqa: BLE001 - whatever is not a named failure is an unknown outcome
             if not _is_named_failure(error):
                 return Unknown(reason=catalog.words(error))

@@ -14,6 +14,7 @@ from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
 from airflow_kafka_lake.adapters.iceberg.replacing import replacement, tasks_for
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
 from airflow_kafka_lake.core.records import Publication, Staged
+from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
 from airflow_kafka_lake.core.wire import OWNER, owner_to_property
 
@@ -124,12 +125,20 @@ class Publisher:
             self._ready = {audited: ready}
         return ready
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str]) -> PublishOutcome:
-        """Move main with an empty commit; what is owned changes hands."""
+    def fence(
+        self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str], ended: Collection[str]
+    ) -> PublishOutcome:
+        """Move main with an empty commit; what is owned changes hands, and the branches of what is ended go."""
         owner = owner_to_property(ledger_id, token.pipeline)
-        properties = {OWNER + topic_id: owner for topic_id in sorted(owned)}
         return self._move(
-            Move(head=head, token=token, ledger_id=ledger_id, prepared=self._nothing(), properties=properties)
+            Move(
+                head=head,
+                token=token,
+                ledger_id=ledger_id,
+                prepared=self._nothing(),
+                ended=tuple(map(branch_of, ended)),
+                properties={OWNER + topic_id: owner for topic_id in sorted(owned)},
+            )
         )
 
     def claim(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:

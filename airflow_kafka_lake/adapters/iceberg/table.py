@@ -125,9 +125,17 @@ class IcebergTable:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
         return self._publisher.publish(publication)
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
-        """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed."""
-        return self._publisher.fence(head, ledger_id, token, owned)
+    def fence(
+        self,
+        head: TableHead,
+        ledger_id: str,
+        token: Token,
+        *,
+        owned: Collection[str] = (),
+        ended: Collection[str] = (),
+    ) -> PublishOutcome:
+        """Move main with an empty commit that ends some attempts: no earlier publisher of theirs can succeed."""
+        return self._publisher.fence(head, ledger_id, token, owned, ended)
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch, by one load of the table."""

@@ -119,7 +119,9 @@ class Store:
         self.refs[branch] = commit.id
         return commit
 
-    def publish(self, publication: Publication, owners: Mapping[str, tuple[str, str]]) -> PublishOutcome:
+    def publish(
+        self, publication: Publication, owners: Mapping[str, tuple[str, str]], ended: Iterable[str]
+    ) -> PublishOutcome:
         """Move main when all that the publication requires holds, else change nothing."""
         if rejected := self._unmet(publication):
             return rejected
@@ -127,6 +129,8 @@ class Store:
         if publication.audited is not None:
             added = self.commits[publication.audited].added
             del self.refs[branch_of(publication.token.attempt)]
+        for attempt in ended:
+            self.refs.pop(branch_of(attempt), None)
         commit = self.add(MAIN, added, token=publication.token, without=publication.replaces)
         self.owners = {**self.owners, **owners}
         if publication.token.kind != "owner":

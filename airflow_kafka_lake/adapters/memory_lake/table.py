@@ -158,10 +158,19 @@ class MemoryTable:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head`."""
         return self._commit(publication)
 
-    def fence(self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str] = ()) -> PublishOutcome:
-        """Move main with an empty commit; what is owned changes hands."""
+    def fence(
+        self,
+        head: TableHead,
+        ledger_id: str,
+        token: Token,
+        *,
+        owned: Collection[str] = (),
+        ended: Collection[str] = (),
+    ) -> PublishOutcome:
+        """Move main with an empty commit; what is owned changes hands, and the branches of what is ended go."""
         owners = dict.fromkeys(owned, (ledger_id, token.pipeline))
-        return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id), owners=owners)
+        asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id)
+        return self._commit(asked, owners=owners, ended=ended)
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch."""
@@ -286,7 +295,11 @@ class MemoryTable:
         return late() if late else None
 
     def _commit(
-        self, publication: Publication, *, owners: Mapping[str, tuple[str, str]] | None = None
+        self,
+        publication: Publication,
+        *,
+        owners: Mapping[str, tuple[str, str]] | None = None,
+        ended: Collection[str] = (),
     ) -> PublishOutcome:
         with self._committing:
             self._load()
@@ -295,11 +308,11 @@ class MemoryTable:
             if rejection is not None:
                 return Rejected(requirement=rejection, detail="asked for")
             if answer in {Answer.GIVEN, Answer.LOST_LANDED}:
-                outcome = self._load().publish(publication, owners or {})
+                outcome = self._load().publish(publication, owners or {}, ended)
                 if answer is Answer.GIVEN or isinstance(outcome, Rejected):
                     return outcome
             if answer is Answer.LATE:
-                self._late = lambda: self._load().publish(publication, owners or {})
+                self._late = lambda: self._load().publish(publication, owners or {}, ended)
             return Unknown(reason=f"connection lost: {answer}")
 
     def _load(self) -> Store:

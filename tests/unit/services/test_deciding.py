@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.waves import AttemptOutcome, Rejected, WaveState
 from airflow_kafka_lake.services import deciding, running
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.world import FOLLOW, LEDGER_ID, SPEC, World
@@ -101,6 +101,36 @@ def test_zombie_commit_on_its_way_is_stopped_by_a_cancel(world: World, wave: str
     world.check()
 
 
+@pytest.mark.parametrize("moved", ["by us", "by others"])
+def test_zombie_commit_stays_stopped_when_main_is_rolled_back(world: World, wave: str, moved: str) -> None:
+    """Main is the head again that the zombie has looked at: its branch went with the fence commit, which is ours."""
+    looked_at = world.table.head().snapshot
+    assert looked_at is not None
+    losing = Before("table.publish", lambda: setattr(world.table, "next_answer", Answer.LATE))
+    dying = Killed("table.look", nth=3)
+
+    def doomed(call: str) -> None:
+        dying(call)
+        losing(call)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(doomed))
+
+    def lost_beside_another_writer() -> None:
+        world.table.next_answer = Answer.LOST
+        world.table.write_foreign()
+
+    person = world.worker(Before("table.fence", lost_beside_another_writer) if moved == "by others" else None)
+    deciding.cancel(person, wave, "not now")
+    assert states(world) == [("0-5", "CANCELLED")]
+    deciding.release(world.worker(), wave, None)
+    world.table.roll_back(looked_at)
+    assert isinstance(world.table.land_late(), Rejected)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [0, 1, 2, 3, 4]
+    world.check()
+
+
 @pytest.mark.parametrize("call", ["ledger.claim", "table.look", "table.fence", "ledger.take"])
 def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave: str, call: str) -> None:
     """Either the cancel is refused and the wave settled, or the commit never lands: never both, never neither."""
@@ -159,7 +189,7 @@ def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
 
 
 def test_lost_answer_of_a_fence_commit_is_settled_by_looking(world: World, wave: str) -> None:
-    """Main has left the head that was seen: that is enough, whoever moved it."""
+    """It is seen on main: that is enough."""
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("table.publish")))
     calls = Calls()

@@ -8,14 +8,16 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
-from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.core.waves import UNFINISHED, RangeState, Rejected, WaveState
 from airflow_kafka_lake.services import deciding, reopening, sealing
 from airflow_kafka_lake.services.running import finish_plan
+from tests.gates import Before, Killed, KilledError
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -329,9 +331,9 @@ def test_mode_is_the_plans_own() -> None:
         world.ingest(second.id)
 
 
-def two_topics() -> World:
+def two_topics(**changes: object) -> World:
     """Return a world with topics `old` of two partitions and `orders` of one, of one pipeline; nothing is planned."""
-    world = World(1, replace(SPEC, topics=("old", "orders")))
+    world = World(1, replace(SPEC, topics=("old", "orders"), **changes))
     world.create("old", 2)
     for partition in range(2):
         world.produce(4, partition, topic="old")
@@ -504,3 +506,55 @@ def test_offsets_below_the_origin_of_a_parent_need_the_order_acknowledged() -> N
     assert "offsets 0-3 lie below the origin" in plan.blocked[0].reason
     assert world.run(replace(period, acknowledge_order=True)).exit_code == 0
     assert world.offsets(0)[:3] == [0, 1, 2]
+
+
+def test_parent_reopened_stops_a_child_that_lands_in_another_table() -> None:
+    """Main is moved of every table in which the stretch is continued: the child's commit finds another head."""
+    world = two_topics(table="raw.{topic}")
+    migrate(world, p0=4, p1=4)
+    assert world.run().exit_code == 3
+    world.clock.advance(SETTLE)
+    world.produce(1, 0)
+    child = next(wave for wave in world.plan().waves if wave.table == "raw.orders")
+    for wave in world.ledger.waves("orders", UNFINISHED):
+        if wave.id != child.id and wave.table == "raw.old":
+            world.ingest(wave.id)
+    done: list[reopening.Reopened] = []
+
+    def reopen(passing: str) -> None:
+        if passing == "table.publish" and not done:
+            parent = world.stream(0, "old")
+            done.append(reopening.reopen(world.worker(), world.spec, parent, OffsetRange(1, 2), reason="look again"))
+
+    with pytest.raises(GateClosedError, match="1-2"):
+        world.ingest(child.id, world.worker(reopen))
+    assert done[0].started == ()
+    assert world.lake.table("raw.orders").rows() == ()
+    assert world.run().exit_code == 0
+    assert sorted(row.offset for row in world.lake.table("raw.orders").rows()) == [0, 1, 2, 3]
+
+
+def test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_rolled_back() -> None:
+    """The child's commit was sent before the reopen, and main is the head again that it was sent for."""
+    world = of_three()
+    expanded(world, 4)
+    (child,) = world.plan().waves
+    looked_at = world.table.head().snapshot
+    assert looked_at is not None
+    dying = Killed("table.look", nth=3)
+    losing = Before("table.publish", lambda: setattr(world.table, "next_answer", Answer.LATE))
+
+    def doomed(call: str) -> None:
+        dying(call)
+        losing(call)
+
+    with pytest.raises(KilledError):
+        world.ingest(child.id, world.worker(doomed))
+    reopened_at(world, "now")("now")
+    world.lease_ends()
+    world.table.roll_back(looked_at)
+    assert isinstance(world.table.land_late(), Rejected)
+    assert world.offsets(3) == []
+    assert world.run().exit_code == 0
+    assert world.offsets(3) == [0, 1]
+    world.check()

@@ -605,6 +605,42 @@ def test_publisher_of_the_old_life_is_stopped(loss: str, wakes: str) -> None:
     assert world.offsets() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("loss", ["lost", "older", "none"])
+def test_commit_of_the_old_life_stays_stopped_when_main_is_rolled_back(loss: str) -> None:
+    """It was sent before the rebuild, and main is the head again that it was sent for; others' branches stay."""
+    world = World()
+    world.produce(3)
+    wave = world.planned_wave()
+    looked_at = world.table.head().snapshot
+    assert looked_at is not None
+    backup = world.ledger.snapshot()
+    dying = Killed("table.look", nth=3)
+    losing = Before("table.publish", lambda: setattr(world.table, "next_answer", Answer.LATE))
+
+    def doomed(call: str) -> None:
+        dying(call)
+        losing(call)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(doomed))
+    (mine,) = world.table.branches()
+    (said,) = world.table.receipts(mine)
+    world.table.stage("b" * 16, [])
+    world.table.add_receipts([replace(said, attempt="b" * 16, pipeline="payments", topic_id="other")])
+    world.lease_ends()
+    if loss == "lost":
+        lose(world)
+    elif loss == "older":
+        world.ledger.restore(backup)
+    restored(world)
+    assert world.table.branches() == ("b" * 16,)
+    world.table.roll_back(looked_at)
+    assert isinstance(world.table.land_late(), Rejected)
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.offsets() == [0, 1, 2]
+
+
 def test_sleeper_of_the_old_life_without_rows_is_stopped(world: World) -> None:
     """The new life read its range too, and history has expired: what the sleeper staged was never published."""
     world.produce(1)

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
     StateError,
+    UnavailableError,
     UnexplainedError,
 )
 from airflow_kafka_lake.core.policies import Bounds
@@ -156,6 +157,22 @@ def test_range_that_fails_its_audit_is_held_and_the_rest_published(
     assert world.run().exit_code == 0
     world.check()
     assert world.offsets(0) == [0, 1, 2]
+
+
+def test_range_is_held_though_no_branch_can_be_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine whose clock is behind the table: what the attempt staged goes with the commit that fences it."""
+
+    def refuse(attempt: str) -> None:
+        raise UnavailableError(f"attempt {attempt}: this machine's clock is behind")
+
+    monkeypatch.setattr(world.table, "drop", refuse)
+    world.produce(3)
+    wave = world.planned_wave()
+    world.runner.tamper = lambda rows: rows[1:]
+    with pytest.raises(HeldError):
+        world.ingest(wave)
+    (held,) = world.ledger.ranges(wave=wave)
+    assert (held.state, world.table.branches()) == (RangeState.HELD, ())
 
 
 def test_wave_whose_every_range_is_held_says_so(world: World) -> None:
