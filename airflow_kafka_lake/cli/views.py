@@ -35,7 +35,7 @@ def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
     ]
     act = "dry run" if dry_run else "plan"
     title = f"{act} of {document['pipeline']}: {len(rows)} ranges, {len(document['waves'])} waves"
-    _table(output, title, ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes"), rows)
+    _table(output, title, ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka"), rows)
     if not rows:
         output.line("nothing to do: everything up to the end policy is planned or settled")
     else:
@@ -59,9 +59,11 @@ def _waiting(output: Output, document: Json) -> None:
 
 def _forecast(output: Output, document: Json, where: str) -> None:
     output.line(
-        f"about {document['estimated_records']} records, {decimal(document['estimated_bytes'])} "
+        f"about {document['estimated_records']} records, {decimal(document['estimated_bytes'])} in Kafka "
         f"({document['estimated_bytes_state']}), {document['estimated_seconds']:.0f} s on {where}"
     )
+    size, state = document["estimated_lake_bytes"], document["estimated_lake_bytes_state"]
+    output.line(f"bytes in the lake: {state}" if size is None else f"about {decimal(size)} in the lake ({state})")
     deadline, state = document["retention_deadline"], document["retention_deadline_state"]
     stream = document["retention_stream"]
     if deadline:

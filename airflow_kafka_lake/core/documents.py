@@ -61,6 +61,8 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "estimated_records": forecast.records,
         "estimated_bytes": forecast.bytes,
         "estimated_bytes_state": forecast.bytes_state,
+        "estimated_lake_bytes": forecast.lake_bytes,
+        "estimated_lake_bytes_state": forecast.lake_bytes_state,
         "estimated_seconds": forecast.seconds,
         "retention_deadline": timestamp(forecast.retention_deadline),
         "retention_deadline_state": forecast.retention_deadline_state,

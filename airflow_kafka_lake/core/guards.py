@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange
-from airflow_kafka_lake.core.records import Pace, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
@@ -46,8 +46,8 @@ Transition = tuple[frozenset[WaveState], WaveState]
 OWNER_WAVE = "owner"
 """What an ownership commit says as its wave."""
 
-PACE_WAVES = 10
-"""How many of the last settled waves tell the pace."""
+PACE_WAVES, PACE_HISTORY = 10, 1000
+"""How many of the last settled waves of each table tell what the next cost, and how far back they are looked for."""
 
 
 def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
@@ -282,13 +282,3 @@ def skip_generation(pieces: Iterable[Piece], passed: OffsetRange) -> int:
     """Return how often something of a skipped stretch was reopened before: only a later reopen undoes the skip."""
     inside = (piece.source for piece in pieces if piece.skipped and piece.range.overlaps(passed))
     return max((source.generation for source in inside if source), default=0)
-
-
-def pace(costs: Iterable[tuple[int | None, float, int]]) -> Pace:
-    """Average `(staged bytes, seconds, offsets)` of settled waves; adopted waves without bytes count for time only."""
-    known = [cost for cost in costs if cost[2] > 0]
-    weighed = [(size, offsets) for size, _, offsets in known if size is not None]
-    return Pace(
-        bytes_per_offset=sum(size for size, _ in weighed) / sum(n for _, n in weighed) if weighed else None,
-        seconds_per_offset=sum(cost[1] for cost in known) / sum(cost[2] for cost in known) if known else None,
-    )

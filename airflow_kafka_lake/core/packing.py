@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core.growth import Grown
@@ -20,16 +20,25 @@ MAX_WAVE_RANGES = 10_000
 """Spark plans `assign` reads quadratically above about 20,000 partitions."""
 
 
+UNMEASURED_BYTES_PER_OFFSET = 1024.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Estimated bytes per offset, by `(topic, partition)`, with a fallback for the rest."""
+    """Estimated bytes per offset, in Kafka's bytes: of a `(topic, partition)`, else of its topic, else a fallback.
+
+    `source` says in words where they are known from.
+    """
 
     by_partition: Mapping[tuple[str, int], float]
-    fallback: float = 1024.0
+    by_topic: Mapping[str, float] = field(default_factory=dict)
+    fallback: float = UNMEASURED_BYTES_PER_OFFSET
+    source: str = ""
 
     def bytes_of(self, topic: str, partition: int, span: int) -> int:
-        """Estimate the bytes of `span` offsets; at least one byte each would never be zero work."""
-        return max(1, round(self.by_partition.get((topic, partition), self.fallback) * span))
+        """Estimate the bytes of `span` offsets, at least one."""
+        of_topic = self.by_topic.get(topic, self.fallback)
+        return max(1, round(self.by_partition.get((topic, partition), of_topic) * span))
 
 
 def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
@@ -104,6 +113,7 @@ def build_plan(
         waves=waves,
         blocked=tuple(refused),
         growth=of.growth,
+        weighed=weights.source,
         waiting_for_stable=waiting_for_stable((stream.snapshot for stream in streams), spec.isolation),
     )
 

@@ -48,6 +48,7 @@ class PlannedRange:
     partition: int
     range: OffsetRange
     estimated_bytes: int
+    """In Kafka's bytes: keys, values and headers, uncompressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +71,16 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a plan would cost; each None has its reason in the `_state` beside it."""
+    """What a plan would cost; each None has its reason in the `_state` beside it.
+
+    `bytes` are Kafka's: keys, values and headers, uncompressed; `lake_bytes` those of the files written of them.
+    """
 
     records: int | None = None
     bytes: int | None = None
     bytes_state: str = "nothing to read"
+    lake_bytes: int | None = None
+    lake_bytes_state: str = "nothing to read"
     seconds: float | None = None
     retention_deadline: datetime | None = None
     retention_deadline_state: str = "nothing to read"
@@ -86,7 +92,7 @@ class Plan:
     """A frozen decision; `spec` is the configuration it was made with.
 
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
-    to. `transactions` names the first of each, as far as it is known.
+    to. `transactions` names the first of each, as far as it is known. `weighed` says where the bytes are known from.
     """
 
     id: str
@@ -98,6 +104,7 @@ class Plan:
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
     growth: Growth = field(default_factory=Growth)
     transactions: tuple[OpenTransaction, ...] = ()
+    weighed: str = ""
     forecast: Forecast = field(default_factory=Forecast)
 
     @property

@@ -133,12 +133,28 @@ class Event:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """What the pipeline's last settled waves say about the next: staged bytes and seconds per offset."""
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class TopicCost:
+    """What a settled wave has of one topic; `kafka_bytes` as its plan estimated them."""
 
-    bytes_per_offset: float | None
-    seconds_per_offset: float | None
+    topic: str
+    offsets: int
+    kafka_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveCost:
+    """What one settled wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
+    them), and what it has of each topic, sorted."""
+
+    seconds: float
+    lake_bytes: int | None
+    topics: tuple[TopicCost, ...]
+
+    @property
+    def kafka_bytes(self) -> int:
+        """The estimated weight of the wave in Kafka."""
+        return sum(item.kafka_bytes for item in self.topics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.packing import MAX_WAVE_RANGES
+from airflow_kafka_lake.core.packing import MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -188,7 +188,7 @@ def _cuts(
     again: Mapping[str, Any],
 ) -> Iterator[Cut]:
     for part in parts(item, stretch):
-        size = item.estimated_bytes * part.span // item.range.span
+        size = item.estimated_bytes * part.span // item.range.span or round(UNMEASURED_BYTES_PER_OFFSET * part.span)
         piece = replace(item, id=item.piece_id(part.start), range=part, estimated_bytes=size)
         if part.overlaps(stretch):
             yield Cut(record=_again(piece, again), source=item)

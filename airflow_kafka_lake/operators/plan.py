@@ -39,7 +39,7 @@ class PlanBackfillOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
-    rest: `{"pipeline", "plan", "waves", "ranges", "records", "bytes", "blocked", "dry_run"}`.
+    rest: `{"pipeline", "plan", "waves", "ranges", "records", "bytes", "lake_bytes", "blocked", "dry_run"}`.
 
     Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
     RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
@@ -156,6 +156,7 @@ def result_of(planned: Planned, waves: Sequence[str], *, dry_run: bool) -> dict[
         "ranges": len(made.ranges),
         "records": made.forecast.records,
         "bytes": made.forecast.bytes,
+        "lake_bytes": made.forecast.lake_bytes,
         "blocked": len(made.blocked),
         "dry_run": dry_run,
     }
@@ -168,15 +169,17 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
     for wave in made.waves:
         yield f"into {wave.table}, wave {wave.id}: {len(wave.ranges)} ranges"
     for item in made.ranges[:SHOWN_RANGES]:
-        yield f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes"
+        yield f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes in Kafka"
     if len(made.ranges) > SHOWN_RANGES:
         yield f"  and {len(made.ranges) - SHOWN_RANGES} more ranges"
     forecast = made.forecast
     if made.ranges:
         yield (
-            f"about {forecast.records} records, {forecast.bytes} bytes ({forecast.bytes_state}), {forecast.seconds} s "
-            f"on {where}"
+            f"about {forecast.records} records, {forecast.bytes} bytes in Kafka ({forecast.bytes_state}), "
+            f"{forecast.seconds} s on {where}"
         )
+        size = "bytes" if forecast.lake_bytes is None else f"about {forecast.lake_bytes} bytes"
+        yield f"{size} in the lake: {forecast.lake_bytes_state}"
         yield f"retention deadline: {forecast.retention_deadline or forecast.retention_deadline_state}"
     for stable in made.waiting_for_stable[:SHOWN_RANGES]:
         yield (

@@ -16,11 +16,11 @@ from airflow_kafka_lake.core.records import (
     Claim,
     Event,
     OutboxItem,
-    Pace,
     PipelineRecord,
     Published,
     RangeRecord,
     Verdict,
+    WaveCost,
     WaveRecord,
 )
 from airflow_kafka_lake.core.reopening import Reopening
@@ -98,8 +98,9 @@ class LedgerReader(Protocol):
 
         What is on hold is not read with the wave, and waits for nothing; nor does a plan made without ordering."""
 
-    def pace(self, pipeline: str) -> Pace:
-        """Return what the last settled waves cost."""
+    def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
+        """Return what the last settled waves of each table cost; those without a settled range, or restored by a
+        rebuild, tell nothing."""
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
         """Return the events of a pipeline with a sequence above `after`."""

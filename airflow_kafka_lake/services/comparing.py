@@ -35,7 +35,7 @@ def compare(
     """
     by_table, left_out = _stretches(evidence, observed, scope)
     compacted = _compacted(ports, {item.topic for items in by_table.values() for item in items})
-    pace = ports.ledger.pace(spec.name).bytes_per_offset
+    weight = _bytes_per_offset(evidence, scope)
     found = NOTHING
     for table, stretches in sorted(by_table.items()):
         snapshot = ports.lake.table(table).head().snapshot
@@ -49,7 +49,7 @@ def compare(
             snapshot=snapshot,
             isolation=spec.isolation,
             stretches=tuple(stretches),
-            per_slice=per_slice(asked.bytes_per_second, pace),
+            per_slice=per_slice(asked.bytes_per_second, weight),
             bytes_per_second=asked.bytes_per_second,
         )
         found += ports.runner.compare(job, say=ports.say)
@@ -83,6 +83,13 @@ def _stretches(
             Stretch(topic=stream[0], topic_id=stream[1], partition=stream[2], range=item) for item in there
         ]
     return {table: stretches for table, stretches in found.items() if stretches}, left_out
+
+
+def _bytes_per_offset(evidence: Evidence, scope: Scope) -> float | None:
+    """Return what the settled ranges weigh in Kafka, as far as they were planned; a rebuild's were not."""
+    weighed = [item for item in evidence.ledger.settled if item.stream in scope and item.estimated_bytes]
+    spans = sum(item.range.span for item in weighed)
+    return sum(item.estimated_bytes for item in weighed) / spans if spans else None
 
 
 def _compacted(ports: Ports, topics: Iterable[str]) -> frozenset[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from airflow_kafka_lake.core.estimates import duration, lake_bytes, weights
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.packing import Weights
 from airflow_kafka_lake.core.plan import Asked, Forecast, Plan
@@ -14,16 +16,10 @@ from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 
 SAMPLED_STRETCHES = 16
-JOB_START_SECONDS = 12.0
-UNMEASURED_BYTES_PER_SECOND = 20e6
-"""Before the first wave is settled: a cautious figure for two cores."""
 
 
 def weigh(ports: Ports, spec: PipelineSpec, asked: Iterable[Asked], known: Mapping[StreamKey, StreamRecord]) -> Weights:
-    """Estimate bytes per offset: from the pipeline's last waves, else from a small sample of reads."""
-    pace = ports.ledger.pace(spec.name)
-    if pace.bytes_per_offset is not None:
-        return Weights(by_partition={}, fallback=pace.bytes_per_offset)
+    """Estimate Kafka's bytes per offset: from a small sample of reads, else as the topic's last waves were planned."""
     stretches = []
     for item in asked:
         record = known.get(item.snapshot.key)
@@ -31,10 +27,7 @@ def weigh(ports: Ports, spec: PipelineSpec, asked: Iterable[Asked], known: Mappi
         if start < item.end:
             stretches.append((item.snapshot.topic, item.snapshot.partition, OffsetRange(start, item.end)))
     samples = ports.source.sample(_heaviest(stretches), spec.isolation) if stretches else ()
-    by_partition = {(sample.topic, sample.partition): sample.bytes_per_offset for sample in samples}
-    if not by_partition:
-        return Weights(by_partition={})
-    return Weights(by_partition=by_partition, fallback=sum(by_partition.values()) / len(by_partition))
+    return weights({topic for topic, _, _ in stretches}, samples, ports.ledger.pace(spec.name))
 
 
 def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
@@ -44,19 +37,20 @@ def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
     and its state says so.
     """
     if not plan.waves:
-        return Forecast(records=0, bytes=0, bytes_state="nothing to read", seconds=0.0)
-    pace = ports.ledger.pace(plan.spec.name)
-    offsets = sum(item.range.span for item in plan.ranges)
-    size = sum(item.estimated_bytes for item in plan.ranges)
-    measured = pace.seconds_per_offset is not None
-    seconds = JOB_START_SECONDS * len(plan.waves) + (
-        offsets * (pace.seconds_per_offset or 0) if measured else size / UNMEASURED_BYTES_PER_SECOND
-    )
+        return Forecast(records=0, bytes=0, lake_bytes=0, seconds=0.0)
+    costs = ports.ledger.pace(plan.spec.name)
+    by_topic: Counter[str] = Counter()
+    for item in plan.ranges:
+        by_topic[item.topic] += item.estimated_bytes
+    in_lake, known_from = lake_bytes(by_topic, costs)
+    seconds = duration(costs, (sum(item.estimated_bytes for item in wave.ranges) for wave in plan.waves))
     deadline, state, stream = _deadline(ports, plan) if exact else (None, "not asked for: use --dry-run", None)
     return Forecast(
-        records=offsets,
-        bytes=size,
-        bytes_state="from the last waves" if pace.bytes_per_offset is not None else "from a sample of reads",
+        records=sum(item.range.span for item in plan.ranges),
+        bytes=by_topic.total(),
+        bytes_state=plan.weighed,
+        lake_bytes=in_lake,
+        lake_bytes_state=known_from,
         seconds=round(seconds, 1),
         retention_deadline=deadline,
         retention_deadline_state=state,
@@ -65,7 +59,13 @@ def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
 
 
 def _heaviest(stretches: Sequence[tuple[str, int, OffsetRange]]) -> list[tuple[str, int, OffsetRange]]:
-    return sorted(stretches, key=lambda item: -item[2].span)[:SAMPLED_STRETCHES]
+    """Choose the longest stretch of every topic, then the second longest, so that no topic hides another."""
+    taken: Counter[str] = Counter()
+    ranked = []
+    for item in sorted(stretches, key=lambda item: -item[2].span):
+        ranked.append((taken[item[0]], -item[2].span, item))
+        taken[item[0]] += 1
+    return [item for _, _, item in sorted(ranked)[:SAMPLED_STRETCHES]]
 
 
 def _deadline(ports: Ports, plan: Plan) -> tuple[datetime | None, str, tuple[str, int] | None]:

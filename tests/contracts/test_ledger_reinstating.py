@@ -112,7 +112,7 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     assert (attempt.attempt, attempt.outcome, attempt.fence) == (restored.attempt, AttemptOutcome.COMMITTED, 3)
     assert [item.row.kind for item in ledger.outbox(SPEC.name)] == ["origin"]
     assert [(move.start, move.end) for move in ledger.advance(SPEC.name)] == [(5, 12), (0, 3)]
-    assert ledger.pace(SPEC.name).seconds_per_offset is None
+    assert ledger.pace(SPEC.name) == ()
     assert [item.kind for item in ledger.events(SPEC.name)][-2:] == ["rebuild", "advance"]
 
 

@@ -144,7 +144,7 @@ def test_wave_whose_ranges_were_all_reopened_brings_no_rows_any_more(ledger: Led
     ledger.reopen(decided(ledger, 0, 20), "tester")
     assert (ledger.wave(wave).state, ledger.wave(wave).ranges) == (WaveState.COMMITTED, 0)
     assert ledger.published(SPEC.name) == ()
-    assert ledger.pace(SPEC.name).bytes_per_offset is None
+    assert ledger.pace(SPEC.name) == ()
 
 
 def test_token_of_the_reopen_is_known(ledger: Ledger, wave: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
-from airflow_kafka_lake.core.records import Pace
+from airflow_kafka_lake.core.records import TopicCost
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
@@ -168,35 +168,66 @@ def test_outbox_empties_as_it_is_sent(ledger: Ledger) -> None:
     assert len(outbox_of(ledger)) == 2
 
 
-def test_pace_is_unknown_at_first(ledger: Ledger) -> None:
+def test_nothing_settled_tells_no_cost(ledger: Ledger) -> None:
     """No settled wave, no number."""
     planned(ledger, [(0, 0, 10)])
-    assert ledger.pace(SPEC.name) == Pace(bytes_per_offset=None, seconds_per_offset=None)
+    assert ledger.pace(SPEC.name) == ()
 
 
-def test_pace_is_bytes_and_seconds_per_offset(ledger: Ledger) -> None:
-    """By offsets, not by rows; a wave that was adopted without its bytes tells its time only."""
-    waves = planned(ledger, [(0, 0, 10)], [(0, 10, 40)], [(0, 40, 50)])
+def test_cost_is_what_was_planned_written_and_waited_for(ledger: Ledger) -> None:
+    """Kafka's bytes as they were planned, by offsets and not by rows; a wave that was adopted has no lake's bytes."""
+    waves = planned(ledger, [(0, 0, 10), (1, 0, 5)], [(0, 10, 40)], [(0, 40, 50)])
     settled(ledger, waves[0], control=5)
     settled(ledger, waves[1])
     key = claimed(ledger, waves[2]).key
     ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=waves[2])))
-    pace = ledger.pace(SPEC.name)
-    assert pace.bytes_per_offset == 2000 / 40
-    assert pace.seconds_per_offset is not None
-    assert ledger.pace("other") == Pace(bytes_per_offset=None, seconds_per_offset=None)
+    costs = ledger.pace(SPEC.name)
+    assert sorted((cost.lake_bytes or 0, cost.topics) for cost in costs) == [
+        (0, (TopicCost(topic="orders", offsets=10, kafka_bytes=100),)),
+        (1000, (TopicCost(topic="orders", offsets=15, kafka_bytes=150),)),
+        (1000, (TopicCost(topic="orders", offsets=30, kafka_bytes=300),)),
+    ]
+    assert all(cost.seconds >= 0 for cost in costs)
+    assert ledger.pace("other") == ()
 
 
-def test_pace_is_that_of_the_last_waves(clock: FakeClock) -> None:
-    """The eleventh wave back no longer counts."""
+def test_each_topic_of_a_wave_has_its_own_cost(ledger: Ledger) -> None:
+    """A wave of several topics names each, sorted."""
+    spec = replace(SPEC, topics=("orders", "clicks"))
+    plans = [plan_of(ledger, [(0, 0, n)], spec=spec, topic=t, plan="p") for t, n in (("orders", 10), ("clicks", 4))]
+    ranges = [replace(item, id=f"p-w0r{n}") for n, plan in enumerate(plans) for item in plan.ranges]
+    wave = replace(plans[0].waves[0], ranges=tuple(ranges))
+    ledger.save_pipeline(spec)
+    both = replace(plans[0], streams=tuple(item for plan in plans for item in plan.streams), waves=(wave,))
+    ledger.record_plan(both, "tester")
+    settled(ledger, wave.id)
+    (cost,) = ledger.pace(SPEC.name)
+    assert cost.topics == (
+        TopicCost(topic="clicks", offsets=4, kafka_bytes=40),
+        TopicCost(topic="orders", offsets=10, kafka_bytes=100),
+    )
+
+
+def test_costs_are_those_of_the_last_waves_of_each_table(ledger: Ledger) -> None:
+    """The eleventh wave back no longer counts, however many another table has had since."""
+    spec = replace(SPEC, topics=("orders", "clicks"), table="raw.{topic}")
+    (rare,) = planned(ledger, [(0, 0, 7)], spec=spec, topic="clicks")
+    settled(ledger, rare)
+    waves = planned(ledger, *[[(0, n * 10, n * 10 + n + 1)] for n in range(11)], spec=spec)
+    for wave in waves:
+        settled(ledger, wave)
+    offsets = sorted((item.topic, item.offsets) for cost in ledger.pace(SPEC.name) for item in cost.topics)
+    assert offsets == [("clicks", 7), *(("orders", n) for n in range(2, 12))]
+
+
+def test_seconds_are_those_of_the_attempt(clock: FakeClock) -> None:
+    """From the claim to the end of the attempt that brought the wave into the lake."""
     ledger = MemoryLedger(clock)
-    waves = planned(ledger, *[[(0, n * 10, n * 10 + 10)] for n in range(11)])
-    for number, wave in enumerate(waves):
-        key = claimed(ledger, wave).key
-        ledger.mark_staged(key, audited=1, staged_bytes=10**9 if number == 0 else 100)
-        clock.advance(timedelta(seconds=20))
-        ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=wave)))
-    assert ledger.pace(SPEC.name) == Pace(bytes_per_offset=10.0, seconds_per_offset=2.0)
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    clock.advance(timedelta(seconds=20))
+    ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=wave)))
+    assert [cost.seconds for cost in ledger.pace(SPEC.name)] == [20.0]
 
 
 def test_restored_ledger_has_forgotten(clock: FakeClock) -> None:

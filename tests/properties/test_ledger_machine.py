@@ -56,7 +56,7 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
             replace(item, row=replace(item.row, recorded_at=EPOCH))  # type: ignore[arg-type]
             for item in ledger.outbox(SPEC.name)
         ],
-        "bytes": ledger.pace(SPEC.name).bytes_per_offset,
+        "costs": sorted((cost.topics, cost.lake_bytes or 0) for cost in ledger.pace(SPEC.name)),
     }
 
 

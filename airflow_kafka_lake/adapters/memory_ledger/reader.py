@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,10 +16,11 @@ from airflow_kafka_lake.core.records import (
     Advance,
     Event,
     OutboxItem,
-    Pace,
     PipelineRecord,
     Published,
     RangeRecord,
+    TopicCost,
+    WaveCost,
     WaveRecord,
 )
 from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, gate_of
@@ -203,19 +204,36 @@ class MemoryReader:
         wanted = self.ranges(wave=wave, states=(RangeState.PLANNED,))
         return gate_of(Graph(self.segments(found.pipeline)), self.streams(found.pipeline), wanted)
 
-    def pace(self, pipeline: str) -> Pace:
+    def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
         state = self._state
-        mine = [wave for wave in state.settled if state.waves[wave].pipeline == pipeline]
+        mine = [wave for wave in reversed(state.settled) if state.waves[wave].pipeline == pipeline]
+        seen: Counter[str] = Counter()
         costs = []
-        for wave in mine[-guards.PACE_WAVES :]:
-            span = sum(item.range.span for item in state.ranges_of(wave) if item.state is RangeState.SETTLED)
-            for (name, _), item in state.tries.items():
-                record = item.record
-                if record.holder == guards.RESTORED_HOLDER:
-                    continue
-                if name == wave and record.outcome is AttemptOutcome.COMMITTED and record.ended_at is not None:
-                    costs.append((item.staged_bytes, (record.ended_at - record.started_at).total_seconds(), span))
-        return guards.pace(costs)
+        for wave in mine[: guards.PACE_HISTORY]:
+            seen[state.waves[wave].table] += 1
+            if seen[state.waves[wave].table] <= guards.PACE_WAVES:
+                costs += self._cost(wave)
+        return tuple(costs)
+
+    def _cost(self, wave: str) -> list[WaveCost]:
+        offsets: Counter[str] = Counter()
+        weight: Counter[str] = Counter()
+        for item in self._state.ranges_of(wave):
+            if item.state is RangeState.SETTLED:
+                offsets[item.topic] += item.range.span
+                weight[item.topic] += item.estimated_bytes
+        topics = tuple(TopicCost(topic=t, offsets=offsets[t], kafka_bytes=weight[t]) for t in sorted(offsets))
+        tries = [item for (name, _), item in self._state.tries.items() if name == wave and topics]
+        return [
+            WaveCost(
+                seconds=(item.record.ended_at - item.record.started_at).total_seconds(),
+                lake_bytes=item.staged_bytes,
+                topics=topics,
+            )
+            for item in tries
+            if item.record.outcome is AttemptOutcome.COMMITTED and item.record.ended_at is not None
+            if item.record.holder != guards.RESTORED_HOLDER
+        ]
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
         mine = [event for name, event in self._state.events if name == pipeline and event.sequence > after]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select
@@ -12,28 +14,47 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, Pace, ReceiptRow
+from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, ReceiptRow, TopicCost, WaveCost
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 
 
-def pace(connection: Connection, name: str) -> Pace:
-    """Return what the last settled waves cost."""
-    span = (
-        select(func.sum(range_.c.end_offset - range_.c.start_offset))
-        .where(range_.c.wave == wave.c.id, range_.c.state == RangeState.SETTLED)
-        .scalar_subquery()
-    )
-    query = (
-        select(attempt_.c.staged_bytes, attempt_.c.started_at, attempt_.c.ended_at, span.label("offsets"))
-        .join(wave, wave.c.id == attempt_.c.wave)
+def pace(connection: Connection, name: str) -> tuple[WaveCost, ...]:
+    """Return what the last settled waves of each table cost."""
+    last = (
+        select(wave.c.id, wave.c.table_name, wave.c.settled_at)
         .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED)
-        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED, attempt_.c.holder != guards.RESTORED_HOLDER)
         .order_by(wave.c.settled_at.desc())
-        .limit(guards.PACE_WAVES)
+        .limit(guards.PACE_HISTORY)
+        .subquery()
+    )
+    rank = func.row_number().over(partition_by=last.c.table_name, order_by=last.c.settled_at.desc())
+    ranked = select(last.c.id, rank.label("rank")).subquery()
+    cost = (attempt_.c.wave, attempt_.c.staged_bytes, attempt_.c.started_at, attempt_.c.ended_at)
+    query = (
+        select(
+            *cost,
+            stream.c.topic,
+            func.sum(range_.c.end_offset - range_.c.start_offset).label("offsets"),
+            func.sum(range_.c.estimated_bytes).label("weight"),
+        )
+        .join(ranked, ranked.c.id == attempt_.c.wave)
+        .join(range_, range_.c.wave == attempt_.c.wave)
+        .join(stream, stream.c.id == range_.c.stream)
+        .where(ranked.c.rank <= guards.PACE_WAVES, range_.c.state == RangeState.SETTLED)
+        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED, attempt_.c.holder != guards.RESTORED_HOLDER)
+        .group_by(*cost, stream.c.topic)
+        .order_by(attempt_.c.wave, stream.c.topic)
     )
     found = connection.execute(query).all()
-    return guards.pace(
-        (row.staged_bytes, _seconds(row.started_at, row.ended_at), int(row.offsets or 0)) for row in found
+    return tuple(_cost(list(rows)) for _, rows in groupby(found, key=lambda row: row.wave))
+
+
+def _cost(rows: Sequence[Any]) -> WaveCost:
+    first = rows[0]
+    return WaveCost(
+        seconds=_seconds(first.started_at, first.ended_at),
+        lake_bytes=first.staged_bytes,
+        topics=tuple(TopicCost(topic=row.topic, offsets=int(row.offsets), kafka_bytes=int(row.weight)) for row in rows),
     )
 
 

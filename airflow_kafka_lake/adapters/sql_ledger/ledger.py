@@ -37,11 +37,11 @@ from airflow_kafka_lake.core.records import (
     Claim,
     Event,
     OutboxItem,
-    Pace,
     PipelineRecord,
     Published,
     RangeRecord,
     Verdict,
+    WaveCost,
     WaveRecord,
 )
 from airflow_kafka_lake.core.reopening import Reopening
@@ -170,7 +170,7 @@ class SqlLedger:
     def knows(self, token: Token) -> bool:
         return self._read(lambda c: reading.knows(c, token))
 
-    def pace(self, pipeline: str) -> Pace:
+    def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
         return self._read(lambda c: chronicle.pace(c, pipeline))
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:

@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.guards import emptied, overtaken_rebuild
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.packing import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredSkip
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.streams import StreamKey
@@ -138,7 +139,7 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
                 range=part,
                 state=RangeState.PLANNED,
                 reason=None,
-                estimated_bytes=0,
+                estimated_bytes=round(UNMEASURED_BYTES_PER_OFFSET * part.span),
                 generation=item.generation,
             )
             yield Placed(record=record)
