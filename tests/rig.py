@@ -97,7 +97,7 @@ class Rig:
 
     @property
     def name(self) -> str:
-        return self.topic
+        return self.topic.lstrip("_")
 
     @property
     def table(self) -> str:

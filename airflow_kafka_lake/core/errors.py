@@ -98,7 +98,7 @@ class PipelineFileError(RefusedError):
 
 
 class UnknownTopicError(RefusedError):
-    """The broker does not know the topic."""
+    """The topic is not there, as every broker has said more than once, or is not one of the pipeline's."""
 
 
 class UnknownPartitionError(RefusedError):

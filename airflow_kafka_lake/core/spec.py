@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -19,7 +19,24 @@ TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 GROUP_ID = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 CONNECTION_ID = re.compile(r"[A-Za-z0-9_.:\-#]{1,200}")
 TABLE_PART = re.compile(r"[A-Za-z0-9_]{1,128}")
+INTERNAL = "__"
+"""How the names of Kafka's own topics begin."""
 MIB = 1024 * 1024
+
+
+def topic_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return whether a `topic_pattern` means a topic: all of its name; Kafka's internal topics (`__…`) only when the
+    pattern itself begins with `__`. Raises PipelineFileError for a pattern that is no regular expression.
+    """
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise PipelineFileError(
+            f"topic_pattern {pattern!r} is not a regular expression: {error}. Correct it in the pipeline.",
+            value=pattern,
+        ) from None
+    internal_too = pattern.removeprefix("^").startswith(INTERNAL)
+    return lambda topic: (internal_too or not topic.startswith(INTERNAL)) and compiled.fullmatch(topic) is not None
 
 
 class Isolation(StrEnum):

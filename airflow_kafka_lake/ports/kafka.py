@@ -15,11 +15,15 @@ from airflow_kafka_lake.core.transactions import OpenTransaction
 
 
 class OffsetSource(Protocol):
-    """Kafka as the planner sees it. Any call may raise UnavailableError; nothing unknown is ever a number."""
+    """Kafka as the planner sees it. Any call may raise UnavailableError; nothing unknown is ever a number.
+
+    A topic is missing (UnknownTopicError) when every broker that the cluster has said so about its very name, and said
+    so again a while later; where they differ, or one is silent, that is UnavailableError.
+    """
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
         """Return existing topics, sorted: `names` as given (UnknownTopicError names a missing one) or all that match
-        the pattern from start to end; internal topics never match."""
+        the pattern (`core.spec.topic_matcher`). A list may lack topics, such as those that we may not see."""
 
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
         """Return id, partition count and retention of each topic; UnknownTopicError names a missing one."""

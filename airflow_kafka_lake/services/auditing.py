@@ -14,8 +14,8 @@ from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged,
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.identity import changed_topics
 from airflow_kafka_lake.services.losses import look
+from airflow_kafka_lake.services.topics import changed_topics
 
 NAMED_STRETCHES = 5
 

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.identity import changed_topics
+from airflow_kafka_lake.services.topics import changed_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Is this still the table, the owner, the ledger and the topic that we recorded? (laws L12, L17, L18)"""
+"""Is this still the table, the owner and the ledger that we recorded? (laws L12, L17, L18)"""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     LedgerBehindError,
     OwnershipError,
-    TopicDeletedError,
-    TopicRecreatedError,
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, TableHead
@@ -115,22 +113,3 @@ def take_possession(ports: Ports, pipeline: str, table: str, partition_by: str, 
             break
     check_head(ports, pipeline, table, lake.head(), topic_ids)
     raise OwnershipError(f"could not record the owner of {table}: {outcome}. Repeat the call", table=table)
-
-
-def changed_topics(ports: Ports, expected: Iterable[tuple[str, str]]) -> dict[tuple[str, str], IdentityError]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead."""
-    pairs = sorted(set(expected))
-    existing = set(ports.source.topics((), r".*")) if pairs else set()
-    described = {item.topic: item.topic_id for item in ports.source.describe(list({t for t, _ in pairs} & existing))}
-    return {
-        (topic, topic_id): _instead_of(topic, topic_id, described.get(topic))
-        for topic, topic_id in pairs
-        if described.get(topic) != topic_id
-    }
-
-
-def _instead_of(topic: str, topic_id: str, found: str | None) -> IdentityError:
-    facts = {"topic": topic, "topic_id": topic_id}
-    if found is None:
-        return TopicDeletedError(f"topic {topic} (id {topic_id}) was deleted", **facts)
-    return TopicRecreatedError(f"topic {topic} was re-created: its id is {found}, planned was {topic_id}", **facts)

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.identity import changed_topics
+from airflow_kafka_lake.services.topics import changed_topics
 
 _LOOK_AGAIN_SECONDS = 1.0
 

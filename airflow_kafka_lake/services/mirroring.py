@@ -6,6 +6,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.mirroring import Mirrored, forward
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.topics import described
 
 
 def mirror(ports: Ports, spec: PipelineSpec) -> Mirrored | None:
@@ -25,8 +26,7 @@ def mirror(ports: Ports, spec: PipelineSpec) -> Mirrored | None:
 def _mirrored(ports: Ports, pipeline: str, group: str) -> Mirrored:
     streams = ports.ledger.streams(pipeline)
     try:
-        existing = set(ports.source.topics((), ".*"))
-        topics = sorted({stream.topic for stream in streams} & existing)
+        topics = sorted(described(ports.source, {stream.topic for stream in streams}))
         if not topics:
             return Mirrored(group=group, committed={}, refused={})
         to_tell, refused = forward(streams, ports.source.snapshot(topics, group))

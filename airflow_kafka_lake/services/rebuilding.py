@@ -6,7 +6,6 @@ only with the last write: whatever dies in between, plan and publish refuse unti
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -26,13 +25,14 @@ from airflow_kafka_lake.core.rebuilding.comparison import compare
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
-from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.core.waves import OPEN, Committed, RangeState, Rejected, Requirement, TableHead, Token
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.taking import FENCE_TRIES
+from airflow_kafka_lake.services.topics import described
 
 NAMED = 5
 """How many differences a refusal names."""
@@ -179,7 +179,7 @@ def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
     """Say whether a topic is this pipeline's: another ledger may have a pipeline of the same name for other topics."""
     if topic in spec.topics or any(stream.topic == topic for stream in known.streams):
         return True
-    return spec.topic_pattern is not None and re.fullmatch(spec.topic_pattern, topic) is not None
+    return spec.topic_pattern is not None and topic_matcher(spec.topic_pattern)(topic)
 
 
 def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:
@@ -187,9 +187,8 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
     unseen = {topic_id for topic_id, owner in head.owners.items() if owner[1] == spec.name} - seen
     if not unseen:
         return set()
-    topics = ports.source.topics((), spec.topic_pattern or ".*")
-    mine = [topic for topic in topics if spec.topic_pattern is not None or topic in spec.topics]
-    return unseen & {item.topic_id for item in ports.source.describe(mine)}
+    mine = spec.topics if spec.topic_pattern is None else ports.source.topics((), spec.topic_pattern)
+    return unseen & {item.topic_id for item in described(ports.source, mine).values()}
 
 
 def _move_main(

@@ -27,9 +27,10 @@ from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNFINISHED, Committed, RangeState, Token
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
-from airflow_kafka_lake.services.identity import changed_topics, check_head, check_settled
+from airflow_kafka_lake.services.identity import check_head, check_settled
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import FENCE_TRIES, NEVER_CLAIMED
+from airflow_kafka_lake.services.topics import changed_topics
 
 Shares = Mapping[tuple[str, OffsetRange], Share]
 

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNRESOLVED
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.stability import holders
+from airflow_kafka_lake.services.topics import described
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
@@ -64,7 +65,7 @@ def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
 def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> Snapshot | str:
     """Return a snapshot of those of the topics that still exist, or why there is none."""
     try:
-        existing = set(source.topics((), ".*")) & set(topics)
+        existing = described(source, topics)
         return source.snapshot(sorted(existing), group) if existing else "no topic of the pipeline exists"
     except KafkaLakeError as error:
         return error.message

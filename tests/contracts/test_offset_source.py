@@ -377,8 +377,15 @@ def test_pattern_matches_whole_names(world: World, name: str) -> None:
 
 
 def test_pattern_leaves_internal_topics_out(world: World, name: str) -> None:
-    """Kafka's own topics never match, not even everything."""
+    """Kafka's own topics match nothing, not even everything, unless the pattern asks for them; by name they are topics
+    like all others."""
     world.create(name)
+    internal = f"__{name}"
+    world.create(internal)
+    for pattern in (internal, f"^__{name}.*$"):
+        assert world.source.topics([], pattern) == (internal,)
+    assert world.source.topics([internal], None) == (internal,)
+    assert world.source.describe([internal])[0].partitions == 1
     world.commit(name, name, 0)
     found = world.source.topics([], ".*")
     assert name in found

@@ -18,11 +18,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
 from airflow_kafka_lake.adapters.kafka.groups import errors
+from airflow_kafka_lake.adapters.kafka.identities import Heard
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     IdentityError,
     UnavailableError,
+    UnknownTopicError,
     UnstableError,
 )
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
@@ -256,6 +258,67 @@ def test_broker_without_topic_ids_is_refused(cluster: Cluster) -> None:
 
     cluster.client.changes["describe"] = nameless
     with pytest.raises(IdentityError, match=cluster.topic):
+        cluster.source.describe([cluster.topic])
+
+
+def forgetful(times: int) -> Change:
+    """Let one broker say, so many times, that it knows no such topic."""
+    left = [times]
+
+    def change(futures: dict[Any, Future[Any]]) -> dict[Any, Future[Any]]:
+        left[0] -= 1
+        unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
+        return futures if left[0] < 0 else dict.fromkeys(futures, failed(unknown))
+
+    return change
+
+
+def test_topic_that_one_broker_does_not_know_is_asked_of_all(cluster: Cluster) -> None:
+    """A broker that has just started says that there is no such topic: the others know better, and nothing is gone."""
+    cluster.client.changes["describe"] = forgetful(1)
+    assert cluster.source.describe([cluster.topic])[0].partitions == 3
+    cluster.client.changes["describe"] = forgetful(1000)
+    with pytest.raises(UnavailableError, match="comes and goes"):
+        cluster.source.snapshot([cluster.topic], None)
+
+
+@pytest.mark.parametrize(
+    ("ids", "silent", "says"),
+    [
+        ({None, "another"}, {}, "do not agree about topic"),
+        ({None}, {2: "connection refused"}, "broker 2 did not say whether topic .* exists: connection refused"),
+        (set(), {1: "timed out"}, "they say nothing"),
+    ],
+)
+def test_deletion_is_what_every_broker_says(
+    cluster: Cluster, ids: set[str | None], silent: dict[int, str], says: str
+) -> None:
+    """One that knows the topic, or one that does not answer, leaves it unknown."""
+    heard = Heard(ids={"missing": frozenset(ids)}, silent=silent)
+    cluster.source._every_broker = lambda *_given, **_more: heard
+    for call in (cluster.source.describe, lambda topics: cluster.source.topics(topics, None)):
+        with pytest.raises(UnavailableError, match=says):
+            call(["missing"])
+    cluster.source._every_broker = lambda *_given, **_more: Heard(ids={"missing": frozenset({None})}, silent={})
+    with pytest.raises(UnknownTopicError, match="'missing'"):
+        cluster.source.describe(["missing"])
+
+
+def test_id_is_not_one_brokers_word(cluster: Cluster) -> None:
+    """A broker that is behind tells the id of a topic that was re-created since: the others are asked, too."""
+
+    def stale(futures: dict[Any, Future[Any]]) -> dict[Any, Future[Any]]:
+        for future in futures.values():
+            future.result(10).topic_id = Uuid(1, 1)
+        return futures
+
+    now = cluster.source.describe([cluster.topic])[0].topic_id
+    cluster.client.changes["describe"] = stale
+    assert cluster.source.describe([cluster.topic])[0].topic_id == now
+    cluster.source._every_broker = lambda *_given, **_more: Heard(
+        ids={cluster.topic: frozenset({now, "AAAAAAAAAAEAAAAAAAAAAQ"})}, silent={}
+    )
+    with pytest.raises(UnavailableError, match="do not agree about topic"):
         cluster.source.describe([cluster.topic])
 
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.accounting import Fate, Gap
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Rig
 
 if TYPE_CHECKING:
@@ -51,13 +64,45 @@ def assert_hole_is_seen(bootstrap: str, topic_id: str) -> None:
     assert seen["0-1"][1] == "Kafka holds a record of a producer without id in batch 0-1"
 
 
+MAY_BE_HIDDEN = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+@contextmanager
+def hidden(broker: LocalKafka, topic: str) -> Iterator[None]:
+    """Take a topic from the lists that the broker gives, as an administrator does in the middle of an edit."""
+    place = {"restype": ResourceType.TOPIC, "name": topic, "resource_pattern_type": ResourcePatternType.LITERAL}
+    who = {"principal": "User:ANONYMOUS", "host": "*", "operation": AclOperation.DESCRIBE}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    binding = AclBinding(**place, **who, permission_type=AclPermissionType.DENY)
+    admin.create_acls([binding])[binding].result(60)
+    wait_until(lambda: topic not in admin.list_topics(timeout=30).topics, timeout=60, failed=AssertionError)
+    yield
+    chosen = AclBindingFilter(**place, **who, permission_type=AclPermissionType.DENY)
+    admin.delete_acls([chosen])[chosen].result(60)
+    wait_until(lambda: topic in admin.list_topics(timeout=30).topics, timeout=60, failed=AssertionError)
+
+
+def assert_hidden_is_not_deleted(rig: Rig, broker: LocalKafka, wave: str) -> None:
+    """The wave ends on what is missing, the permission; nothing of it is held."""
+    with hidden(broker, rig.topic):
+        refused = rig.command("ingest", wave, "--json")
+    error = refused.document["error"]
+    assert (refused.code, error["type"]) == (1, "ConnectionSettingsError"), refused.err
+    assert f"refused describing topic '{rig.topic}'" in error["message"]
+    assert rig.command("wave", wave, "--json").document["state"] == "PLANNED"
+
+
 def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars: list[Path], tmp_path: Path) -> None:
     """Both partitions change their leader epoch between plan and read, one of them lost records: only that one stops,
-    until a person gives the lost offsets up; nothing of the new records is taken for the old ones."""
+    until a person gives the lost offsets up; nothing of the new records is taken for the old ones. A topic that may not
+    be seen for a while is neither deleted nor held."""
     from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    with LocalKafka() as broker:
+    with LocalKafka(settings=MAY_BE_HIDDEN) as broker:
         rig = Rig(tmp_path / "place", broker.bootstrap)
         source = KafkaOffsetSource(
             KafkaSettings.parse({"bootstrap.servers": broker.bootstrap}), clock=SystemClock(), timeout_seconds=30
@@ -85,7 +130,9 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         asked = [(rig.topic, number, epochs[number]) for number in (0, 1)]
         assert source.epoch_ends(asked) == {asked[0]: 5, asked[1]: 10}
 
-        done = rig.command("ingest", planned["waves"][0]["wave"], "--json")
+        wave = planned["waves"][0]["wave"]
+        assert_hidden_is_not_deleted(rig, broker, wave)
+        done = rig.command("ingest", wave, "--json")
         assert done.code == 0, done.err
         states = {item["partition"]: (item["state"], item["reason"]) for item in done.document["ranges"]}
         assert states[1] == ("SETTLED", None)

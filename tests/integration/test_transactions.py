@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
@@ -12,6 +14,9 @@ from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.local.processes import wait_until
 from tests.groups import commit_in
 from tests.rig import Rig
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.local.kafka import LocalKafka
 
 STAYS_OPEN = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000"}
 """A coordinator that never looks for overdue transactions: what it forgets to end hangs."""
@@ -69,8 +74,10 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [3], "what the group committed"
 
 
-def test_rest_follows_after_commit_and_after_abort(rig: Rig) -> None:
-    """A run ends below what is open; what was behind it lands with the next run, however the transaction ended."""
+def test_rest_follows_after_commit_and_after_abort(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> None:
+    """A run ends below what is open; what was behind it lands with the next run, however the transaction ended. The
+    topic's name begins like those of Kafka's own, which changes nothing."""
+    rig = Rig(tmp_path / "place", kafka.bootstrap, topic=f"__changes-{secrets.token_hex(4)}")
     producer = Producer({"bootstrap.servers": rig.bootstrap, "transactional.id": rig.topic})
     producer.init_transactions(60)
     ends = []

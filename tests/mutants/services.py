@@ -14,6 +14,7 @@ _SETTLEMENT = "airflow_kafka_lake.services.settlement"
 _SWEEPING = "airflow_kafka_lake.services.sweeping"
 _AUDITING = "airflow_kafka_lake.services.auditing"
 _IDENTITY = "airflow_kafka_lake.services.identity"
+_TOPICS = "airflow_kafka_lake.services.topics"
 _EPOCHS = "airflow_kafka_lake.core.epochs"
 _PLANNING = "airflow_kafka_lake.services.planning"
 
@@ -413,10 +414,37 @@ IDENTITY = (
         name="any-topic-of-the-name",
         law="L12",
         guard="Topic ids are compared with those that were planned.",
-        module=_IDENTITY,
-        old="        if described.get(topic) != topic_id\n",
-        new="        if topic not in described\n",
+        module=_TOPICS,
+        old="        if there.get(topic) != topic_id\n",
+        new="        if topic not in there\n",
         red=("tests/unit/services/test_identity.py::test_recreated_topic_with_the_same_offsets_is_never_published",),
+    ),
+    Mutant(
+        name="missing-in-a-list-is-deleted",
+        law="L5",
+        guard="A topic is asked for by its name: that a list lacks it says nothing.",
+        module=_TOPICS,
+        old="    left = set(topics)\n",
+        new='    left = set(topics) & set(source.topics((), ".*"))\n',
+        red=("tests/unit/services/test_identity.py::test_topic_that_a_list_leaves_out_is_not_deleted",),
+    ),
+    Mutant(
+        name="silent-broker-agrees-to-a-deletion",
+        law="L5",
+        guard="A topic is deleted when every broker says so: one that does not answer leaves it open.",
+        module="airflow_kafka_lake.adapters.kafka.identities",
+        old="            if ids == {None} and self.silent:\n",
+        new="            if False:\n",
+        red=("tests/unit/adapters/test_kafka_identities.py::test_what_one_broker_says_alone_is_in_doubt",),
+    ),
+    Mutant(
+        name="one-brokers-word-on-an-id",
+        law="L12",
+        guard="A topic's id is what every broker says that answers: one may be behind.",
+        module="airflow_kafka_lake.adapters.kafka.identities",
+        old="            if len(ids) != 1:\n",
+        new="            if not ids:\n",
+        red=("tests/unit/adapters/test_kafka_identities.py::test_what_one_broker_says_alone_is_in_doubt",),
     ),
     Mutant(
         name="topic-ids-before-the-read-only",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from confluent_kafka import (
     IsolationLevel,
@@ -13,14 +12,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka import epochs, groups, sampling, transactions
+from airflow_kafka_lake.adapters.kafka import epochs, groups, identities, sampling, transactions
 from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
 from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
-    PipelineFileError,
     UnavailableError,
     UnknownPartitionError,
     UnknownTopicError,
@@ -31,12 +29,12 @@ from airflow_kafka_lake.core.snapshots import (
     Snapshot,
     TopicDescription,
 )
-from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
 from airflow_kafka_lake.core.transactions import OpenTransaction
 from airflow_kafka_lake.ports import Clock
 
 _PASSES = 3
-_INTERNAL = "__"
+_CONFIRM_SECONDS = 1.0
 _LEVELS = {
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
     Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
@@ -60,12 +58,14 @@ class KafkaOffsetSource:
         connect: Callable[..., AdminClient] = AdminClient,
         committed: Callable[..., dict[Key, GroupOffset]] = groups.committed,
         epoch_ends: Callable[..., EpochEnds] = epochs.epoch_ends,
+        every_broker: Callable[..., identities.Heard] = identities.every_broker,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._isolation = isolation
         self._committed = committed
         self._epoch_ends = epoch_ends
+        self._every_broker = every_broker
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def check(self) -> str:
@@ -79,15 +79,16 @@ class KafkaOffsetSource:
         """See `ports.OffsetSource`; PipelineFileError for a pattern that is no regular expression."""
         found = set(self._described(names))
         if pattern is not None:
-            matches = _compiled(pattern).fullmatch
-            found |= {name for name in self._client.topic_names() if not name.startswith(_INTERNAL) and matches(name)}
+            matches = topic_matcher(pattern)
+            found |= {name for name in self._client.topic_names() if matches(name)}
         return tuple(sorted(found))
 
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
-        """See `ports.OffsetSource`."""
+        """See `ports.OffsetSource`; an id is that of every broker that answers, so that one of them may be behind."""
         found = self._described(topics)
         if not found:
             return ()
+        ids = self._agreed(found)
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in found]
         calls = self._client.admin.describe_configs(asked, request_timeout=self._client.timeout)
         doing = "reading the topics' settings"
@@ -96,7 +97,7 @@ class KafkaOffsetSource:
         return tuple(
             TopicDescription(
                 topic=name,
-                topic_id=topic.id,
+                topic_id=ids[name],
                 partitions=len(topic.partitions),
                 cleanup_policy=settings[name]["cleanup.policy"].value,
                 retention_ms=_limit(settings[name]["retention.ms"].value),
@@ -164,18 +165,16 @@ class KafkaOffsetSource:
         names = sorted(set(topics))
         if not names:
             return {}
-        calls = self._client.admin.describe_topics(TopicCollection(names), request_timeout=self._client.timeout)
-        self._client.settled(calls.values(), "describing topics")
-        missing = [name for name in names if _name(calls[name].exception()) in MISSING]
-        if missing:
-            listed = ", ".join(map(repr, missing))
-            raise UnknownTopicError(
-                f"Kafka at {self._settings.bootstrap} has no topic {listed}. Check the pipeline's topics and the "
-                f"connection {self._settings.connection!r}.",
-                topics=missing,
-                connection=self._settings.connection,
-            )
-        answers = {name: self._client.answer(calls[name], "describing topics") for name in names}
+        for _ in range(_PASSES):
+            calls = self._client.admin.describe_topics(TopicCollection(names), request_timeout=self._client.timeout)
+            self._client.settled(calls.values(), "describing topics")
+            missing = [name for name in names if _name(calls[name].exception()) in MISSING]
+            if not missing:
+                break
+            self._refuse_missing(missing)
+        else:
+            raise self._undecided(f"topic {missing[0]!r} comes and goes")
+        answers = {name: self._client.answer(calls[name], f"describing topic {name!r}") for name in names}
         return {
             name: Topic(
                 id=topic_id(name, answer.topic_id),
@@ -184,6 +183,43 @@ class KafkaOffsetSource:
             )
             for name, answer in answers.items()
         }
+
+    def _refuse_missing(self, topics: Sequence[str]) -> None:
+        """Raise UnknownTopicError for those of the topics that no broker knows a while later either."""
+        self._clock.sleep(_CONFIRM_SECONDS)
+        legal = [name for name in topics if TOPIC_NAME.fullmatch(name)]
+        heard = self._heard(legal)
+        if doubt := heard.doubt(legal):
+            raise self._undecided(doubt)
+        if missing := [name for name in topics if name not in legal or heard.ids[name] == {None}]:
+            listed = ", ".join(map(repr, missing))
+            raise UnknownTopicError(
+                f"Kafka at {self._settings.bootstrap} has no topic {listed}. Check the pipeline's topics and the "
+                f"connection {self._settings.connection!r}.",
+                topics=missing,
+                connection=self._settings.connection,
+            )
+
+    def _agreed(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the ids of topics that are there; brokers that differ are asked again, a bounded number of times."""
+        for left in reversed(range(_PASSES)):
+            heard = self._heard(topics)
+            doubt = heard.doubt(topics)
+            ids = {name: topic_id for name, found in heard.ids.items() for topic_id in found if topic_id is not None}
+            if not doubt and len(ids) == len(heard.ids):
+                return ids
+            if left:
+                self._clock.sleep(_CONFIRM_SECONDS)
+        raise self._undecided(doubt or "a topic was deleted while it was described")
+
+    def _heard(self, topics: Iterable[str]) -> identities.Heard:
+        return self._every_broker(self._settings, topics, timeout=self._client.timeout, clock=self._clock)
+
+    def _undecided(self, doubt: str) -> UnavailableError:
+        return UnavailableError(
+            f"Kafka at {self._settings.bootstrap}: {doubt}. One of them may be behind, or the topic is being created "
+            "or deleted. Nothing was decided; repeat."
+        )
 
     def _bounds(self, topics: Mapping[str, Topic]) -> tuple[dict[Key, Bounds], dict[Key, str]]:
         """Read last stable, then high watermark, then log start; a partition that fails once is not asked again."""
@@ -229,13 +265,3 @@ def _lower(first: int | None, second: int | None) -> int | None:
 
 def _limit(text: str) -> int | None:
     return int(text) if int(text) >= 0 else None
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise PipelineFileError(
-            f"topic_pattern {pattern!r} is not a regular expression: {error}. Correct it in the pipeline.",
-            value=pattern,
-        ) from None

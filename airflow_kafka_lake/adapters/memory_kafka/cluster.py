@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,6 @@ from airflow_kafka_lake.core.accounting import Explanation, Gap
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     IdentityError,
-    PipelineFileError,
     RangeBeyondEndError,
     RangeExpiredError,
     UnavailableError,
@@ -31,7 +29,7 @@ from airflow_kafka_lake.core.snapshots import (
     TopicDescription,
     UnknownPartition,
 )
-from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.spec import Isolation, topic_matcher
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.transactions import OpenTransaction
 
@@ -53,7 +51,8 @@ class MemoryKafka:
     """`ports.OffsetSource`, `ports.BatchReader` and a record reader in one; deterministic when `now` is.
 
     `down` puts the whole cluster out of reach, `log(topic, partition)` gives a partition's log, to look at or to
-    damage. `isolation` decides which records `offsets_at` sees.
+    damage. Topics in `unlisted` are there and not in the cluster's list, as for a user who may not see them; about
+    those in `doubtful` the brokers do not agree. `isolation` decides which records `offsets_at` sees.
     """
 
     def __init__(
@@ -63,6 +62,8 @@ class MemoryKafka:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.down = False
+        self.unlisted: set[str] = set()
+        self.doubtful: set[str] = set()
         self.consumed: set[str] = set()
         self._isolation = isolation
         self._now = now
@@ -163,12 +164,8 @@ class MemoryKafka:
         self._reach()
         found = set(self._known(names))
         if pattern is not None:
-            try:
-                matches = re.compile(pattern).fullmatch
-            except re.error as error:
-                problem = f"topic_pattern {pattern!r} is not a regular expression: {error}. Correct it."
-                raise PipelineFileError(problem, value=pattern) from None
-            found |= {name for name in self._topics if not name.startswith("__") and matches(name)}
+            matches = topic_matcher(pattern)
+            found |= {name for name in self._topics if name not in self.unlisted and matches(name)}
         return tuple(sorted(found))
 
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
@@ -278,6 +275,9 @@ class MemoryKafka:
         )
 
     def _known(self, names: Sequence[str]) -> dict[str, _Topic]:
+        if doubted := sorted(self.doubtful & set(names)):
+            facts = {"topics": doubted}
+            raise UnavailableError(f"The brokers do not agree about {', '.join(map(repr, doubted))}. Repeat.", **facts)
         missing = sorted(set(names) - self._topics.keys())
         if missing:
             listed = ", ".join(map(repr, missing))

@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     LedgerBehindError,
     OwnershipError,
+    UnavailableError,
 )
 from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
@@ -137,6 +138,32 @@ def test_topic_deleted_before_the_job_needs_no_job(world: World, wave: str) -> N
     assert "was deleted" in (held_reasons(world)[0] or "")
 
 
+@pytest.mark.parametrize("hidden", [False, True], ids=["listed", "left out"])
+@pytest.mark.parametrize("topic", ["orders", "__orders"])
+def test_topic_that_a_list_leaves_out_is_not_deleted(topic: str, hidden: bool) -> None:
+    """Neither a list that lacks a topic nor a name like those of Kafka's own topics says anything about it."""
+    world = World()
+    world.create(topic)
+    world.with_spec(topics=(topic,))
+    world.produce(3, topic=topic)
+    wave = world.planned_wave()
+    if hidden:
+        world.kafka.unlisted.add(topic)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert world.offsets(topic=topic) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_topic_that_the_brokers_do_not_agree_about_is_unknown(world: World, wave: str, nth: int) -> None:
+    """Before the read and around the accounting: nothing is held, nobody is told to skip, and the next try lands it."""
+    doubt = Before("source.describe", lambda: world.kafka.doubtful.add("orders"), nth=nth)
+    with pytest.raises(UnavailableError, match="do not agree"):
+        world.ingest(wave, world.worker(doubt))
+    assert held_reasons(world) == []
+    world.kafka.doubtful.clear()
+    assert world.ingest(wave).state is WaveState.COMMITTED
+
+
 def test_audited_attempt_is_published_though_its_topic_is_deleted(world: World, wave: str) -> None:
     """Once every offset is accounted for, the staged copy is the only proven one left."""
     deleting = Before("table.add_receipts", lambda: world.kafka.delete_topic("orders"))
@@ -144,7 +171,7 @@ def test_audited_attempt_is_published_though_its_topic_is_deleted(world: World, 
     assert world.offsets() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("call", ["source.topics", "source.snapshot", "runner.stage", "table.staged", "ledger.renew"])
+@pytest.mark.parametrize("call", ["source.describe", "source.snapshot", "runner.stage", "table.staged", "ledger.renew"])
 def test_recreated_topic_with_the_same_offsets_is_never_published(world: World, wave: str, call: str) -> None:
     """The name and the offsets are the same, the records are not: the identity decides."""
 

@@ -80,7 +80,7 @@ def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) ->
     mirrored.check()
 
 
-@pytest.mark.parametrize("call", ["source.topics", "source.snapshot", "mirror.commit"])
+@pytest.mark.parametrize("call", ["source.describe", "source.snapshot", "mirror.commit"])
 def test_cluster_out_of_reach_fails_nothing(mirrored: World, call: str) -> None:
     """The watermarks stand in the ledger, whoever is told."""
     mirrored.with_spec(mirror_group=None)

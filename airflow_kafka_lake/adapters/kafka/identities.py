@@ -1,0 +1,92 @@
+"""Which topic has a name, as every broker of the cluster tells it: one alone may be behind, or have just started."""
+
+from __future__ import annotations
+
+import base64
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.ports import Clock
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.protocol.metadata import MetadataRequest
+
+_MISSING = {errors.UnknownTopicOrPartitionError.errno, errors.InvalidTopicError.errno}
+_NO_ID = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """The ids that brokers know each topic under, None from one that knows no such topic; `silent` has the brokers that
+    did not answer, with the reason."""
+
+    ids: Mapping[str, frozenset[str | None]]
+    silent: Mapping[int, str]
+
+    def doubt(self, topics: Iterable[str]) -> str:
+        """Return why it is not known which topics have these names, or whether one of them is gone; else nothing."""
+        for topic in topics:
+            ids = self.ids[topic]
+            if len(ids) != 1:
+                told = ", ".join(sorted(found or "no such topic" for found in ids)) or "nothing"
+                return f"the brokers do not agree about topic {topic!r}: they say {told}"
+            if ids == {None} and self.silent:
+                broker, reason = next(iter(sorted(self.silent.items())))
+                return f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
+        return ""
+
+
+def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: float, clock: Clock) -> Heard:
+    """Ask every broker that the cluster lists. Raises UnavailableError when none of them answers, and
+    ConnectionSettingsError when one of the topics may not be described."""
+    try:
+        return asked(settings, partial(_ask, topics=sorted(set(topics))), timeout=timeout, clock=clock)
+    except FAILED as error:
+        where = f"Kafka at {settings.bootstrap} (connection {settings.connection!r})"
+        facts = {"connection": settings.connection, "bootstrap_servers": settings.bootstrap}
+        if isinstance(error, errors.AuthorizationError):
+            message = f"{where} refused describing topics: {error}. Give the connection's user the operation Describe."
+            raise ConnectionSettingsError(message, **facts) from None
+        message = f"{where} did not answer while describing topics: {error}. Check that it is reachable, then repeat."
+        raise UnavailableError(message, **facts) from None
+
+
+async def _ask(manager: Any, *, topics: Iterable[str]) -> Heard:
+    manager.cluster.update_metadata(await manager.send(_request(())))
+    brokers = [item.node_id for item in manager.cluster.brokers()]
+    asked_of = {broker: manager.call_soon(_told, manager, broker, topics) for broker in brokers}
+    ids: dict[str, set[str | None]] = {topic: set() for topic in topics}
+    silent: dict[int, str] = {}
+    for broker, answer in asked_of.items():
+        try:
+            for topic, topic_id in (await answer).items():
+                ids[topic].add(topic_id)
+        except errors.AuthorizationError:
+            raise
+        except FAILED as error:
+            silent[broker] = str(error)
+    return Heard(ids={topic: frozenset(found) for topic, found in ids.items()}, silent=silent)
+
+
+async def _told(manager: Any, broker: int, topics: Iterable[str]) -> Mapping[str, str | None]:
+    response = await manager.send(_request(topics), node_id=broker)
+    told: dict[str, str | None] = {}
+    for topic in response.topics:
+        if topic.error_code == errors.TopicAuthorizationFailedError.errno:
+            raise_for(topic.error_code)
+        topic_id = base64.urlsafe_b64encode((topic.topic_id or _NO_ID).bytes).decode().rstrip("=")
+        told[topic.name] = None if topic.error_code in _MISSING else topic_id
+    return told
+
+
+def _request(topics: Iterable[str]) -> Any:
+    named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False)
