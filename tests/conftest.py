@@ -54,6 +54,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         sys.stderr.write(f"\nFAILED {report.nodeid} ({report.when}): {crash.message if crash else report.longrepr}\n")
 
 
+def pytest_sessionfinish() -> None:
+    """End what this process has kept warm."""
+    if "tests.warm" in sys.modules:
+        sys.modules["tests.warm"].close()
+
+
 @pytest.fixture(scope="session")
 def service(pytestconfig: pytest.Config) -> None:
     """Ask for this fixture in whatever starts a service."""

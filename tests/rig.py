@@ -20,6 +20,7 @@ import psutil
 
 from airflow_kafka_lake.core.waves import PUBLISHES
 from airflow_kafka_lake.local.processes import wait_until
+from tests import warm
 from tests.spark_sql import spark_sql
 
 CLI_SECONDS = 240
@@ -171,8 +172,14 @@ class Rig:
                 process.communicate()
 
     def command(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
-        """Run a command to its end."""
-        return self.end(self.start(*words, env=env))
+        """Run a command to its end.
+
+        One that is given nothing of its own is forked, and its jobs go to a warm driver; with an environment of its own
+        (failpoints, another Spark) it is started as a user starts it, as all those are that `start` starts.
+        """
+        if env is not None:
+            return self.end(self.start(*words, env=env))
+        return Ended(*warm.command(words, env=self.environment, home=self.home, timeout=CLI_SECONDS))
 
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """`kafka-lake run … --json`."""

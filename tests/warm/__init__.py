@@ -1,0 +1,22 @@
+"""What a test process starts once and uses for every command that need not be started as a user starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.warm.commands import WarmCommands
+from tests.warm.driver import WarmDriver
+
+_commands, _driver = WarmCommands(), WarmDriver()
+
+
+def command(words: Sequence[str], *, env: Mapping[str, str], home: Path, timeout: float) -> tuple[int, str, str]:
+    """Run a command to its end, forked and with the warm driver; returns its code, stdout and stderr."""
+    return _commands.run(words, env={**env, **_driver.environment()}, home=home, timeout=timeout)
+
+
+def close() -> None:
+    """End what was started."""
+    _commands.close()
+    _driver.close()

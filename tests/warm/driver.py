@@ -1,0 +1,205 @@
+"""One Spark driver for many jobs: it runs what `spark-submit` would have run, the same `main` of the same job module.
+
+`python -m tests.warm.driver SOCKET` is the driver. A script beside the socket stands in the place of `spark-submit`: it
+hands the words of a submit to the driver, prints what the job logs, and ends as the job ends; when it is killed, its
+job is cancelled. Each job gets a Spark session of its own, with the catalog of its properties file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+VARIABLE = "TESTS_SPARK_DRIVER"
+"""Names the driver's folder, in the environment of a command and of its submits."""
+
+SOCKET, SUBMIT = "socket", "spark-submit"
+"""What is in that folder."""
+
+SCRIPT = f"""#!{sys.executable} -S
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("driver", {__file__!r})
+driver = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(driver)
+sys.exit(driver.submit(sys.argv[1:]))
+"""
+
+OWN = re.compile(r"spark\.sql\.catalog\.lake(\.|$)")
+"""Settings that differ from job to job; all others are the driver's own."""
+
+
+class WarmDriver:
+    """The driver's process, one for a test process; started by the first command."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = Path()
+
+    def environment(self) -> dict[str, str]:
+        """Return what a command needs in its environment to find the driver."""
+        if self._process is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-driver-"))
+            script = self._folder / SUBMIT
+            script.write_text(SCRIPT, encoding="utf-8")
+            script.chmod(0o700)
+            kept = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
+            with (self._folder / "log").open("wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "tests.warm.driver", str(self._folder / SOCKET)],
+                    cwd=ROOT,
+                    env=kept | {"PYTHONPATH": str(ROOT)},
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        return {VARIABLE: str(self._folder)}
+
+    def close(self) -> None:
+        """End the driver."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    spark: SparkSession
+
+
+class _Job(socketserver.StreamRequestHandler):
+    """One submit: its job's log lines, then a line with the exit code behind a NUL."""
+
+    server: _Server
+
+    def handle(self) -> None:
+        order = json.loads(self.rfile.readline())
+        context = self.server.spark.sparkContext
+        group = f"job-{threading.get_ident()}-{id(self)}"
+        context.setJobGroup(group, "one submit", interruptOnCancel=True)
+        threading.Thread(target=self._cancelled, args=(group,), daemon=True).start()
+        try:
+            perform(self.server.spark, order)
+            code, said = 0, ""
+        except Exception:  # noqa: BLE001 - as a driver ends: the traceback in its log, and a code
+            code, said = 1, traceback.format_exc()
+        with suppress(OSError):
+            self.wfile.write(f"{said}\0{code}\n".encode())
+
+    def _cancelled(self, group: str) -> None:
+        """Cancel the job when its submit is gone."""
+        with suppress(OSError):
+            self.connection.recv(1)
+        with suppress(Exception):
+            self.server.spark.sparkContext.cancelJobGroup(group)
+
+
+_mine = threading.local()
+
+
+@contextmanager
+def own_session() -> Iterator[SparkSession]:
+    """Yield the session of this thread's job, where a driver would open one."""
+    yield _mine.session
+
+
+def perform(spark: SparkSession, order: Mapping[str, Any]) -> None:
+    """Run a job as its module's `main` does, with a session of its own."""
+    session = spark.newSession()
+    for key, value in order["settings"].items():
+        if OWN.match(key):
+            session.conf.set(key, value)
+    _mine.session = session
+    module = importlib.import_module(f"airflow_kafka_lake.jobs.{Path(order['script']).stem}")
+    module.session = own_session  # type: ignore[attr-defined]
+    module.main([order["request"]])
+
+
+def started() -> SparkSession:
+    """Start Spark as the tests' other Sparks, for any catalog."""
+    from pyspark.sql import SparkSession
+
+    from airflow_kafka_lake.adapters.jars import JarSet, verified
+    from airflow_kafka_lake.adapters.spark_submit.submission import _UNLESS_SAID, ICEBERG_EXTENSIONS
+
+    jars = [*verified(JarSet.SPARK), *verified(JarSet.SPARK_AVRO)]
+    settings = {
+        **_UNLESS_SAID,
+        "spark.sql.extensions": ICEBERG_EXTENSIONS,
+        "spark.ui.enabled": "false",
+        "spark.driver.extraClassPath": ":".join(map(str, jars)),
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.memory": "1500m",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.sql.ui.retainedExecutions": "20",
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def main(address: str) -> None:
+    """Take jobs until standard input ends."""
+    with _Server(address, _Job, bind_and_activate=False) as server:
+        server.server_bind()
+        server.server_activate()  # whoever asks now waits until Spark is there
+        server.spark = started()
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        sys.stdin.read()
+        server.shutdown()
+    server.spark.stop()
+
+
+def submit(words: list[str]) -> int:
+    """Stand in the place of `spark-submit`: hand its folder to the driver, and end as the job ends."""
+    settings = words[words.index("--properties-file") + 1]
+    order = {"script": words[-2], "request": words[-1], "settings": properties(Path(settings).read_text("utf-8"))}
+    with socket.socket(socket.AF_UNIX) as driver:
+        driver.connect(str(Path(os.environ[VARIABLE]) / SOCKET))
+        driver.sendall(json.dumps(order).encode() + b"\n")
+        with driver.makefile("r", encoding="utf-8") as answer:
+            said, _, code = answer.read().rpartition("\0")
+    print(said, flush=True)  # noqa: T201
+    return int(code or 1)
+
+
+def properties(text: str) -> dict[str, str]:
+    """Read a properties file as `adapters.spark_submit.submission` writes it."""
+    found = {}
+    for line in text.splitlines():
+        key, value = re.split(r"(?<!\\)=", line, maxsplit=1)
+        found[_plain(key)] = _plain(value)
+    return found
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "r": "\r", "t": "\t"}.get(match[1], match[1]), text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
