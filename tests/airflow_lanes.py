@@ -92,10 +92,16 @@ class World:
 
 
 @contextmanager
-def world_of(folder: Path, lanes: Mapping[str, int], own_dags: Mapping[str, str] | None = None) -> Iterator[World]:
+def world_of(
+    folder: Path,
+    lanes: Mapping[str, int],
+    own_dags: Mapping[str, str] | None = None,
+    further: Mapping[str, str] | None = None,
+) -> Iterator[World]:
     """Start a broker and an Airflow for lanes (name and partitions), with the package's Dags beside the caller's own.
 
-    Topics have the lanes' names, and a module may be set up twice in one process: so the broker is new each time.
+    `further` are variables of its environment. Topics have the lanes' names, and a module may be set up twice in one
+    process: so the broker is new each time.
     """
     import airflow_kafka_lake.example_dags
 
@@ -112,7 +118,7 @@ def world_of(folder: Path, lanes: Mapping[str, int], own_dags: Mapping[str, str]
         }
         connections = next(iter(made.values())).environment
         env = {key: value for key, value in connections.items() if key.startswith("AIRFLOW_CONN_")}
-        env["AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER"] = str(home)
+        env |= {"AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(home), **(further or {})}
         with LocalAirflow(dags_folder=dags, env=env) as airflow:
             airflow.unpause(MANUAL)
             yield World(airflow=airflow, kafka=kafka, lanes=made)

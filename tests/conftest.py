@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.lanes import Durations, arrange
+
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from airflow_kafka_lake.local.registry import LocalRegistry
@@ -23,19 +25,23 @@ settings.register_profile("house", max_examples=150, deadline=None, suppress_hea
 settings.load_profile("house")
 """Enough examples, and no deadline: a shared machine may be slow at any moment."""
 
-AIRFLOW_TESTS = "test_airflow_run.py"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--fast` leaves out every test that would start a service, also one that asks for it while it runs; `--long` lets
     those in that take minutes."""
     parser.addoption("--fast", action="store_true", help="skip what needs Kafka, Spark, PostgreSQL or Airflow")
     parser.addoption("--long", action="store_true", help="do not leave out the tests that are marked long")
+    parser.addoption("--record-durations", action="store_true", help="keep what each file took, as its budget")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add up durations where reports arrive: in the process that starts the others."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(config.getoption("--record-durations")), "durations")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test's tier is the folder it stands in; what is marked long runs only where it is asked for, what starts slowly
-    comes first."""
+    """A test's tier is the folder it stands in; what is marked long runs only where it is asked for."""
     for item in items:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))
@@ -43,8 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
-    # An Airflow of its own takes a minute to start: met at the end, it would be started by every worker.
-    items.sort(key=lambda item: item.path.name != AIRFLOW_TESTS)
+    arrange(items)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -18,13 +18,12 @@ from typing import Any
 
 import psutil
 
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.waves import PUBLISHES
 from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
-from tests.spark_sql import spark_sql
 
 CLI_SECONDS = 240
-SQL_SECONDS = 600
 POLL_SECONDS = 0.2
 END_SECONDS = 60
 HOME = "RIG_HOME"
@@ -305,7 +304,7 @@ class Rig:
         assert self.rows() == Counter({(p, o, value): 1 for (p, o), value in expected.items()})
 
     def spark_sql(self, statements: Sequence[str]) -> None:
-        """Run SQL in a Spark of its own, with the lake's catalog."""
+        """Run SQL in the warm Spark, with the lake's catalog: what the table's owner does beside us."""
         extra = json.loads(self.environment["AIRFLOW_CONN_LAKE_DEFAULT"])["extra"]
-        done = spark_sql(extra, statements, folder=self.home, timeout=SQL_SECONDS)
-        assert done.returncode == 0, done.stderr[-3000:]
+        code, said = warm.spark_sql(LakeSettings.parse("lake_default", extra).spark(), statements)
+        assert code == 0, said[-3000:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,14 +28,34 @@ with DAG("waits", schedule=None):
     SegmentDrainedSensor(task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900)
 """
 
+ECHO = """
+import os
+from airflow.sdk import DAG, task
+
+with DAG("echo", schedule=None):
+
+    @task
+    def say(dag_run=None):
+        print("said", dag_run.conf["word"], os.environ["EXTRA"])
+
+    say()
+"""
+
 pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One Airflow and one broker for this module, with one pipeline file per test."""
-    with world_of(tmp_path_factory.mktemp("world"), dict.fromkeys(PIPELINES, 2), {"waits.py": WAITS}) as made:
+    """One Airflow and one broker for this module, with one pipeline file per test; afterwards, nothing may be left."""
+    dags = {"waits.py": WAITS, "echo.py": ECHO}
+    extra = {"EXTRA": "extra-from-outside"}
+    with world_of(tmp_path_factory.mktemp("world"), dict.fromkeys(PIPELINES, 2), dags, extra) as made:
+        airflow = psutil.Process(made.airflow.pid)
+        family = [airflow, *airflow.children(recursive=True)]
         yield made
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert not alive
+    assert not made.airflow.home.exists()
 
 
 def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: World) -> None:
@@ -205,3 +226,38 @@ def test_scheduled_dag_has_one_group_per_file(world: World) -> None:
     }
     assert world.airflow.api("GET", "/importErrors")["total_entries"] == 0
     assert json.dumps(tasks).count('"is_mapped": true') == len(PIPELINES)
+
+
+def test_run_goes_to_success_through_the_api(world: World) -> None:
+    """A Dag of the folder is parsed, triggered, run by the supervisor with our environment, and logged."""
+    seen: list[dict[str, str]] = []
+    world.airflow.unpause("echo")
+    run_id = world.airflow.trigger("echo", {"word": "hello"})
+    run = world.airflow.wait_run("echo", run_id, 400, on_progress=seen.append)
+    assert run["state"] == "success", world.airflow.task_log("echo", run_id, "say")
+    assert seen[-1] == {"say": "success"}
+    assert "said hello extra-from-outside" in world.airflow.task_log("echo", run_id, "say")
+
+
+def test_failed_run_is_returned_and_not_raised(world: World) -> None:
+    """A failed run is an answer; its log says why."""
+    world.airflow.unpause("echo")
+    run_id = world.airflow.trigger("echo")
+    assert world.airflow.wait_run("echo", run_id, 400)["state"] == "failed"
+    assert "KeyError" in world.airflow.task_log("echo", run_id, "say")
+
+
+def test_unknown_dag_is_a_sentence(world: World) -> None:
+    """A Dag that never comes is named together with the import errors."""
+    with pytest.raises(AirflowApiError, match=r"does not know the Dag absent.*Import errors: none"):
+        world.airflow.wait_dag("absent", timeout=1)
+
+
+def test_components_listen_on_this_machine_only(world: World) -> None:
+    """No process of the family listens on an address that others reach."""
+    family = [psutil.Process(world.airflow.pid), *psutil.Process(world.airflow.pid).children(recursive=True)]
+    listening: set[str] = set()
+    for process in family:
+        with suppress(psutil.NoSuchProcess, FileNotFoundError):  # some live for a moment only
+            listening |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}

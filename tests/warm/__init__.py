@@ -16,6 +16,11 @@ def command(words: Sequence[str], *, env: Mapping[str, str], home: Path, timeout
     return _commands.run(words, env={**env, **_driver.environment()}, home=home, timeout=timeout)
 
 
+def spark_sql(settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
+    """Run SQL in the warm driver with the Spark settings of a lake; returns 0 or 1, and the error's text."""
+    return _driver.sql(settings, statements)
+
+
 def close() -> None:
     """End what was started."""
     _commands.close()

@@ -1,4 +1,4 @@
-"""Commands forked from a parent that has imported everything: a `kafka-lake` in milliseconds instead of two CPU seconds.
+"""Commands forked from a parent that has imported everything: they start in milliseconds instead of two CPU seconds.
 
 A forked command is the real command line in a process, a session and an environment of its own. What differs: it was
 not started by exec, so the environment that its process began with is the parent's, and its Spark jobs go to the

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,10 @@ class WarmDriver:
                 )
         return {VARIABLE: str(self._folder)}
 
+    def sql(self, settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
+        """Run statements with a catalog's settings; returns 0 or 1, and the error's text."""
+        return handed({"settings": dict(settings), "statements": list(statements)}, self.environment()[VARIABLE])
+
     def close(self) -> None:
         """End the driver."""
         if self._process is not None:
@@ -123,11 +127,15 @@ def own_session() -> Iterator[SparkSession]:
 
 
 def perform(spark: SparkSession, order: Mapping[str, Any]) -> None:
-    """Run a job as its module's `main` does, with a session of its own."""
+    """Run a job as its module's `main` does, or SQL statements, with a session of its own."""
     session = spark.newSession()
     for key, value in order["settings"].items():
         if OWN.match(key):
             session.conf.set(key, value)
+    for statement in order.get("statements", ()):
+        session.sql(statement).collect()
+    if "script" not in order:
+        return
     _mine.session = session
     module = importlib.import_module(f"airflow_kafka_lake.jobs.{Path(order['script']).stem}")
     module.session = own_session  # type: ignore[attr-defined]
@@ -179,13 +187,19 @@ def submit(words: list[str]) -> int:
     """Stand in the place of `spark-submit`: hand its folder to the driver, and end as the job ends."""
     settings = words[words.index("--properties-file") + 1]
     order = {"script": words[-2], "request": words[-1], "settings": properties(Path(settings).read_text("utf-8"))}
+    code, said = handed(order, os.environ[VARIABLE])
+    print(said, flush=True)  # noqa: T201
+    return code
+
+
+def handed(order: Mapping[str, Any], folder: str) -> tuple[int, str]:
+    """Hand an order to the driver of a folder; returns the code that it ended with, and its log."""
     with socket.socket(socket.AF_UNIX) as driver:
-        driver.connect(str(Path(os.environ[VARIABLE]) / SOCKET))
+        driver.connect(str(Path(folder) / SOCKET))
         driver.sendall(json.dumps(order).encode() + b"\n")
         with driver.makefile("r", encoding="utf-8") as answer:
             said, _, code = answer.read().rpartition("\0")
-    print(said, flush=True)  # noqa: T201
-    return int(code or 1)
+    return int(code or 1), said
 
 
 def properties(text: str) -> dict[str, str]:

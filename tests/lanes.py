@@ -1,0 +1,82 @@
+"""Which tests run in one process, and in which order: files stay whole, and what takes long comes first.
+
+A file's fixtures (a broker, a Spark, an Airflow) are then set up once. Files without such fixtures whose tests take
+minutes together are divided. Durations are those of an earlier run; a file that has none yet counts as short.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+TESTS = Path(__file__).parent
+DURATIONS = TESTS / "durations.json"
+"""Seconds of each file in an earlier whole run, set-up and tear-down included: `pytest --record-durations`."""
+
+DIVIDED: Mapping[str, int] = {
+    "mutants/test_mutants.py": 6,
+    "faults/test_matrix.py": 3,
+    "properties/test_protocol.py": 2,
+    "properties/test_small_model.py": 3,
+}
+"""Files whose tests share nothing slow, and into how many lanes each is divided."""
+
+GROWN = 1.2
+"""How much longer than on record a tier may take before the run names it."""
+
+
+def lane_of(item: pytest.Item) -> str:
+    """Return the name of the lane that a test runs in."""
+    file = item.path.relative_to(TESTS).as_posix()
+    parts = DIVIDED.get(file, 1)
+    return file if parts == 1 else f"{file}-{crc32(item.nodeid.encode()) % parts}"
+
+
+def recorded() -> dict[str, float]:
+    """Return the seconds of each file in the run on record."""
+    return json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
+
+
+def arrange(items: list[pytest.Item]) -> None:
+    """Give every test its lane, and let the longest lanes begin first; inside a lane the order stays random."""
+    seconds = recorded()
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(lane_of(item)))
+
+    def weight(item: pytest.Item) -> float:
+        file = item.path.relative_to(TESTS).as_posix()
+        return seconds.get(file, 0) / DIVIDED.get(file, 1)
+
+    items.sort(key=lambda item: (-weight(item), lane_of(item)))
+
+
+class Durations:
+    """Adds up what each file took, writes it down where that was asked for, and names tiers that have grown."""
+
+    def __init__(self, record: bool) -> None:
+        self._record = record
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take one phase of one test."""
+        self._seconds[report.nodeid.partition("::")[0].removeprefix("tests/")] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say which tier took longer than its budget, and keep the durations."""
+        before = recorded()
+        tiers = sorted({file.partition("/")[0] for file in self._seconds if "/" in file})
+        terminalreporter.section("tiers")
+        for tier in tiers:
+            files = [file for file in self._seconds if file.startswith(f"{tier}/")]
+            now, budget = (sum(of.get(file, 0) for file in files) for of in (self._seconds, before))
+            over = budget and now > GROWN * budget
+            note = f"  OVER ITS BUDGET by {now / budget - 1:.0%}" if over else ""
+            terminalreporter.write_line(f"{tier:14}{now:8.0f} s, on record {budget:6.0f} s{note}")
+        if self._record:
+            kept = {file: round(value, 1) for file, value in sorted({**before, **self._seconds}.items())}
+            DURATIONS.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
