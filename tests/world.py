@@ -58,7 +58,7 @@ class World:
         self.spec = spec
         self._identifier = spec.table_for("orders")
         self.clock = FakeClock()
-        self.kafka = MemoryKafka(now=self.clock.now, isolation=spec.isolation)
+        self.kafka = MemoryKafka(now=self.clock.now)
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
         self.lake = MemoryLake(self.clock.now)
         self.runner = MemoryRunner(self.kafka, self.lake)

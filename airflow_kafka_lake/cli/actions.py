@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     document = {
         "pipeline": spec.name,
         "plan": done.plan.id if done.plan and done.plan.waves else None,
+        "period": done.plan.period.to_json() if done.plan and done.plan.period else None,
         "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in done.waves],
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],

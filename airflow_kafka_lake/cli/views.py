@@ -37,9 +37,10 @@ def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
     title = f"{act} of {document['pipeline']}: {len(rows)} ranges, {len(document['waves'])} waves"
     _table(output, title, ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka"), rows)
     if not rows:
-        output.line("nothing to do: everything up to the end policy is planned or settled")
+        output.line(f"nothing to do: {_everything(document, 'planned or settled')}")
     else:
         _forecast(output, document, where)
+    _period(output, document, 0 if rows else 1)
     _waiting(output, document)
     for item in document["settling"]:
         output.line(f"waiting: {item['topic']}/{item['partition']}: {item['reason']}")
@@ -47,6 +48,15 @@ def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
         output.line(f"blocked: {item['topic']}/{item['partition']}: {item['reason']}")
     if dry_run:
         output.line("nothing was written")
+
+
+def _everything(document: Json, done: str) -> str:
+    return document["period"]["words"][0] if document["period"] else f"everything up to the end policy is {done}"
+
+
+def _period(output: Output, document: Json, begin: int) -> None:
+    for text in document["period"]["words"][begin:] if document["period"] else ():
+        output.line(text)
 
 
 def _waiting(output: Output, document: Json) -> None:
@@ -75,13 +85,14 @@ def _forecast(output: Output, document: Json, where: str) -> None:
 def run(output: Output, document: Json) -> None:
     """Show what a run did."""
     if not document["waves"] and not document["problems"] and not document["held"]:
-        output.line("nothing to do: everything up to the end policy is settled")
+        output.line(f"nothing to do: {_everything(document, 'settled')}")
     else:
         rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
         _table(output, f"run of {document['pipeline']}: {document['rows']} rows", ("wave", "state", "#rows"), rows)
     moves = [(f"{m['topic']}/{m['partition']}", m["from"], m["to"]) for m in document["advanced"]]
     if moves:
         _table(output, "watermarks moved", ("stream", "#from", "#to"), moves)
+    _period(output, document, 1)
     for text in document["held"]:
         output.line(f"held: {text}")
     for problem in document["problems"]:

@@ -58,6 +58,7 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
             }
             for wave in plan.waves
         ],
+        "period": None if plan.period is None else plan.period.to_json(),
         "estimated_records": forecast.records,
         "estimated_bytes": forecast.bytes,
         "estimated_bytes_state": forecast.bytes_state,

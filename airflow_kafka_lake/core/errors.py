@@ -8,6 +8,7 @@
     │   │   ├── UnknownTopicError, UnknownPartitionError, UnknownSubjectError
     │   │   ├── RangeExpiredError   offsets below the log start were asked for
     │   │   ├── RangeBeyondEndError offsets at or above the readable end were asked for
+    │   │   ├── EmptyPeriodError    nothing at all lies in the period that was asked for
     │   │   ├── GroupOffsetError    the consumer group has no committed offset where one is needed
     │   │   ├── ConnectionSettingsError  an Airflow connection is missing or has settings we refuse
     │   │   ├── StateError          the subject is in a state that does not allow the request
@@ -115,6 +116,10 @@ class RangeExpiredError(RefusedError):
 
 class RangeBeyondEndError(RefusedError):
     """Offsets at or above the readable end of the partition were asked for."""
+
+
+class EmptyPeriodError(RefusedError):
+    """No partition has anything in the period that was asked for."""
 
 
 class GroupOffsetError(RefusedError):

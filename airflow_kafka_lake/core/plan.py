@@ -10,6 +10,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.periods import Period
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.transactions import OpenTransaction
@@ -24,6 +25,8 @@ class Asked:
     start: int
     end: int
     reason: str
+    landed_below: bool = False
+    """Whether the period may begin below the log start, where everything is planned or in the lake already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,7 @@ class Plan:
     transactions: tuple[OpenTransaction, ...] = ()
     weighed: str = ""
     forecast: Forecast = field(default_factory=Forecast)
+    period: Period | None = None
 
     @property
     def ranges(self) -> tuple[PlannedRange, ...]:

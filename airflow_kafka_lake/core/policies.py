@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.epochs import EpochEnds
@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.wire import instant, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +46,18 @@ class Bounds:
 @dataclass(frozen=True, slots=True)
 class Times:
     """Offsets by time, as Kafka answered: time in milliseconds → `(topic, partition)` → offset, None for "no record
-    is that late"."""
+    is that late". `firsts` are the times of first records, in milliseconds, where they were asked for."""
 
     answers: Mapping[int, Mapping[tuple[str, int], int | None]]
+    firsts: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def at(self, timestamp_ms: int, snapshot: PartitionSnapshot, isolation: Isolation) -> int:
-        """Return the first offset at or after a time; no record that late means the readable end."""
+    def at(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int:
+        """Return the first offset at or after a time, stable or not; no record that late means the high watermark."""
+        found = self.found(timestamp_ms, snapshot)
+        return snapshot.high_watermark if found is None else found
+
+    def found(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int | None:
+        """Return the first offset at or after a time; None: no record is that late."""
         key = (snapshot.topic, snapshot.partition)
         answers = self.answers[timestamp_ms]
         if key not in answers:
@@ -59,8 +66,11 @@ class Times:
                 topic=key[0],
                 partition=key[1],
             )
-        found = answers[key]
-        return snapshot.readable_end(isolation) if found is None else found
+        return answers[key]
+
+
+_FIRST = 0
+"""The time that Kafka's first record answers to."""
 
 
 def milliseconds(at: datetime) -> int:
@@ -72,6 +82,8 @@ def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
     """Return every time that must be looked up, in milliseconds."""
     found = {policy.timestamp_ms for policy in (spec.start, spec.end) if policy.timestamp_ms is not None}
     found |= {milliseconds(bound) for bound in (bounds.start, bounds.end) if isinstance(bound, datetime)}
+    if isinstance(bounds.start, datetime):
+        found |= {_FIRST, milliseconds(bounds.start) + 1}  # is anything left that is older than the period?
     return tuple(sorted(found))
 
 
@@ -133,17 +145,43 @@ def asked_of(
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
         return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
-    start = origin if bounds.start is None else _bound(bounds.start, item, times, spec.isolation)
-    end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times, spec.isolation)
+    if gone := gone_in_doubt(bounds, item, record, times):
+        raise _expired(item, gone, times.firsts.get((item.topic, item.partition)), in_doubt=True)
+    start = origin if bounds.start is None else _bound(bounds.start, item, times)
+    end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times)
+    if isinstance(bounds.start, int):
+        _refuse_beyond_end(item, start, f"offset {start}", spec.isolation)
     if isinstance(bounds.end, int):
-        _refuse_beyond_end(item, bounds.end, spec.isolation)
+        _refuse_beyond_end(item, end, f"offset {end}", spec.isolation)
+    elif bounds.end is not None and start < end:
+        _refuse_beyond_end(item, end, f"the period reaches to offset {end}, which", spec.isolation)
     end = min(end, item.readable_end(spec.isolation))
-    if isinstance(bounds.start, int) and bounds.start > item.readable_end(spec.isolation):
-        _refuse_beyond_end(item, bounds.start, spec.isolation)
     if isinstance(bounds.start, int) and isinstance(bounds.end, int) and start >= end:
         raise UsageError(f"from {start} is not before to {end}: a range is [from, to)")
     _refuse_expired(item, start, end, record)
-    return Asked(snapshot=item, origin=origin, start=start, end=end, reason="the period that was asked for")
+    return Asked(
+        snapshot=item,
+        origin=origin,
+        start=start,
+        end=end,
+        reason="the period that was asked for",
+        landed_below=_may_begin_below(bounds, item, times),
+    )
+
+
+def _may_begin_below(bounds: Bounds, item: PartitionSnapshot, times: Times) -> bool:
+    """Return whether a period by time may begin below the log start: no record that is left is older than it."""
+    if item.log_start == 0 or not isinstance(bounds.start, datetime):
+        return False
+    return times.found(_FIRST, item) == times.found(milliseconds(bounds.start) + 1, item)
+
+
+def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> RangeSet:
+    """Return which offsets are gone that were never planned and may lie in a period by time; nothing tells their times
+    any more."""
+    if not _may_begin_below(bounds, item, times):
+        return RangeSet()
+    return missing(OffsetRange(0, item.log_start), record.planned if record else RangeSet())
 
 
 def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:
@@ -164,7 +202,7 @@ def _origin(
         case PolicyKind.GROUP:
             return _group_offset(spec.start, start_snapshot)
         case PolicyKind.TIMESTAMP:
-            return times.at(spec.start.timestamp_ms or 0, item, spec.isolation)
+            return min(item.readable_end(spec.isolation), times.at(spec.start.timestamp_ms or 0, item))
         case PolicyKind.OFFSETS:
             return _explicit(spec.start, item)
 
@@ -188,7 +226,7 @@ def _policy_end(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> in
         case PolicyKind.GROUP:
             return min(readable, _group_offset(spec.end, item))
         case PolicyKind.TIMESTAMP:
-            return min(readable, times.at(spec.end.timestamp_ms or 0, item, spec.isolation))
+            return min(readable, times.at(spec.end.timestamp_ms or 0, item))
         case PolicyKind.OFFSETS:
             return min(readable, _explicit(spec.end, item))
 
@@ -224,16 +262,16 @@ def together(pending: Sequence[PendingCommitError]) -> PendingCommitError:
     )
 
 
-def _bound(bound: int | datetime, item: PartitionSnapshot, times: Times, isolation: Isolation) -> int:
-    return bound if isinstance(bound, int) else times.at(milliseconds(bound), item, isolation)
+def _bound(bound: int | datetime, item: PartitionSnapshot, times: Times) -> int:
+    return bound if isinstance(bound, int) else times.at(milliseconds(bound), item)
 
 
-def _refuse_beyond_end(item: PartitionSnapshot, asked: int, isolation: Isolation) -> None:
+def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation: Isolation) -> None:
     end = item.readable_end(isolation)
     if asked > end:
         name = "last stable offset" if isolation is Isolation.READ_COMMITTED else "high watermark"
         raise RangeBeyondEndError(
-            f"{item.topic} partition {item.partition}: offset {asked} is beyond the {name} {end}. Ask for less, or "
+            f"{item.topic} partition {item.partition}: {what} is beyond the {name} {end}. Ask for less, or "
             "leave the bound out to end there",
             topic=item.topic,
             partition=item.partition,
@@ -247,10 +285,17 @@ def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: Strea
     wanted = missing(OffsetRange(start, end), record.planned if record else RangeSet())
     expired = wanted & RangeSet.between(0, item.log_start)
     if expired:
-        raise RangeExpiredError(
-            f"{item.topic} partition {item.partition}: offsets {expired} are gone, the log starts at "
-            f"{item.log_start}. Ask from {item.log_start} on",
-            topic=item.topic,
-            partition=item.partition,
-            log_start=item.log_start,
-        )
+        raise _expired(item, expired, None, in_doubt=False)
+
+
+def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, in_doubt: bool) -> RangeExpiredError:
+    first = None if first_ms is None else timestamp(instant(first_ms))
+    return RangeExpiredError(
+        f"{item.topic} partition {item.partition}: offsets {gone.in_words()} are gone, "
+        f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
+        f"{f', with a record of {first}' if first else ''}. Ask from {first or item.log_start} on",
+        topic=item.topic,
+        partition=item.partition,
+        log_start=item.log_start,
+        **({"earliest": first} if first else {}),
+    )

@@ -80,13 +80,14 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A small read at one offset range: how heavy its records are and how old its first one is."""
+    """A small read at one offset range: how heavy its records are, and how old the first and the last one read are."""
 
     topic: str
     partition: int
     bytes_per_offset: float
     records_per_offset: float
     first_timestamp_ms: int | None
+    last_timestamp_ms: int | None = None
 
 
 def waiting_for_stable(partitions: Iterable[PartitionSnapshot], isolation: Isolation) -> tuple[PartitionSnapshot, ...]:

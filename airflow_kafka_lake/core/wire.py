@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -22,6 +22,15 @@ def timestamp(at: datetime | None) -> str | None:
     if at is None:
         return None
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def instant(milliseconds: int) -> datetime | None:
+    """Return the time of a record (milliseconds since the epoch, whatever a producer has written there); None outside
+    of the years 1 to 9999."""
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
 
 
 def ranges_digest(ranges: Iterable[tuple[str, int, OffsetRange]]) -> str:

@@ -62,7 +62,7 @@ def open_ports(
 
     opened = [
         OnFirstUse(LedgerHook(ledger_connection).ledger),
-        OnFirstUse(lambda: kafka.source(spec.isolation)),
+        OnFirstUse(kafka.source),
         OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
         OnFirstUse(kafka.mirror),
         OnFirstUse(lake.lake),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
@@ -36,12 +35,12 @@ class KafkaSourceHook:
         found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
         return KafkaSettings.parse(found.extra, connection=self.kafka_conn_id)
 
-    def source(self, isolation: Isolation = Isolation.READ_COMMITTED) -> KafkaOffsetSource:
+    def source(self) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
         from airflow_kafka_lake.adapters.clocks import SystemClock
         from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
 
-        return KafkaOffsetSource(self.settings, clock=SystemClock(), isolation=isolation)
+        return KafkaOffsetSource(self.settings, clock=SystemClock())
 
     def batches(self, bytes_per_second: int | None = None) -> KafkaBatchReader:
         """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each

@@ -168,6 +168,7 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
     yield f"{act} of {made.spec.name}: {len(made.ranges)} ranges in {len(made.waves)} waves"
     for wave in made.waves:
         yield f"into {wave.table}, wave {wave.id}: {len(wave.ranges)} ranges"
+    yield from made.period.in_words() if made.period else ()
     for item in made.ranges[:SHOWN_RANGES]:
         yield f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes in Kafka"
     if len(made.ranges) > SHOWN_RANGES:

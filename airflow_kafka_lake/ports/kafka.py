@@ -38,7 +38,8 @@ class OffsetSource(Protocol):
     def offsets_at(
         self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
     ) -> Mapping[tuple[str, int], int | None]:
-        """Return the first offset at or after a time; None where no record is that late (that means "end")."""
+        """Return the first offset at or after a time, whether or not its transaction has ended; None where no record
+        is that late."""
 
     def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
         """Ask the leaders where leader epochs ended: the offset that the next epoch began at, or the log's end.

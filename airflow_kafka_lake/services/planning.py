@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.growth import Grown, Growth, Known, Topic, grown
 from airflow_kafka_lake.core.layouts import develop, topics_seen
 from airflow_kafka_lake.core.packing import build_plan
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
-from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, times_needed, together
+from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, together
 from airflow_kafka_lake.core.sealing import check_seals
 from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
 from airflow_kafka_lake.services.identity import check_settled, look_at_table, take_possession
+from airflow_kafka_lake.services.periods import period_of, times_of
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.stability import holders, once_stable
 
@@ -178,7 +179,7 @@ def decide(
 ) -> Plan:
     """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
     snapshot, selected, known = seen.snapshot, seen.selected, seen.known
-    times = _times(ports, spec, bounds, selected)
+    times = times_of(ports, spec, bounds, selected, known)
     origins = _start_offsets(ports, spec, selected, known)
     ends = _epoch_ends(ports, selected, known)
     recorded = Known(
@@ -203,13 +204,16 @@ def decide(
         raise together(pending)
     wanted = {item.snapshot.key: item for item in asked}
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
+    everything = not blocked and not unknown
+    period = period_of(ports, spec, bounds, asked, known, times, everything=everything)
     segments = _grown(spec, snapshot, recorded, asked, declare)
     waiting = segments.growth.waiting
     asked = [item for item in asked if (item.snapshot.topic, item.snapshot.partition) not in waiting]
     blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
     weights = weigh(ports, spec, wanted.values(), known)
     at, agreed = snapshot.observed_at, bounds.acknowledge_order
-    return build_plan(plan_id, spec, at, asked, known, weights, blocked, unknown, segments, agreed)
+    made = build_plan(plan_id, spec, at, asked, known, weights, blocked, unknown, segments, agreed)
+    return replace(made, period=period)
 
 
 def _grown(
@@ -246,11 +250,6 @@ def _sizes(snapshot: Snapshot) -> dict[str, int]:
 def _is_older_generation(key: StreamKey, item: PartitionSnapshot, partitions: int) -> bool:
     """Say whether a stream is of an older generation, and a partition's to mind: one that is no more is another's."""
     return key[0] == item.topic and key[1] != item.topic_id and key[2] % partitions == item.partition
-
-
-def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, selected: Sequence[PartitionSnapshot]) -> Times:
-    partitions = [(item.topic, item.partition) for item in selected]
-    return Times({at: ports.source.offsets_at(partitions, at) for at in times_needed(spec, bounds)})
 
 
 def _start_offsets(

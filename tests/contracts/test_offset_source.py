@@ -409,6 +409,17 @@ def test_time_finds_the_first_offset_not_older(world: World, name: str) -> None:
     assert found == [0, 0, 2, 4, None]
 
 
+def test_time_finds_what_an_open_transaction_holds(world: World, name: str) -> None:
+    """A time is an offset, whether or not what lies there is decided: a period is never shortened unseen."""
+    world.create(name)
+    now = int(time.time() * 1000)
+    world.produce(name, 3, at=now - 60_000)
+    transaction = world.begin(name, 2)
+    key = (name, 0)
+    assert [world.source.offsets_at([key], at)[key] for at in (now - 60_000, now - 30_000)] == [0, 3]
+    world.end(transaction, commit=False)
+
+
 def test_negative_time_is_the_beginning(world: World, name: str) -> None:
     """-1 and -2 are Kafka's symbols for the two ends; here they are times before everything."""
     world.create(name)
@@ -469,7 +480,7 @@ def test_sample_weighs_records(world: World, name: str) -> None:
     whole, aborted = OffsetRange(0, 10), OffsetRange(10, 15)
     (found,) = world.source.sample([(name, 0, whole), (name, 0, aborted)], COMMITTED)
     assert (found.topic, found.partition, found.bytes_per_offset, found.records_per_offset) == (name, 0, 100.0, 1.0)
-    assert found.first_timestamp_ms == now - 5000
+    assert (found.first_timestamp_ms, found.last_timestamp_ms) == (now - 5000, now - 5000)
     (both,) = world.source.sample([(name, 0, OffsetRange(10, 14))], Isolation.READ_UNCOMMITTED)
     assert both.records_per_offset == 1.0
 

@@ -61,7 +61,7 @@ class StoredWorld:
         self._clock = SystemClock()
         self._addresses = ledger, self._settings(folder, catalog)
         self._truth = IcebergLake(self._settings(folder, truth))
-        self._kafka = MemoryKafka(now=self._clock.now, isolation=SPEC.isolation)
+        self._kafka = MemoryKafka(now=self._clock.now)
         self._kafka.create_topic("orders", PARTITIONS)
         self._pids = itertools.count(1)
         self._opened: list[SqlLedger | IcebergLake] = [self._truth]

@@ -65,13 +65,15 @@ def _read(consumer: Consumer, stretch: Stretch, until: float) -> Sample | None:
     records = weight = 0
     seen_to = wanted.start
     first: int | None = None
+    last: int | None = None
     for message in _messages(consumer, stretch, until):
         if message.offset() >= wanted.end:
             seen_to = wanted.end
             break
+        kind, milliseconds = message.timestamp()
+        last = None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
         if not records:
-            kind, milliseconds = message.timestamp()
-            first = None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
+            first = last
         records += 1
         weight += _weight(message)
         seen_to = message.offset() + 1
@@ -86,6 +88,7 @@ def _read(consumer: Consumer, stretch: Stretch, until: float) -> Sample | None:
         bytes_per_offset=weight / span,
         records_per_offset=records / span,
         first_timestamp_ms=first,
+        last_timestamp_ms=last,
     )
 
 

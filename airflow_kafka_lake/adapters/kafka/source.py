@@ -35,17 +35,13 @@ from airflow_kafka_lake.ports import Clock
 
 _PASSES = 3
 _CONFIRM_SECONDS = 1.0
-_LEVELS = {
-    Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
-    Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
-}
 
 
 class KafkaOffsetSource:
     """Reads the offsets of a cluster with a few admin calls per broker, whatever the number of partitions.
 
     Raises UnavailableError within about `timeout_seconds` per call, ConnectionSettingsError for a refused login.
-    `isolation` decides which records `offsets_at` sees. Connects on first use.
+    Connects on first use.
     """
 
     def __init__(
@@ -53,7 +49,6 @@ class KafkaOffsetSource:
         settings: KafkaSettings,
         *,
         clock: Clock,
-        isolation: Isolation = Isolation.READ_COMMITTED,
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
         committed: Callable[..., dict[Key, GroupOffset]] = groups.committed,
@@ -62,7 +57,6 @@ class KafkaOffsetSource:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._isolation = isolation
         self._committed = committed
         self._epoch_ends = epoch_ends
         self._every_broker = every_broker
@@ -129,7 +123,7 @@ class KafkaOffsetSource:
         """See `ports.OffsetSource`; UnavailableError names a partition that did not answer."""
         # A negative time would be read as one of Kafka's symbols for earliest and latest.
         spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
-        found, errors = self._client.offsets(dict.fromkeys(partitions, spec), _LEVELS[self._isolation])
+        found, errors = self._client.offsets(dict.fromkeys(partitions, spec), IsolationLevel.READ_UNCOMMITTED)
         if errors:
             raise self._silent(errors)
         return {key: answer.offset if answer.offset >= 0 else None for key, answer in found.items()}

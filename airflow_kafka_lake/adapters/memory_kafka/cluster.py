@@ -52,20 +52,18 @@ class MemoryKafka:
 
     `down` puts the whole cluster out of reach, `log(topic, partition)` gives a partition's log, to look at or to
     damage. Topics in `unlisted` are there and not in the cluster's list, as for a user who may not see them; about
-    those in `doubtful` the brokers do not agree. `isolation` decides which records `offsets_at` sees.
+    those in `doubtful` the brokers do not agree.
     """
 
     def __init__(
         self,
         *,
-        isolation: Isolation = Isolation.READ_COMMITTED,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.down = False
         self.unlisted: set[str] = set()
         self.doubtful: set[str] = set()
         self.consumed: set[str] = set()
-        self._isolation = isolation
         self._now = now
         self._topics: dict[str, _Topic] = {}
         self._created = 0
@@ -203,7 +201,7 @@ class MemoryKafka:
     ) -> Mapping[tuple[str, int], int | None]:
         """See `ports.OffsetSource`."""
         logs = {key: self._reached(*key) for key in partitions}
-        return {key: log.first_at(timestamp_ms, log.readable_end(self._isolation)) for key, log in logs.items()}
+        return {key: log.first_at(timestamp_ms) for key, log in logs.items()}
 
     def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
         """See `ports.OffsetSource`."""

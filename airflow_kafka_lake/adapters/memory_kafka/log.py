@@ -133,7 +133,7 @@ class Log:
             offsets = [offset for offset, _ in run]
             yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=f"memory: {fate}")
 
-    def first_at(self, timestamp_ms: int, end: int) -> int | None:
-        """Return the first offset below `end` whose entry is not older than a time."""
-        later = (at for at, entry in self.entries.items() if at < end and entry.timestamp_ms >= timestamp_ms)
+    def first_at(self, timestamp_ms: int) -> int | None:
+        """Return the first offset whose entry is not older than a time."""
+        later = (at for at, entry in self.entries.items() if entry.timestamp_ms >= timestamp_ms)
         return min(later, default=None)

@@ -25,4 +25,5 @@ def weigh(log: Log, stretch: tuple[str, int, OffsetRange], isolation: Isolation)
         bytes_per_offset=sum(entry.bytes for _, entry in seen) / span,
         records_per_offset=len(seen) / span,
         first_timestamp_ms=seen[0][1].timestamp_ms,
+        last_timestamp_ms=seen[-1][1].timestamp_ms,
     )

@@ -47,7 +47,8 @@ AT_NOON = Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=NOON_MS)
 
 
 def _times(offset: int | None = None) -> Times:
-    return Times({NOON_MS: {("orders", 0): offset}})
+    answers = {0: 10, NOON_MS: offset, NOON_MS + 1: offset}
+    return Times({at: {("orders", 0): found} for at, found in answers.items()})
 
 
 def _asked(
@@ -173,18 +174,30 @@ def test_open_bounds_are_origin_and_end_policy() -> None:
 
 
 def test_period_by_time() -> None:
-    """A time is the first record at or after it; later than everything means the readable end."""
+    """A time is the first record at or after it, and nothing before it lies behind an open transaction."""
     bounds = Bounds(start=12, end=NOON)
     assert _asked(bounds=bounds, times=_times(60)).end == 60
-    assert _asked(bounds=bounds, times=_times(None)).end == 90
+    assert _asked(bounds=bounds, times=_times(90)).end == 90
     assert _asked(bounds=Bounds(start=NOON), times=_times(60)).start == 60
+    stable = dataclasses.replace(SEEN, last_stable=100)
+    assert _asked(bounds=bounds, seen=stable, times=_times(None)).end == 100
 
 
-@pytest.mark.parametrize("bounds", [Bounds(start=12, end=91), Bounds(start=91), Bounds(start=91, end=95)])
-def test_offset_beyond_the_last_stable_one_is_refused(bounds: Bounds) -> None:
-    """What was asked for by number is never silently shortened."""
+@pytest.mark.parametrize(
+    ("bounds", "at_noon"),
+    [
+        (Bounds(start=12, end=91), None),
+        (Bounds(start=91), None),
+        (Bounds(start=91, end=95), None),
+        (Bounds(start=12, end=NOON), 91),
+        (Bounds(start=12, end=NOON), None),
+        (Bounds(end=NOON), 95),
+    ],
+)
+def test_offset_beyond_the_last_stable_one_is_refused(bounds: Bounds, at_noon: int | None) -> None:
+    """What was asked for is never silently shortened, by number or by time."""
     with pytest.raises(RangeBeyondEndError, match="beyond the last stable offset 90") as caught:
-        _asked(bounds=bounds)
+        _asked(bounds=bounds, times=_times(at_noon))
     assert caught.value.facts["last_stable"] == 90
 
 
@@ -239,6 +252,7 @@ def test_every_time_is_looked_up_once() -> None:
     """Policies and bounds share one lookup per time."""
     later = NOON + timedelta(hours=1)
     spec = dataclasses.replace(SPEC, start=AT_NOON)
-    assert times_needed(spec, Bounds(start=NOON, end=later)) == (NOON_MS, NOON_MS + 3_600_000)
+    assert times_needed(spec, Bounds(start=5, end=later)) == (NOON_MS, NOON_MS + 3_600_000)
+    assert times_needed(spec, Bounds(start=NOON, end=later)) == (0, NOON_MS, NOON_MS + 1, NOON_MS + 3_600_000)
     assert times_needed(SPEC, Bounds(start=5, end=9)) == ()
     assert milliseconds(NOON) == NOON_MS

@@ -1,0 +1,72 @@
+"""Periods by time on a real broker: what lies in them is read, what cannot be met is named and refused."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
+
+if TYPE_CHECKING:
+    from tests.integration.refusing import Refusals
+
+MINUTE = timedelta(minutes=1)
+BEGIN = datetime.fromtimestamp(time.time() // 3600 * 3600, UTC) - 3 * timedelta(hours=1)
+
+
+def at(minutes: int) -> str:
+    """Return a time as a person types it."""
+    return (BEGIN + minutes * MINUTE).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def produced(producer: Producer, topic: str, partition: int, minutes: range) -> None:
+    """Produce one record a minute."""
+    for minute in minutes:
+        stamp = int((BEGIN + minute * MINUTE).timestamp() * 1000)
+        producer.produce(topic, value=f"minute {minute}".encode(), partition=partition, timestamp=stamp)
+    assert producer.flush(60) == 0
+
+
+def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
+    """A wrong year, records behind an open transaction and records that retention has taken are refused like offsets,
+    and nothing is written; the rest of the period is read, and asked for again it is in the lake already."""
+    rig, settings = fresh.rig, {"bootstrap.servers": fresh.rig.bootstrap}
+    plain = Producer(settings)
+    produced(plain, rig.topic, 0, range(4))
+    slow = Producer({**settings, "transactional.id": secrets.token_hex(4)})
+    slow.init_transactions(60)
+    slow.begin_transaction()
+    produced(slow, rig.topic, 0, range(4, 5))
+    produced(plain, rig.topic, 0, range(5, 105))
+    produced(plain, rig.topic, 1, range(20))
+    for act in ("plan", "run"):
+        words = (act, str(rig.file))
+        found = fresh.refused(
+            *words, "--from", "2036-01-01T00:00:00Z", "--to", "2036-02-01T00:00:00Z",
+            kind="EmptyPeriodError", says=("nothing lies in the period", f"records go from {at(0)} to {at(19)}"),
+        )  # fmt: skip
+        assert (found["earliest"], found["newest"]) == (at(0), at(19))
+        for begin, end in ((at(5), at(200)), (at(0), at(50)), (at(0), "2100-01-01T00:00:00Z")):
+            says = (f"{rig.topic} partition 0: the period reaches to offset", "beyond the last stable offset 4")
+            bounds = ("--partition", "0", "--from", begin, "--to", end)
+            assert fresh.refused(*words, *bounds, kind="RangeBeyondEndError", says=says)["last_stable"] == 4
+    stable = fresh.command("plan", str(rig.file), "--partition", "0", "--to", at(4), "--json", "--dry-run").document
+    assert [item["end"] for wave in stable["waves"] for item in wave["ranges"]] == [4], "what ends before it is met"
+    slow.abort_transaction(60)
+
+    rig.delete_before(1, 8)
+    words = ("run", str(rig.file), "--partition", "1")
+    for begin, end in ((at(0), at(60)), (at(7), at(15)), (at(0), at(5))):
+        says = (f"{rig.topic} partition 1: offsets 0-8 are gone", f"a record of {at(8)}", f"Ask from {at(8)} on")
+        assert (
+            fresh.refused(*words, "--from", begin, "--to", end, kind="RangeExpiredError", says=says)["log_start"] == 8
+        )
+    done = fresh.command(*words, "--from", at(8), "--to", at(15), "--json")
+    assert (done.code, done.document["rows"], done.document["period"]["offsets"]) == (0, 7, 7), done
+    again = fresh.command(*words, "--from", at(8), "--to", at(15))
+    assert (again.code, "nothing to do: 7 offsets lie in the period: 7 in the lake already" in again.out) == (0, True)
+    early = fresh.command(*words, "--from", at(10), "--to", "2100-01-01T00:00:00Z")
+    assert early.code == 0, early
+    assert "has no record as late as 2100-01-01T00:00:00" in " ".join(early.out.split())

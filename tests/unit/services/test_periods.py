@@ -1,0 +1,165 @@
+"""Periods by time: what lies in them, what of it is there already, and what is refused because it cannot be met."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from airflow_kafka_lake.core.errors import EmptyPeriodError, KafkaLakeError, RangeBeyondEndError, RangeExpiredError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.spec import Isolation
+from tests.unit.services.test_planning import pieces
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def begin(world: World) -> datetime:
+    """The time of the first record; nine others follow in partition 0, one a minute."""
+    first = world.clock.now()
+    minutes(world, 10)
+    return first
+
+
+def minutes(world: World, count: int, partition: int = 0, *, transaction: str | None = None) -> None:
+    """Append one record a minute."""
+    for _ in range(count):
+        world.produce(1, partition, transaction=transaction)
+        world.clock.advance(MINUTE)
+
+
+def between(begin: datetime, start: float, end: float) -> Bounds:
+    """Return a period in minutes after a begin."""
+    return Bounds(start=begin + start * MINUTE, end=begin + end * MINUTE)
+
+
+def refused(world: World, bounds: Bounds, kind: type[KafkaLakeError]) -> str:
+    """Plan and run what is refused, see that nothing was written, return the message."""
+    state, read = world.ledger.snapshot(), len(world.runner.jobs)
+    for act in (world.plan, world.run, lambda asked: world.plan(asked, dry_run=True)):
+        with pytest.raises(kind) as caught:
+            act(bounds)
+    assert (world.ledger.snapshot(), len(world.runner.jobs)) == (state, read)
+    assert caught.value.exit_code == 1
+    return caught.value.message
+
+
+def told(world: World, bounds: Bounds) -> tuple[str, ...]:
+    """Return what a plan says about the period."""
+    found = world.plan(bounds, dry_run=True).period
+    assert found is not None
+    return found.in_words()
+
+
+@pytest.mark.parametrize(("start", "end"), [(600, 700), (-700, -600), (2.2, 2.8)])
+def test_period_in_which_nothing_lies_is_refused(world: World, begin: datetime, start: float, end: float) -> None:
+    """A wrong year is no success, before or after a first run; the message says where Kafka's records are."""
+    says = "Kafka's records go from 2026-01-01T00:00:00.000Z to 2026-01-01T00:09:00.000Z"
+    assert says in refused(world, between(begin, start, end), EmptyPeriodError)
+    world.run()
+    assert says in refused(world, between(begin, start, end), EmptyPeriodError)
+
+
+def test_period_of_an_empty_topic_is_refused(world: World) -> None:
+    """Where Kafka has no record there is none to name."""
+    assert "Kafka has no record" in refused(world, between(world.clock.now(), 0, 9), EmptyPeriodError)
+
+
+@pytest.mark.parametrize("bounds", [Bounds(start=10), Bounds(end=0)])
+def test_period_by_offset_in_which_nothing_lies_is_refused(world: World, begin: datetime, bounds: Bounds) -> None:
+    """The same words by offset."""
+    assert begin
+    assert "nothing lies in the period" in refused(world, bounds, EmptyPeriodError)
+
+
+def test_partition_without_a_record_in_the_period_is_no_refusal() -> None:
+    """Another one has records there: an hour in which one partition was quiet is read."""
+    world = World(partitions=3)
+    begin = world.clock.now()
+    minutes(world, 4)
+    minutes(world, 4, 1)
+    assert pieces(world.plan(between(begin, 4, 6))) == [(1, OffsetRange(0, 2))]
+
+
+def test_period_behind_an_open_transaction_is_refused(world: World, begin: datetime) -> None:
+    """What may still be aborted is not read, and what is not read is not called done."""
+    minutes(world, 1, transaction="open")
+    minutes(world, 5)
+    for start, end in ((0, 12), (10, 20), (12, 99), (0, 99)):
+        assert "is beyond the last stable offset 10" in refused(world, between(begin, start, end), RangeBeyondEndError)
+    assert "orders/0 is stable to 10 of 16" in refused(world, Bounds(start=begin + 12 * MINUTE), EmptyPeriodError)
+    assert pieces(world.plan(between(begin, 0, 10), dry_run=True)) == [(0, OffsetRange(0, 10))]
+    assert pieces(world.plan(Bounds(start=begin), dry_run=True)) == [(0, OffsetRange(0, 10))]
+    world.with_spec(isolation=Isolation.READ_UNCOMMITTED)
+    assert pieces(world.plan(between(begin, 0, 99))) == [(0, OffsetRange(0, 16))]
+
+
+def test_period_half_gone_to_retention_is_refused(world: World, begin: datetime) -> None:
+    """What is gone may have been of the period: that is not known, and not called empty. From the first record on it
+    is met."""
+    world.retain_from(4)
+    for start, end in ((0, 9), (3.5, 9), (0, 3), (-9, -3)):
+        message = refused(world, between(begin, start, end), RangeExpiredError)
+        assert "orders partition 0: offsets 0-4 are gone" in message
+        assert "Ask from 2026-01-01T00:04:00.000Z on" in message
+    assert pieces(world.plan(between(begin, 4, 9))) == [(0, OffsetRange(4, 9))]
+
+
+def test_period_of_which_everything_is_gone_is_refused(world: World, begin: datetime) -> None:
+    """An empty log is not an empty period."""
+    world.retain_from(10)
+    assert "Ask from 10 on" in refused(world, between(begin, 0, 9), RangeExpiredError)
+
+
+def test_what_retention_took_after_it_was_read_is_no_refusal(world: World, begin: datetime) -> None:
+    """The lake has it: the period is met, although Kafka cannot tell any more how much of it that is."""
+    world.run()
+    world.retain_from(4)
+    assert told(world, between(begin, 2, 9)) == (
+        "5 offsets lie in the period: 5 in the lake already, what Kafka has no longer was planned earlier",
+    )
+    assert world.run(between(begin, 0, 3)).exit_code == 0
+    world.retain_from(10)
+    assert world.run(between(begin, 2, 9)).exit_code == 0
+    world.check()
+
+
+def test_period_says_what_of_it_is_there_already(world: World, begin: datetime) -> None:
+    """In the lake, planned and new are told apart; a period that was read before in full is done."""
+    world.run(between(begin, 0, 3))
+    world.plan(between(begin, 3, 5))
+    assert told(world, between(begin, 1, 9)) == (
+        "8 offsets lie in the period: 2 in the lake already, 2 planned earlier, 4 not planned before",
+    )
+    world.run(between(begin, 1, 9))
+    done = world.run(between(begin, 1, 9))
+    assert (done.exit_code, done.waves) == (0, ())
+    assert told(world, between(begin, 1, 9)) == ("8 offsets lie in the period: 8 in the lake already",)
+
+
+def test_period_that_is_not_over_is_read_as_far_as_it_goes_and_says_so() -> None:
+    """Who asks for today gets what there is of it, and is told which partitions do not reach the end."""
+    world = World(partitions=7)
+    begin = world.clock.now()
+    minutes(world, 4)
+    first, second = told(world, between(begin, 1, 99))
+    assert first == "3 offsets lie in the period: 3 not planned before"
+    assert "no record as late as 2026-01-01T01:39:00.000Z in orders/0, orders/1, orders/2" in second
+    assert "orders/4 and 2 more partitions: read as far as they go; what is written there later" in second
+    world.produce(1, 1)
+    assert "orders/1" in told(world, between(begin, 1, 4.5))[1]
+
+
+def test_partition_that_cannot_be_observed_leaves_open_what_lies_in_the_period() -> None:
+    """Nothing is called empty that was not looked at: the plan names the partition."""
+    world = World(partitions=2)
+    begin = world.clock.now()
+    minutes(world, 2)
+    world.kafka.log("orders", 1).unreachable = "no leader"
+    plan = world.plan(between(begin, 50, 60))
+    assert [item.partition for item in plan.blocked] == [1]
