@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from airflow_kafka_lake.adapters import timeouts
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ _CODE = re.compile(
     r"(^|.*[.-])(impl|factory|class|class-name|provider|credentials-provider)(\..*)?|.*-impl|rest\.auth\..*"
 )
 _POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
+_OF_LIBPQ = frozenset(timeouts.POSTGRES)
+_OF_JDBC = frozenset(timeouts.JDBC_POSTGRES)
+_TIMES: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(timeouts.REST, re.compile(r"[1-9][0-9]{0,8}")),
+    **dict.fromkeys(timeouts.S3, re.compile(r"(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,3})?")),
+}
 _JAVA_IO = "io-impl"
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
 
@@ -111,7 +118,7 @@ class LakeSettings:
 
     def pyiceberg(self) -> dict[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""
-        properties = {"type": self.kind.value, "uri": self.uri, **self.further}
+        properties = {"type": self.kind.value, "uri": self.uri, **timeouts.S3, **self.further}
         if self.warehouse:
             properties["warehouse"] = self.warehouse
         if self.credential:
@@ -138,7 +145,7 @@ class LakeSettings:
         if self.kind is CatalogKind.SQL:
             options |= {"type": "jdbc", "jdbc.schema-version": "V1", **_jdbc(self.connection_id, self.uri)}
         else:
-            options |= {"type": "rest", "uri": self.uri}
+            options = {"type": "rest", "uri": self.uri, **timeouts.REST, **options}
             if self.credential:
                 options["credential"] = self.credential
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
@@ -192,8 +199,11 @@ class _Reader:
                 key,
             )
         if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, str | int):
+            value = str(value).lower()
+        if key in _TIMES and not _TIMES[key].fullmatch(str(value)):
+            unit = "whole milliseconds" if key in timeouts.REST else "seconds"
+            raise self.refuse(f"{key!r} must be a time in {unit}, more than 0.", key)
+        if isinstance(value, str | int | float):
             return str(value)
         raise self.refuse(f"the value of {key!r} must be a text, a number or true/false.", key)
 
@@ -253,7 +263,7 @@ class _Reader:
                 raise self.refuse(f"uri and the {name} field name two different {name}s; give one.", "uri")
         if not url.database:
             raise self.refuse("uri names no database; for example 'postgresql://host:5432/catalog'.", "uri")
-        if unknown := sorted(set(url.query) - _POSTGRES_OPTIONS):
+        if unknown := sorted(set(url.query) - _POSTGRES_OPTIONS - _OF_LIBPQ - _OF_JDBC):
             raise self.refuse(f"uri has options both drivers do not share: {', '.join(unknown)}.", "uri")
         whole = url.set(
             drivername="postgresql", username=url.username or login or None, password=url.password or password or None
@@ -265,9 +275,13 @@ _EXAMPLES = {"catalog": "sql", "uri": "sqlite:////data/catalog.db", "warehouse":
 
 
 def _python_uri(uri: str) -> str:
+    from sqlalchemy.engine import make_url
+
     if uri.startswith("sqlite:"):
         return f"{uri}?timeout={_BUSY_SECONDS}"
-    return uri.replace("postgresql:", "postgresql+psycopg2:", 1)
+    url = make_url(uri).set(drivername="postgresql+psycopg2")
+    options = timeouts.POSTGRES | {key: value for key, value in url.query.items() if key not in _OF_JDBC}
+    return url.set(query=options).render_as_string(hide_password=False)
 
 
 def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
@@ -284,8 +298,9 @@ def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
             key="uri",
         )
     host = f"[{url.host}]" if ":" in url.host else url.host
-    query = f"?{urlencode(url.query)}" if url.query else ""
-    options = {"uri": f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}{query}"}
+    shared = {key: value for key, value in url.query.items() if key not in _OF_LIBPQ}
+    query = urlencode(timeouts.JDBC_POSTGRES | shared)
+    options = {"uri": f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}?{query}"}
     if url.username:
         options["jdbc.user"] = url.username
     if url.password:

@@ -20,7 +20,8 @@ DEFAULT_LEDGER = "kafka_lake_ledger"
 _POSTGRES_OPTIONS = frozenset(
     {
         "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "options", "application_name", "connect_timeout",
-        "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "target_session_attrs",
+        "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+        "target_session_attrs",
     }
 )  # fmt: skip
 """Options of libpq that decide how we connect, and nothing else."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_kafka_lake.local.processes import free_ports
+from tests.silence import SilentServer
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -132,36 +133,46 @@ def _forms(*words: str) -> list[tuple[str, ...]]:
     return [words, (*words, "--json")]
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["nobody listens", "silent"])
 @pytest.mark.parametrize(
     ("conn_id", "connection", "says"),
     [
         (
             "kafka_lake_ledger",
-            {"conn_type": "postgres", "host": "127.0.0.1", "port": 0, "schema": "l", "login": "u", "password": SECRET},
-            ("The ledger postgresql", "127.0.0.1:{port}/l cannot be used", "refused", "repeat"),
+            {
+                "conn_type": "postgres",
+                "host": "127.0.0.1",
+                "port": 0,
+                "schema": "l",
+                "login": "u",
+                "password": SECRET,
+                "extra": {"connect_timeout": 2},
+            },
+            ("The ledger postgresql", "127.0.0.1:{port}/l", "cannot be used", "repeat"),
         ),
         (
             "lake_default",
-            _lake(uri=f"postgresql://u:{SECRET}@127.0.0.1:{{port}}/c"),
+            _lake(uri=f"postgresql://u:{SECRET}@127.0.0.1:{{port}}/c?connect_timeout=2"),
             ("load table raw.orders", "'lake_default'"),
         ),
         (
             "lake_default",
-            _lake(catalog="rest", uri="http://127.0.0.1:{port}"),
+            _lake(catalog="rest", uri="http://127.0.0.1:{port}", **{"rest.client.socket-timeout-ms": 300}),
             ("'lake_default'", "Nothing was changed"),
         ),
     ],
     ids=["ledger on PostgreSQL", "catalog on PostgreSQL", "REST catalog"],
 )
 def test_a_database_that_does_not_answer_is_worth_repeating(
-    conn_id: str, connection: dict[str, Any], says: tuple[str, ...], refusals: Refusals
+    conn_id: str, connection: dict[str, Any], says: tuple[str, ...], refusals: Refusals, silent: bool
 ) -> None:
-    """Exit 3, with the address and without the password."""
-    port = _nobody()
-    given = json.loads(json.dumps(connection).replace("{port}", str(port)).replace('"port": 0', f'"port": {port}'))
-    refusals.connect(conn_id, given)
-    expected = tuple(part.format(port=port) for part in says)
-    found = refusals.refused("plan", str(refusals.rig.file), kind="UnavailableError", says=expected)
+    """Exit 3, with the address and without the password, also where a server takes connections and says nothing."""
+    with SilentServer() as server:
+        port = server.port if silent else _nobody()
+        given = json.loads(json.dumps(connection).replace("{port}", str(port)).replace('"port": 0', f'"port": {port}'))
+        refusals.connect(conn_id, given)
+        expected = tuple(part.format(port=port) for part in says)
+        found = refusals.refused("plan", str(refusals.rig.file), kind="UnavailableError", says=expected)
     assert SECRET not in json.dumps(found)
 
 

@@ -38,6 +38,7 @@ from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
 from airflow_kafka_lake.local.processes import free_ports
 from tests.canaries import planted
+from tests.silence import SilentServer
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -477,6 +478,22 @@ def test_a_failed_submit_says_what_to_do(
         runner(lake, topic, spark_jars, tmp_path).stage(work, started=lambda _: None, heartbeat=lambda: None)
     assert failure.value.facts["reason"] == "table-not-found"
     assert SENTINEL not in caplog.text + str(failure.value)
+
+
+def test_a_silent_catalog_ends_a_submitted_job(
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
+) -> None:
+    """Spark waits for it as long as the lake connection says, and the failure names what was not reached."""
+    topic, table = Topic(kafka), lake.create()
+    work = job(table, topic.stretch(0, 1))
+    with SilentServer() as server:
+        extra = {"catalog": "rest", "uri": f"http://127.0.0.1:{server.port}", "rest.client.socket-timeout-ms": 500}
+        away = LakeSettings.parse("lake_default", extra).spark()
+        submit = runner(lake, topic, spark_jars, tmp_path, catalog=away)
+        with pytest.raises(JobFailedError, match="does not reach the lake's catalog") as failure:
+            submit.stage(work, started=lambda _: None, heartbeat=lambda: None)
+        assert server.asked.is_set()
+    assert failure.value.facts["reason"] == "catalog-unreachable"
 
 
 def test_a_stale_fence_ends_a_submitted_driver(

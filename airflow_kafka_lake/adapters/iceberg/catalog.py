@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, load_catalog
+from pydantic import ValidationError
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -27,6 +28,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from airflow_kafka_lake.adapters.iceberg.rest import BoundedRestCatalog
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
 
@@ -64,7 +66,9 @@ class OpenCatalog:
             if self._catalog is None:
                 properties = self._settings.pyiceberg()
                 self._require_folder(properties["uri"])
-                self._catalog = load_catalog(self._settings.catalog_name, **properties)
+                # Not by `load_catalog`, which would mix in what a file of this machine says and Spark does not know.
+                kind = BoundedRestCatalog if properties["type"] == "rest" else SqlCatalog
+                self._catalog = kind(self._settings.catalog_name, **properties)
                 if isinstance(self._catalog, SqlCatalog):
                     _keep_no_locks(self._catalog.engine)
             return self._catalog
@@ -116,6 +120,9 @@ class OpenCatalog:
             raise self._settings_error(doing, f"the catalog refuses the credential: {self.words(error)}") from None
         except (ImportError, NotInstalledError) as error:
             raise self._settings_error(doing, f"a package is missing: {self.words(error)}") from None
+        except ValidationError:
+            problem = "what answers there does not speak Iceberg's REST protocol"
+            raise self._settings_error(doing, problem) from None
         except (SQLAlchemyError, RESTError, CommitFailedException, OSError, pa.ArrowException) as error:
             raise UnavailableError(
                 f"Could not {doing} (connection {self._settings.connection_id!r}): {self.words(error)}. "

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from airflow_kafka_lake.adapters.timeouts import CONNECT_SECONDS
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 _TLS = frozenset({"ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"})
@@ -18,7 +19,14 @@ _BEARER = frozenset({_TOKEN, "bearer.auth.logical.cluster", "bearer.auth.identit
 _ADDRESS = re.compile(
     r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[A-Za-z0-9._~/-]*)?)"
 )
-_TIMES: Mapping[str, object] = {"timeout": 10, "max.retries": 1, "retries.wait.ms": 250, "retries.max.wait.ms": 1000}
+_TIMEOUT = "timeout"
+_SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,4}(\.[0-9]{1,3})?")
+_TIMES: Mapping[str, object] = {
+    _TIMEOUT: CONNECT_SECONDS,
+    "max.retries": 1,
+    "retries.wait.ms": 250,
+    "retries.max.wait.ms": 1000,
+}
 """Seconds for each step of a request, and one repetition."""
 
 
@@ -29,6 +37,7 @@ class RegistrySettings:
     connection: str
     url: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    seconds: float | None = None
 
     @classmethod
     def parse(
@@ -48,14 +57,18 @@ class RegistrySettings:
         """
         read = _Reader(connection)
         url = read.address(host, port, schema)
-        options = read.options(extra or {}, encrypted=url.startswith("https:"))
+        given = dict(extra or {})
+        seconds = read.seconds(given.pop(_TIMEOUT, None))
+        options = read.options(given, encrypted=url.startswith("https:"))
         if login or password:
             options["basic.auth.user.info"] = read.login(login, password, options)
-        return cls(connection=connection, url=url, options=options)
+        return cls(connection=connection, url=url, options=options, seconds=seconds)
 
     def confluent(self) -> dict[str, object]:
         """Return the configuration of `confluent_kafka.schema_registry.SchemaRegistryClient`, secrets included."""
         found = {"url": self.url, **_TIMES, **self.options}
+        if self.seconds is not None:
+            found[_TIMEOUT] = self.seconds
         if _TOKEN in self.options:
             found = {"bearer.auth.logical.cluster": "", **found, "bearer.auth.credentials.source": "STATIC_TOKEN"}
         return found
@@ -91,7 +104,8 @@ class _Reader:
         """Return the options that are set; refuse every key that is not on a list."""
         if unknown := sorted(set(extra) - _TLS - _BEARER):
             raise self.refusal(
-                "the extra", f"has {', '.join(map(repr, unknown))}; known: {', '.join(sorted(_TLS | _BEARER))}"
+                "the extra",
+                f"has {', '.join(map(repr, unknown))}; known: {', '.join(sorted({*_TLS, *_BEARER, _TIMEOUT}))}",
             )
         found = {}
         for key, value in extra.items():
@@ -106,6 +120,14 @@ class _Reader:
         if _BEARER & found.keys() and _TOKEN not in found:
             raise self.refusal("bearer.auth.*", f"needs {_TOKEN}")
         return found
+
+    def seconds(self, value: object) -> float | None:
+        """Return how long each step of a request may take; None where nothing is said."""
+        if value is None or value == "":
+            return None
+        if not _SECONDS.fullmatch(str(value)):
+            raise self.refusal(_TIMEOUT, "must be a time in seconds, more than 0")
+        return float(str(value))
 
     def login(self, login: str | None, password: str | None, options: Mapping[str, str]) -> str:
         """Return login and password as the client takes them."""

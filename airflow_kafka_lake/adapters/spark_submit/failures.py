@@ -81,6 +81,12 @@ REASONS = (
         "listeners, and the network between Spark and Kafka.",
     ),
     Reason(
+        name="catalog-unreachable",
+        pattern=re.compile(r"RESTException: Error occurred while processing|HttpHostConnectException|PSQLException"),
+        advice="Spark does not reach the lake's catalog from where it runs, or gets no answer in time: check uri and "
+        "time-outs of the lake connection, and the network between Spark and the catalog.",
+    ),
+    Reason(
         name="unknown-topic",
         pattern=re.compile(
             r"UnknownTopicOrPartitionException|UnknownTopicIdException|"

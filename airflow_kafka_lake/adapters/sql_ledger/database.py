@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
+from airflow_kafka_lake.adapters.timeouts import POSTGRES
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -129,7 +130,9 @@ class Database:
     def _create(self) -> Engine:
         options: dict[str, Any] = {"hide_parameters": True}
         if not self.is_sqlite:
-            options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": {"connect_timeout": 10}}
+            # What the connection says itself stands in the address, and would be overridden here.
+            unsaid = {key: value for key, value in POSTGRES.items() if key not in self.url.query}
+            options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": unsaid}
             engine = create_engine(self.url, **options)
             event.listen(engine, "connect", self._prepare_postgresql)
             return engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.redaction import Secrets
@@ -45,11 +46,45 @@ def test_postgresql_password_field_reaches_both_engines_unharmed() -> None:
     extra = SQLITE | {"uri": "postgresql://db.example.org/catalog?sslmode=require"}
     settings = parse(extra, password=PASSWORD, login="ada")
     spark = settings.spark()
-    assert settings.pyiceberg()["uri"] == (
-        "postgresql+psycopg2://ada:p%40ss%2Fw%3Ard@db.example.org/catalog?sslmode=require"
-    )
-    assert spark[f"{CONF}.uri"] == "jdbc:postgresql://db.example.org:5432/catalog?sslmode=require"
+    address, _, options = settings.pyiceberg()["uri"].partition("?")
+    assert address == "postgresql+psycopg2://ada:p%40ss%2Fw%3Ard@db.example.org/catalog"
+    assert "sslmode=require" in options
+    address, _, options = spark[f"{CONF}.uri"].partition("?")
+    assert address == "jdbc:postgresql://db.example.org:5432/catalog"
+    assert "sslmode=require" in options
     assert (spark[f"{CONF}.jdbc.user"], spark[f"{CONF}.jdbc.password"]) == ("ada", PASSWORD)
+
+
+def test_no_client_waits_for_ever_and_a_connection_can_say_how_long() -> None:
+    """Each engine reads its own settings; those of the connection win."""
+    for given, (connect, answer) in (({}, ("10000", "60000")), ({"rest.client.socket-timeout-ms": 5}, ("10000", "5"))):
+        spark = parse(REST | given).spark()
+        assert spark[f"{CONF}.rest.client.connection-timeout-ms"] == connect
+        assert spark[f"{CONF}.rest.client.socket-timeout-ms"] == answer
+    assert parse(REST).pyiceberg()["s3.request-timeout"] == "60"
+    assert parse(REST | {"s3.request-timeout": 2.5}).pyiceberg()["s3.request-timeout"] == "2.5"
+    database = "postgresql://db/catalog?connect_timeout=2&tcp_user_timeout=3&socketTimeout=4"
+    python = make_url(parse(SQLITE | {"uri": database}).pyiceberg()["uri"]).query
+    assert (python["connect_timeout"], python["tcp_user_timeout"], python["keepalives_idle"]) == ("2", "3", "30")
+    assert "socketTimeout" not in python
+    java = parse(SQLITE | {"uri": database}).spark()[f"{CONF}.uri"]
+    assert java.endswith("?connectTimeout=10&socketTimeout=4&tcpKeepAlive=true")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rest.client.socket-timeout-ms", 0),
+        ("rest.client.connection-timeout-ms", "10s"),
+        ("rest.client.socket-timeout-ms", 1.5),
+        ("s3.connect-timeout", "0.0"),
+        ("s3.request-timeout", True),
+    ],
+)
+def test_a_time_that_is_none_is_refused(key: str, value: object) -> None:
+    """Nought would mean to wait for ever, and a text would fail in the middle of a job."""
+    with pytest.raises(ConnectionSettingsError, match=f"'{key}' must be a time in"):
+        parse(REST | {key: value})
 
 
 def test_postgresql_credential_may_stand_in_the_uri() -> None:
@@ -58,7 +93,7 @@ def test_postgresql_credential_may_stand_in_the_uri() -> None:
     outside = parse(SQLITE | {"uri": "postgresql://[::1]:5433/catalog"}, password=PASSWORD, login="ada")
     assert inside.spark() == outside.spark()
     assert inside.pyiceberg() == outside.pyiceberg()
-    assert inside.spark()[f"{CONF}.uri"] == "jdbc:postgresql://[::1]:5433/catalog"
+    assert inside.spark()[f"{CONF}.uri"].startswith("jdbc:postgresql://[::1]:5433/catalog?")
 
 
 def test_postgresql_socket_is_refused_for_spark_only() -> None:

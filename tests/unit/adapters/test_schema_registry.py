@@ -108,6 +108,7 @@ def test_the_address_is_put_together_as_airflow_does(given: dict[str, Any], url:
         ({"extra": {"bearer.auth.logical.cluster": SECRET}}, "bearer.auth.token"),
         ({"login": "lake", "password": SECRET, "extra": {"bearer.auth.token": SECRET}}, "bearer.auth.token"),
         ({"extra": {"ssl.ca.location": f"/{SECRET}"}}, "ssl.ca.location needs https"),
+        ({"extra": {"timeout": 0}}, "timeout must be a time in seconds"),
         ({"schema": "https", "extra": {"ssl.key.password": SECRET}}, "ssl.certificate.location"),
     ],
 )
