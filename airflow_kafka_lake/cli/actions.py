@@ -180,7 +180,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> int:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         stream = stream_of(ports.ledger, spec.name, arguments)
-        skipped = deciding.skip(
+        done = deciding.skip(
             ports,
             spec.name,
             stream,
@@ -189,9 +189,14 @@ def skip(arguments: argparse.Namespace, output: Output) -> int:
             acknowledge_order=arguments.acknowledge_order,
         )
     if output.as_json:
-        output.document({"pipeline": spec.name, "skipped": skipped, "from": stretch.start, "to": stretch.end})
+        document = {"pipeline": spec.name, "skipped": done.offsets, "waves": list(done.waves)}
+        output.document(document | {"from": stretch.start, "to": stretch.end})
     else:
-        output.line(f"skipped {skipped} offsets of {stretch}; move the watermark with: kafka-lake advance {spec.name}")
+        output.line(f"skipped {done.offsets} offsets of {stretch}")
+        if done.waves:
+            output.line(f"what was held for them goes on in wave {', '.join(done.waves)}: kafka-lake run {spec.name}")
+        else:
+            output.line(f"move the watermark with: kafka-lake advance {spec.name}")
     return 0
 
 

@@ -225,6 +225,7 @@ def range_document(item: RangeRecord) -> Json:
         "end": item.range.end,
         "state": item.state.value,
         "reason": item.reason,
+        "held_for": item.held_for.to_pairs(),
         "generation": item.generation,
         "fewer_accepted": item.fewer_accepted,
         "rows": item.rows,

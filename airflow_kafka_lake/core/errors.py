@@ -47,6 +47,8 @@ from __future__ import annotations
 import traceback
 from typing import ClassVar
 
+from airflow_kafka_lake.core.offsets import OffsetRange
+
 
 class KafkaLakeError(Exception):
     """The root: a sentence for people, and `facts` (JSON values) for programs."""
@@ -151,7 +153,14 @@ class TopicRecreatedError(IdentityError):
 
 
 class LostRecordsError(TerminalError):
-    """A partition's log is not the one that was planned from any more; its topic is."""
+    """A partition's log is not the one that was planned from any more; its topic is.
+
+    `lost` are the offsets of a planned range that cannot be read any more, where it is about one.
+    """
+
+    def __init__(self, message: str, *, lost: OffsetRange | None = None, **facts: object) -> None:
+        super().__init__(message, **facts)
+        self.lost = lost
 
 
 class LogTruncatedError(LostRecordsError):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange
 from airflow_kafka_lake.core.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.reopening import Reopening
@@ -208,6 +208,8 @@ def check_verdicts(verdicts: Sequence[Verdict], apart: str | None = None) -> Non
     for verdict in verdicts:
         if verdict.state not in (RangeState.CANCELLED, RangeState.HELD, *((RangeState.PLANNED,) if apart else ())):
             raise ValueError(f"range {verdict.range_id} cannot be taken to {verdict.state}")
+        if verdict.held_for and verdict.state is not RangeState.HELD:
+            raise ValueError(f"range {verdict.range_id} is not HELD, but it would be held for {verdict.held_for}")
     if apart and all(verdict.state is not RangeState.PLANNED for verdict in verdicts):
         raise ValueError(f"no range is taken to wave {apart}")
 
@@ -236,49 +238,69 @@ def emptied(states: Collection[RangeState]) -> WaveState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """One piece of a stream after a skip; `source` is the range it was cut from, None where nothing was planned."""
+class SkipCut:
+    """What a skip leaves: `pieces` of the unresolved ranges in its way and of what was not planned.
 
-    id: str
-    range: OffsetRange
-    source: RangeRecord | None
-    skipped: bool
-
-    @property
-    def estimated_bytes(self) -> int:
-        """The piece's share of what its source was estimated at."""
-        if self.source is None:
-            return 0
-        return self.source.estimated_bytes * self.range.span // self.source.range.span
-
-
-def cut_for_skip(
-    recorded: Iterable[RangeRecord], stretch: OffsetRange, skip_id: str, origin: int
-) -> tuple[tuple[Piece, ...], RangeSet]:
-    """Return the pieces that a skip leaves of the unresolved ranges in its way, and which offsets it passes.
-
-    The first piece of a range keeps its id. Unplanned offsets are cut at the origin, so that the watermark always
-    lies on an edge.
+    `passed` are the offsets that it passes, `waves` the new waves of what goes on, each with the wave it comes from.
     """
-    pieces: list[Piece] = []
-    taken = RangeSet(item.range for item in recorded if item.state in RESOLVED)
-    for item in recorded:
+
+    pieces: tuple[RangeRecord, ...]
+    passed: RangeSet
+    waves: Mapping[str, str]
+
+    def generation(self, passed: OffsetRange) -> int:
+        """Return how often something of a passed stretch was reopened before: only a later reopen undoes the skip."""
+        inside = (item for item in self.pieces if item.state is RangeState.SKIPPED and item.range.overlaps(passed))
+        return max((item.generation for item in inside), default=0)
+
+
+def skipped_range(skip_id: str, pipeline: str, stream: StreamKey, stretch: OffsetRange, reason: str) -> RangeRecord:
+    """Return the range of a skipped stretch that nobody had planned: plan and wave are the skip."""
+    return RangeRecord(
+        id=skip_id,
+        pipeline=pipeline,
+        plan=skip_id,
+        wave=skip_id,
+        topic=stream[0],
+        topic_id=stream[1],
+        partition=stream[2],
+        range=stretch,
+        state=RangeState.SKIPPED,
+        reason=reason,
+        estimated_bytes=0,
+        rows=0,
+        accounting=Accounting(skipped=stretch.span),
+    )
+
+
+def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: int) -> SkipCut:
+    """Decide what becomes of a stream's ranges under a skip; `asked` is its `skipped_range`.
+
+    The first piece of a range keeps its id. A piece without any of the offsets that its range was held for goes on, in
+    a new wave for each that such pieces come from: of one wave none waits for another. Unplanned offsets are cut at the
+    origin, so that the watermark always lies on an edge.
+    """
+    stretch, found = asked.range, tuple(recorded)
+    pieces: list[RangeRecord] = []
+    waves: dict[str, str] = {}
+    for item in found:
         if item.state in RESOLVED:
             continue
-        pieces += [
-            Piece(id=item.piece_id(part.start), range=part, source=item, skipped=part.overlaps(stretch))
-            for part in item.range.split_at((stretch.start, stretch.end))
-        ]
-    passed = RangeSet((stretch,)) - taken
+        for piece in map(item.piece, item.range.split_at((stretch.start, stretch.end))):
+            if piece.range.overlaps(stretch):
+                pieces.append(_passed(piece, asked))
+            elif item.held_for and not piece.held_for:
+                wave = waves.setdefault(item.wave, f"{asked.id}-w{len(waves)}")
+                pieces.append(replace(piece, state=RangeState.PLANNED, reason=None, wave=wave))
+            else:
+                pieces.append(piece)
+    passed = RangeSet((stretch,)) - RangeSet(item.range for item in found if item.state in RESOLVED)
     for gap in passed - RangeSet(piece.range for piece in pieces):
-        pieces += [
-            Piece(id=f"{skip_id}.{part.start}", range=part, source=None, skipped=True)
-            for part in gap.split_at((origin,))
-        ]
-    return tuple(pieces), passed
+        unplanned = (replace(asked, id=f"{asked.id}.{part.start}", range=part) for part in gap.split_at((origin,)))
+        pieces += [_passed(piece, asked) for piece in unplanned]
+    return SkipCut(pieces=tuple(pieces), passed=passed, waves={new: home for home, new in waves.items()})
 
 
-def skip_generation(pieces: Iterable[Piece], passed: OffsetRange) -> int:
-    """Return how often something of a skipped stretch was reopened before: only a later reopen undoes the skip."""
-    inside = (piece.source for piece in pieces if piece.skipped and piece.range.overlaps(passed))
-    return max((source.generation for source in inside if source), default=0)
+def _passed(piece: RangeRecord, asked: RangeRecord) -> RangeRecord:
+    sums = Accounting(skipped=piece.range.span)
+    return replace(piece, state=asked.state, reason=asked.reason, rows=0, accounting=sums, held_for=NOTHING)

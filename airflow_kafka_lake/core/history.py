@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -50,9 +50,10 @@ def released(ranges: int, reason: str | None) -> str:
     return f"{ranges} ranges" + (f": {reason}" if reason else "")
 
 
-def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str) -> str:
-    """Tell what was passed unread."""
-    return f"{stream[0]}/{stream[2]} {stretch}, {offsets} offsets: {reason}"
+def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str, waves: Collection[str]) -> str:
+    """Tell what was passed unread, and where what was held for it goes on."""
+    rest = f"; the rest goes on in {', '.join(waves)}" if waves else ""
+    return f"{stream[0]}/{stream[2]} {stretch}, {offsets} offsets{rest}: {reason}"
 
 
 def reopened(what: Reopening, before: int, after: int) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow_kafka_lake.core.decoding import Limit
 from airflow_kafka_lake.core.epochs import EpochEnds, cut_below
 from airflow_kafka_lake.core.errors import (
     DecodeLimitError,
     IdentityError,
+    KafkaLakeError,
     LogRewrittenError,
     LogStartMovedError,
     LogTruncatedError,
     LostRecordsError,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import RangeRecord, Verdict, hold
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import LEADS_OUT
@@ -31,11 +34,13 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     Raises UnavailableError when the end of the leader epoch that it was planned under could not be learned.
     """
     start, end = item.range.start, item.range.end
-    facts = {"topic": item.topic, "partition": item.partition}
+    facts: dict[str, Any] = {"topic": item.topic, "partition": item.partition}
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
         return LogStartMovedError(
-            f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {_way_out(item, gone)}", **facts
+            f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {_way_out(item, gone)}",
+            lost=gone,
+            **facts,
         )
     if (cut := cut_below(seen, item.leader_epoch, end, ends)) is None:
         return None
@@ -44,14 +49,22 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
         return LogTruncatedError(
             f"{_proposed(gone)}, the log ends at {cut}: Kafka lost what was there. Bring them back, then: kafka-lake "
             f"release {item.id}. Or pass them with: {_way_out(item, gone)}",
+            lost=gone,
             **facts,
         )
     return LogRewrittenError(
         f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
         f"has grown to {seen.high_watermark} again: these offsets have other records now. Pass them with: "
         f"{_way_out(item, gone)}",
+        lost=gone,
         **facts,
     )
+
+
+def held_by(range_id: str, error: KafkaLakeError) -> Verdict:
+    """Return the hold of a range for an error; it is due to what Kafka lost of it, where the error says what."""
+    lost = error.lost if isinstance(error, LostRecordsError) else None
+    return hold(range_id, error.named, RangeSet((lost,)) if lost else NOTHING)
 
 
 def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> LostRecordsError | None:
@@ -59,7 +72,7 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
     until = record.end_seen
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
-    facts = {"topic": seen.topic, "partition": seen.partition}
+    facts: dict[str, Any] = {"topic": seen.topic, "partition": seen.partition}
     skip = (
         f"kafka-lake skip {pipeline} --topic {seen.topic} --topic-id={seen.topic_id} --partition {seen.partition} "
         f"--from {cut} --to {until} --reason TEXT"
@@ -111,6 +124,10 @@ def way_out(item: RangeRecord) -> str:
     """Return why a range is stuck and what leads out: what its reason names, else the command for its state."""
     if item.reason and COMMAND in item.reason:
         return item.reason
+    if len(item.held_for.ranges) == 1:
+        return f"{item.reason}. Read it again with: {COMMAND}release {item.id}; or pass them with: " + _way_out(
+            item, item.held_for.ranges[0]
+        )
     return f"{item.reason}. Lead it out with: {LEADS_OUT[item.state].format(id=item.id, pipeline=item.pipeline)}"
 
 
@@ -124,7 +141,5 @@ def _way_out(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) 
         f"kafka-lake skip {item.pipeline} --topic {item.topic}{chosen} --partition {item.partition} "
         f"--from {gone.start} --to {gone.end} --reason TEXT"
     )
-    rest = [part for part in item.range.split_at((gone.start, gone.end)) if part != gone]
-    return words + "".join(
-        f"; then let the rest, {part}, go on with: kafka-lake release {item.piece_id(part.start)}" for part in rest
-    )
+    rest = RangeSet((item.range,)) - RangeSet((gone,))
+    return words + (f"; the rest, {rest}, then goes on with the next run" if rest else "")

@@ -150,6 +150,13 @@ class RangeSet:
                 return item.end
         return start
 
+    def at_most(self, stretches: int) -> RangeSet:
+        """Return the set, or a larger one of at most so many stretches: what is too many is one with all between."""
+        if len(self.ranges) <= stretches:
+            return self
+        first, more = self.ranges[: stretches - 1], self.ranges[stretches - 1 :]
+        return RangeSet((*first, OffsetRange(more[0].start, more[-1].end)))
+
     def to_pairs(self) -> list[list[int]]:
         """Return the wire form `[[start, end], ...]`."""
         return [[item.start, item.end] for item in self.ranges]
@@ -163,3 +170,7 @@ class RangeSet:
             return str(self)
         first = ", ".join(str(item) for item in self.ranges[:NAMED])
         return f"{first}, … ({self.span:,} offsets in {len(self.ranges):,} stretches)"
+
+
+NOTHING = RangeSet()
+"""No offset."""

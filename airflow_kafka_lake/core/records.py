@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamKey
@@ -28,7 +28,8 @@ class RangeRecord:
 
     `leader_epoch` is the partition's when the range was planned; None where no plan of it is on record.
     `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
-    read again having fewer rows than before.
+    read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
+    the range as a whole: once a skip has passed them, the rest goes on.
     """
 
     id: str
@@ -49,6 +50,7 @@ class RangeRecord:
     leader_epoch: int | None = None
     generation: int = 0
     fewer_accepted: bool = False
+    held_for: RangeSet = NOTHING
 
     @property
     def stretch(self) -> Stretch:
@@ -63,6 +65,16 @@ class RangeRecord:
     def piece_id(self, start: int) -> str:
         """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's."""
         return self.id if start == self.range.start else f"{self.id}.{start}"
+
+    def piece(self, part: OffsetRange) -> RangeRecord:
+        """Return one piece of the range once it is cut, with its share of the estimate and of what it is held for."""
+        return replace(
+            self,
+            id=self.piece_id(part.start),
+            range=part,
+            estimated_bytes=self.estimated_bytes * part.span // self.range.span,
+            held_for=self.held_for.within(part),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +113,29 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is decided about one range that is taken away from its wave."""
+    """What is decided about one range that is taken away from its wave, and the offsets of it that this is due to."""
 
     range_id: str
     state: RangeState
     reason: str
+    held_for: RangeSet = NOTHING
+
+
+HELD_STRETCHES = 100
+"""How many stretches a hold tells apart: it is due to all that lies between the last of more."""
+
+
+def hold(range_id: str, reason: str, held_for: RangeSet = NOTHING) -> Verdict:
+    """Return a hold; `held_for` are the offsets that it is due to, none where it is due to the range as a whole."""
+    return Verdict(range_id=range_id, state=RangeState.HELD, reason=reason, held_for=held_for.at_most(HELD_STRETCHES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them."""
+
+    offsets: int
+    waves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,8 +188,9 @@ def _cuts(
     again: Mapping[str, Any],
 ) -> Iterator[Cut]:
     for part in parts(item, stretch):
-        size = item.estimated_bytes * part.span // item.range.span or round(UNMEASURED_BYTES_PER_OFFSET * part.span)
-        piece = replace(item, id=item.piece_id(part.start), range=part, estimated_bytes=size)
+        piece = item.piece(part)
+        size = piece.estimated_bytes or round(UNMEASURED_BYTES_PER_OFFSET * part.span)
+        piece = replace(piece, estimated_bytes=size)
         if part.overlaps(stretch):
             yield Cut(record=_again(piece, again), source=item)
         elif item.state is RangeState.SETTLED:
@@ -209,6 +210,7 @@ def _again(piece: RangeRecord, changes: Mapping[str, Any]) -> RangeRecord:
         first_offset=None,
         last_offset=None,
         accounting=None,
+        held_for=RangeSet(),
         generation=piece.generation + (piece.state in RESOLVED),
         **changes,
     )

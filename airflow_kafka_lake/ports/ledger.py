@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.records import (
     Claim,
     Event,
     OutboxItem,
+    Passed,
     PipelineRecord,
     Published,
     RangeRecord,
@@ -201,11 +202,12 @@ class Ledger(LedgerReader, Protocol):
         acknowledge_order: bool,
         guards: Sequence[AttemptKey],
         epoch: int | None = None,
-    ) -> int:
-        """Record a skip: what of the stretch is not settled or skipped becomes SKIPPED; returns how many offsets.
+    ) -> Passed:
+        """Record a skip: what of the stretch is not settled or skipped becomes SKIPPED.
 
-        Unresolved ranges that cross an edge are split; the rest keeps state and wave. Every touched wave that was
-        ever claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError.
+        Unresolved ranges that cross an edge are split; the rest keeps state and wave, but for what was HELD for offsets
+        of which it has none any more: that is PLANNED again, in new waves. Every touched wave that was ever claimed and
+        is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError.
         Puts a `skip` receipt into the outbox. `epoch` is the leader epoch of a log that lost what is skipped: it
         becomes the stream's, so that the loss is accepted; None leaves the recorded one.
         """

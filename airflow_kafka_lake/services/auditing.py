@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
-from airflow_kafka_lake.core.losses import fewer_rows, gone_topic
+from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict, hold
 from airflow_kafka_lake.core.streams import StreamKey
-from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.losses import look
 from airflow_kafka_lake.services.topics import changed_topics
@@ -44,7 +43,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
     if seen.unknown:
         raise UnavailableError(f"{next(iter(seen.unknown.values()))}, so what was read of it is not proven: repeat")
     # Rows that are staged need no log start to prove them: they were read before it moved.
-    failed |= {i: error.named for i, error in seen.failed.items() if not isinstance(error, LogStartMovedError)}
+    failed |= {i: held_by(i, e) for i, e in seen.failed.items() if not isinstance(e, LogStartMovedError)}
     receipts = []
     for item in claim.ranges:
         content = contents.get(item.stream)
@@ -57,17 +56,16 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
         )
         receipts.append(result)
         if result.accounting.unexplained and item.id not in failed:
-            unexplained = UnexplainedError(_unexplained(item, content, explained.get(item.id, ())))
-            failed[item.id] = seen.failed.get(item.id, unexplained).named
-    failed |= _strays(claim.ranges, contents)
-    verdicts = tuple(Verdict(range_id=i, state=RangeState.HELD, reason=reason) for i, reason in failed.items())
-    return Audited(receipts=tuple(receipts), failed=verdicts)
+            lost = seen.failed.get(item.id)
+            failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, content, explained[item.id])
+    failed |= {i: hold(i, reason) for i, reason in _strays(claim.ranges, contents).items()}
+    return Audited(receipts=tuple(receipts), failed=tuple(failed.values()))
 
 
-def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, str]:
+def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, Verdict]:
     changed = changed_topics(ports, {(item.topic, item.topic_id) for item in ranges})
     return {
-        item.id: gone_topic(item, changed[key]).named
+        item.id: held_by(item.id, gone_topic(item, changed[key]))
         for item in ranges
         if (key := (item.topic, item.topic_id)) in changed
     }
@@ -95,7 +93,7 @@ def _explained(
     return {range_id: tuple(explanations) for range_id, explanations in found.items()}
 
 
-def _unexplained(item: RangeRecord, content: StreamContent | None, explanations: Sequence[Explanation]) -> str:
+def _unexplained(item: RangeRecord, content: StreamContent | None, explanations: Sequence[Explanation]) -> Verdict:
     left = gaps(item.range, content.offsets if content else RangeSet())
     for known in explanations:
         if known.fate != "unexplained":
@@ -103,7 +101,8 @@ def _unexplained(item: RangeRecord, content: StreamContent | None, explanations:
     named = ", ".join(str(stretch) for stretch in left.ranges[:NAMED_STRETCHES])
     more = "" if len(left.ranges) <= NAMED_STRETCHES else f" and {len(left.ranges) - NAMED_STRETCHES} more stretches"
     seen = "; ".join(dict.fromkeys(known.seen for known in explanations if known.fate == "unexplained" and known.seen))
-    return f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
+    said = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
+    return hold(item.id, UnexplainedError(said).named, left)
 
 
 def _strays(ranges: Sequence[RangeRecord], contents: dict[StreamKey, StreamContent]) -> dict[str, str]:
@@ -137,7 +136,7 @@ def refuse_fewer(ports: Ports, claim: Claim, staged: Staged) -> tuple[Verdict, .
         after = read.get(item.stream, RangeSet()).within(item.range)
         if lost := before - after:
             reason = fewer_rows(item, before.span, after.span, lost)
-            verdicts.append(Verdict(range_id=item.id, state=RangeState.HELD, reason=reason))
+            verdicts.append(hold(item.id, reason))
     return tuple(verdicts)
 
 

@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Claim, Passed, RangeRecord, Verdict
 from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState
@@ -76,8 +76,8 @@ def skip(
     *,
     reason: str,
     acknowledge_order: bool,
-) -> int:
-    """Pass offsets unread, by a person's decision; returns how many offsets were newly skipped.
+) -> Passed:
+    """Pass offsets unread, by a person's decision. What was held for nothing but them goes on in new waves.
 
     Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
     """

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, plain_decoder, registered_decoder
 from airflow_kafka_lake.core.losses import undecoded
-from airflow_kafka_lake.core.records import Claim, Staged, Verdict
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.records import Claim, Staged, Verdict, hold
 from airflow_kafka_lake.ports import Ports
 
 
@@ -45,5 +44,5 @@ def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: Staged) -> tu
         found = by_stream.get(item.stream)
         if found and (here := found.offsets.within(item.range)):
             reason = undecoded(item, here, found.reason, failed, rows, asked.limit)
-            verdicts.append(Verdict(range_id=item.id, state=RangeState.HELD, reason=reason))
+            verdicts.append(hold(item.id, reason, here))
     return tuple(verdicts)

@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     expected,
 )
+from airflow_kafka_lake.core.losses import held_by
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
@@ -153,9 +154,7 @@ def _lost_meanwhile(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
 
 
 def _held(seen: Seen) -> tuple[Verdict, ...]:
-    return tuple(
-        Verdict(range_id=item, state=RangeState.HELD, reason=error.named) for item, error in seen.failed.items()
-    )
+    return tuple(held_by(item, error) for item, error in seen.failed.items())
 
 
 def _stage(ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat) -> Staged:

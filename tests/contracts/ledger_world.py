@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.growth import Growth
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, Verdict
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
@@ -159,7 +159,12 @@ def settled(ledger: Ledger, wave: str, control: int = 0) -> Claim:
 
 
 def taken(
-    ledger: Ledger, wave: str, *ranges: str, state: RangeState = RangeState.CANCELLED, key: AttemptKey | None = None
+    ledger: Ledger,
+    wave: str,
+    *ranges: str,
+    state: RangeState = RangeState.CANCELLED,
+    key: AttemptKey | None = None,
+    held_for: RangeSet = NOTHING,
 ) -> None:
     """Take ranges from a wave: all PLANNED ones when none is named."""
     names = ranges or tuple(item.id for item in ledger.ranges(wave=wave, states={RangeState.PLANNED}))
@@ -167,7 +172,7 @@ def taken(
         wave,
         fence=key.fence if key else 0,
         attempt=key.attempt if key else None,
-        verdicts=[Verdict(range_id=name, state=state, reason="because") for name in names],
+        verdicts=[Verdict(range_id=name, state=state, reason="because", held_for=held_for) for name in names],
         actor="tester",
     )
 
@@ -187,8 +192,8 @@ def skipped(
     epoch: int | None = None,
     acknowledge_order: bool = False,
 ) -> int:
-    """Skip a stretch of a partition."""
-    return ledger.skip(
+    """Skip a stretch of a partition; returns how many offsets."""
+    passed = ledger.skip(
         SPEC.name,
         key_of(partition),
         OffsetRange(start, end),
@@ -199,3 +204,4 @@ def skipped(
         guards=held,
         epoch=epoch,
     )
+    return passed.offsets

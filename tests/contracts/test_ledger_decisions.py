@@ -427,6 +427,70 @@ def test_skip_gives_back_every_wave_it_was_guarded_by(ledger: Ledger) -> None:
     assert [wave.state for wave in ledger.waves(SPEC.name)] == [WaveState.DISSOLVED, WaveState.PLANNED]
 
 
+def held(ledger: Ledger, *offsets: tuple[int, int]) -> str:
+    """Hold a range of twenty offsets, due to some of them; returns the wave it was in."""
+    (wave,) = planned(ledger, [(0, 0, 20)])
+    taken(ledger, wave, state=RangeState.HELD, held_for=RangeSet.of(*offsets))
+    return wave
+
+
+def test_skip_of_what_a_range_is_held_for_lets_the_rest_go_on(ledger: Ledger) -> None:
+    """In the same transaction, in a new wave that is run like any other; nobody has to release anything."""
+    home = held(ledger, (5, 8))
+    assert [item.held_for for item in ledger.ranges(wave=home)] == [RangeSet.of((5, 8))]
+    skipped(ledger, 5, 8, skip_id="s")
+    assert pieces(ledger) == [(0, 5, "PLANNED"), (5, 8, "SKIPPED"), (8, 20, "PLANNED")]
+    (new,) = {item.wave for item in ledger.ranges(pipeline=SPEC.name, states={RangeState.PLANNED})}
+    assert (new, ledger.wave(new).state, ledger.wave(new).fence) == ("s-w0", WaveState.PLANNED, 0)
+    assert ledger.wave(home).state is WaveState.DISSOLVED
+    assert {(item.reason, item.held_for) for item in ledger.ranges(wave=new)} == {(None, RangeSet())}
+    assert "the rest goes on in s-w0" in ledger.events(SPEC.name)[-1].detail
+    settled(ledger, new)
+    assert [move.end for move in ledger.advance(SPEC.name)] == [20]
+
+
+def test_what_a_range_is_held_for_besides_keeps_its_piece_on_hold(ledger: Ledger) -> None:
+    """Each piece is held for what is in it, until that is passed too."""
+    held(ledger, (5, 8), (12, 13))
+    skipped(ledger, 4, 8)
+    assert pieces(ledger) == [(0, 4, "PLANNED"), (4, 8, "SKIPPED"), (8, 20, "HELD")]
+    (left,) = ledger.ranges(pipeline=SPEC.name, states={RangeState.HELD})
+    assert (left.held_for, left.reason) == (RangeSet.of((12, 13)), "because")
+    skipped(ledger, 12, 13)
+    assert [state for *_, state in pieces(ledger)] == ["PLANNED", "SKIPPED", "PLANNED", "SKIPPED", "PLANNED"]
+
+
+@pytest.mark.parametrize("offsets", [(), ((5, 8), (9, 10))])
+def test_skip_of_something_else_releases_nothing(ledger: Ledger, offsets: tuple[tuple[int, int], ...]) -> None:
+    """A hold without offsets is released by a person; one with others stays, as far as they are in the piece."""
+    held(ledger, *offsets)
+    skipped(ledger, 6, 8)
+    assert [state for *_, state in pieces(ledger)] == ["HELD", "SKIPPED", "HELD"]
+
+
+def test_each_wave_that_pieces_come_from_goes_on_by_itself(ledger: Ledger) -> None:
+    """One skip may pass what two ranges of two waves are held for."""
+    for wave, offset in zip(planned(ledger, [(0, 0, 10)], [(0, 10, 20)]), (8, 10), strict=True):
+        taken(ledger, wave, state=RangeState.HELD, held_for=RangeSet.of((offset, offset + 2)))
+    skipped(ledger, 8, 12, skip_id="s")
+    waves = [(item.range, item.wave) for item in ledger.ranges(pipeline=SPEC.name, states={RangeState.PLANNED})]
+    assert waves == [(OffsetRange(0, 8), "s-w0"), (OffsetRange(12, 20), "s-w1")]
+
+
+def test_release_forgets_what_a_range_was_held_for(ledger: Ledger) -> None:
+    """What it is held for next time is another matter."""
+    home = held(ledger, (5, 8))
+    released = ledger.wave(release(ledger, f"{home}r0"))
+    assert [item.held_for for item in ledger.ranges(wave=released.id)] == [RangeSet()]
+
+
+def test_only_a_hold_is_due_to_offsets(ledger: Ledger) -> None:
+    """A person's cancellation is taken back by a person."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    with pytest.raises(ValueError, match="held for"):
+        taken(ledger, wave, held_for=RangeSet.of((5, 8)))
+
+
 def test_other_streams_are_untouched(ledger: Ledger) -> None:
     """A skip speaks of one partition of one generation of one topic."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])

@@ -110,6 +110,7 @@ def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> Non
         in message
     )
     assert {move["partition"] for move in ended.document["advanced"]} == {1}
+    assert message.endswith("; the rest, 8-20, then goes on with the next run")
     rig.obey(message)
     rig.produce(20, begin=40)
     planned = done(rig.command("plan", str(rig.file), "--partition", "1", "--json"))

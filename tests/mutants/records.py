@@ -80,6 +80,15 @@ MEMORY = (
         red=("tests/contracts/test_ledger_decisions.py::test_claimed_wave_loses_ranges_only_under_its_guard[memory]",),
     ),
     Mutant(
+        name="all-goes-on-after-any-skip",
+        law="L3",
+        guard="After a skip only what holds none of the offsets goes on that its range was held for.",
+        module="airflow_kafka_lake.core.guards",
+        old="            elif item.held_for and not piece.held_for:\n",
+        new="            elif item.held_for:\n",
+        red=("tests/unit/services/test_skipping.py::test_held_range_goes_on_once_all_that_it_is_held_for_was_passed",),
+    ),
+    Mutant(
         name="memory-overlap",
         law="L2",
         guard="In memory: ranges of a stream never overlap.",

@@ -9,7 +9,7 @@ from datetime import timedelta
 from airflow_kafka_lake.core.errors import LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Blocked, Plan
-from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.records import Passed, RangeRecord
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
@@ -53,7 +53,7 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
             assert stream.watermark == end, f"{stream.key}: the watermark is {stream.watermark}, the log ends at {end}"
 
 
-def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> int:
+def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> Passed:
     """Skip a stretch of a stream."""
     return deciding.skip(ports, "orders", stream, stretch, reason="gone", acknowledge_order=False)
 

@@ -18,7 +18,7 @@ from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Verdict
+from airflow_kafka_lake.core.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
@@ -58,6 +58,12 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
         ],
         "costs": sorted((cost.topics, cost.lake_bytes or 0) for cost in ledger.pace(SPEC.name)),
     }
+
+
+def due(item: RangeRecord, state: RangeState) -> RangeSet:
+    """Return what a range is held for: its odd offsets, some of them; a range that begins at an even one as a whole."""
+    odd = range(item.range.start, item.range.end, 4) if item.range.start % 2 and state is RangeState.HELD else ()
+    return RangeSet(OffsetRange(offset, offset + 1) for offset in odd)
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -213,8 +219,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def take(self, place: int, count: int, state: RangeState, guarded: bool) -> None:
         """Take ranges from a wave, under its newest attempt or as if it never had one."""
         wave = self.wave(place)
-        ranges = [item.id for item in self.memory.ranges(wave=wave, states=UNRESOLVED)][:count] or ["nothing"]
-        verdicts = [Verdict(range_id=item, state=state, reason="why") for item in ranges]
+        found = self.memory.ranges(wave=wave, states=UNRESOLVED)[:count]
+        verdicts = [Verdict(range_id=item.id, state=state, reason="why", held_for=due(item, state)) for item in found]
+        verdicts = verdicts or [Verdict(range_id="nothing", state=state, reason="why")]
         attempts = self.memory.attempts(wave)
         known = (attempts[-1].fence, attempts[-1].attempt) if attempts else (0, None)
         fence, attempt = known if guarded else (0, None)

@@ -10,7 +10,7 @@ from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try,
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Advance, Passed, RangeRecord, Verdict
 from airflow_kafka_lake.core.reopening import Cut, Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
@@ -51,7 +51,9 @@ class MemoryLedger(MemoryPlanning):
                 item = draft.ranges.get(verdict.range_id)
                 if item is None or item.wave != wave or item.state is not RangeState.PLANNED:
                     raise guards.not_planned(verdict.range_id, wave)
-                draft.ranges[item.id] = replace(item, state=verdict.state, reason=verdict.reason)
+                draft.ranges[item.id] = replace(
+                    item, state=verdict.state, reason=verdict.reason, held_for=verdict.held_for
+                )
             self._set_apart(draft, row, apart, verdicts)
             self._give_back(draft, row)
             self._event(draft, row.pipeline, actor, "take", wave, history.taken(verdicts))
@@ -87,7 +89,9 @@ class MemoryLedger(MemoryPlanning):
             else:
                 target = self._new_wave(draft, wave, home, {item.plan for item in found})
             for item in found:
-                draft.ranges[item.id] = replace(item, wave=target, state=RangeState.PLANNED, reason=None)
+                draft.ranges[item.id] = replace(
+                    item, wave=target, state=RangeState.PLANNED, reason=None, held_for=RangeSet()
+                )
             self._dissolve_empty(draft, sources)
             self._event(draft, home.pipeline, actor, "release", target, history.released(len(found), reason))
             return target
@@ -129,7 +133,7 @@ class MemoryLedger(MemoryPlanning):
         acknowledge_order: bool,
         guards: Sequence[AttemptKey],
         epoch: int | None = None,
-    ) -> int:
+    ) -> Passed:
         with self._writing() as draft:
             passed = self._skip(draft, pipeline, stream, stretch, skip_id, reason, actor, acknowledge_order, guards)
             if epoch is not None:
@@ -148,7 +152,7 @@ class MemoryLedger(MemoryPlanning):
         actor: str,
         acknowledge_order: bool,
         held: Sequence[AttemptKey],
-    ) -> int:
+    ) -> Passed:
         row = draft.streams.get((pipeline, key))
         if row is None:
             raise guards.unknown("stream", f"{key[0]}/{key[2]} ({key[1]})")
@@ -158,22 +162,25 @@ class MemoryLedger(MemoryPlanning):
         taken_from = {item.wave for item in touched if item.state is RangeState.PLANNED}
         for name in sorted(taken_from):
             self._refuse_unguarded(draft.waves[name], held)
-        pieces, passed = guards.cut_for_skip(touched, stretch, skip_id, row.origin)
-        for piece in pieces:
-            draft.ranges[piece.id] = _piece(piece, pipeline, key, skip_id, reason)
+        asked = guards.skipped_range(skip_id, pipeline, key, stretch, reason)
+        cut = guards.cut_for_skip(touched, asked, row.origin)
+        for new, old in cut.waves.items():
+            self._new_wave(draft, new, draft.waves[old], {item.plan for item in cut.pieces if item.wave == new})
+        draft.ranges.update({piece.id: piece for piece in cut.pieces})
         draft.skips[skip_id] = Skipped(
-            pipeline=pipeline, stream=key, stretch=stretch, passed=passed, acknowledged=acknowledge_order
+            pipeline=pipeline, stream=key, stretch=stretch, passed=cut.passed, acknowledged=acknowledge_order
         )
         draft.streams[pipeline, key] = replace(row, version=row.version + 1)
         for name in sorted(taken_from | {item.wave for item in held if self._holds(draft.waves.get(item.wave), item)}):
             self._give_back(draft, draft.waves[name])
         self._dissolve_empty(draft, {item.wave for item in touched if item.state is RangeState.CANCELLED})
         table = draft.specs[pipeline][-1].table_for(key[0])
-        for item in passed:
-            passed_ = replace(_passed(pipeline, key, item, skip_id), generation=guards.skip_generation(pieces, item))
-            self._outbox(draft, table, "skip", passed_, attempt=skip_id, fence=0)
-        self._event(draft, pipeline, actor, "skip", skip_id, history.skipped(key, stretch, passed.span, reason))
-        return passed.span
+        for item in cut.passed:
+            told = replace(asked, range=item, accounting=Accounting(skipped=item.span), generation=cut.generation(item))
+            self._outbox(draft, table, "skip", told, attempt=skip_id, fence=0)
+        said = history.skipped(key, stretch, cut.passed.span, reason, cut.waves)
+        self._event(draft, pipeline, actor, "skip", skip_id, said)
+        return Passed(offsets=cut.passed.span, waves=tuple(cut.waves))
 
     def _refuse_unguarded(self, row: Wave, held: Sequence[AttemptKey]) -> None:
         if (
@@ -266,29 +273,3 @@ class MemoryLedger(MemoryPlanning):
         with self._writing() as draft:
             for item in items:
                 draft.outbox.pop(item, None)
-
-
-def _piece(piece: guards.Piece, pipeline: str, key: StreamKey, skip_id: str, reason: str) -> RangeRecord:
-    source = piece.source or RangeRecord(
-        id=piece.id,
-        pipeline=pipeline,
-        plan=skip_id,
-        wave=skip_id,
-        topic=key[0],
-        topic_id=key[1],
-        partition=key[2],
-        range=piece.range,
-        state=RangeState.PLANNED,
-        reason=None,
-        estimated_bytes=0,
-    )
-    kept = replace(source, id=piece.id, range=piece.range, estimated_bytes=piece.estimated_bytes)
-    if not piece.skipped:
-        return kept
-    accounting = Accounting(skipped=piece.range.span)
-    return replace(kept, state=RangeState.SKIPPED, reason=reason, rows=0, accounting=accounting)
-
-
-def _passed(pipeline: str, key: StreamKey, passed: OffsetRange, skip_id: str) -> RangeRecord:
-    piece = guards.Piece(id=skip_id, range=passed, source=None, skipped=True)
-    return _piece(piece, pipeline, key, skip_id, "")

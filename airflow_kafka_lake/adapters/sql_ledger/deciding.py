@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.sql_ledger.recording import latch, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, outbox, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
 from airflow_kafka_lake.core.waves import (
@@ -54,13 +54,16 @@ def take(
         raise guards.stale(AttemptKey(wave=name, fence=fence, attempt=attempt or "-"), found.state, found.fence)
     given = rows(
         connection,
-        [range_.c.id, range_.c.state, range_.c.reason],
-        ({"id": item.range_id, "state": item.state, "reason": item.reason} for item in verdicts),
+        [range_.c.id, range_.c.state, range_.c.reason, range_.c.held_for],
+        (
+            {"id": i.range_id, "state": i.state, "reason": i.reason, "held_for": Offsets.text(i.held_for)}
+            for i in verdicts
+        ),
     )
     taken = connection.execute(
         update(range_)
         .where(range_.c.id == given.c.id, range_.c.wave == name, range_.c.state == RangeState.PLANNED)
-        .values(state=given.c.state, reason=given.c.reason)
+        .values(state=given.c.state, reason=given.c.reason, held_for=given.c.held_for)
     )
     if taken.rowcount != len(verdicts):
         raise guards.not_planned(_not_taken(connection, name, verdicts), name)
@@ -74,7 +77,7 @@ def take(
 def _set_apart(connection: Connection, name: str, new: str, moved: Sequence[str]) -> None:
     """Move ranges, as they are, to a wave of their own."""
     home = lock_waves(connection, [name])[name]
-    _new_wave(connection, new, home, _named(connection, moved))
+    new_wave(connection, new, home, _named(connection, moved))
     given = rows(connection, [range_.c.id], ({"id": item} for item in moved))
     connection.execute(update(range_).where(range_.c.id == given.c.id).values(wave=new, reason=None))
 
@@ -137,10 +140,12 @@ def release(connection: Connection, names: Sequence[str], new: str, actor: str, 
     if len({(row.pipeline, row.table_name) for row in sources.values()}) > 1:
         raise guards.mixed_tables()
     home = sources[found[0].wave]
-    target = home.id if _all_of(connection, sources, wanted) else _new_wave(connection, new, home, found)
+    target = home.id if _all_of(connection, sources, wanted) else new_wave(connection, new, home, found)
     given = rows(connection, [range_.c.id], ({"id": item} for item in wanted))
     connection.execute(
-        update(range_).where(range_.c.id == given.c.id).values(state=RangeState.PLANNED, reason=None, wave=target)
+        update(range_)
+        .where(range_.c.id == given.c.id)
+        .values(state=RangeState.PLANNED, reason=None, held_for=None, wave=target)
     )
     if target == home.id:
         connection.execute(update(wave).where(wave.c.id == target).values(state=WAVE_TRANSITIONS[Act.RELEASE][1]))
@@ -166,7 +171,8 @@ def _all_of(connection: Connection, sources: dict[str, Any], wanted: Sequence[st
     return set(connection.execute(query).scalars()) <= set(wanted)
 
 
-def _new_wave(connection: Connection, new: str, home: Any, found: Sequence[RangeRecord]) -> str:
+def new_wave(connection: Connection, new: str, home: Any, found: Sequence[RangeRecord]) -> str:
+    """Add a wave beside another one, to the newest plan of the ranges that go there; returns its id."""
     if connection.execute(select(wave.c.id).where(wave.c.id == new)).first():
         raise guards.taken_id("wave", new)
     plans = sorted({item.plan for item in found})

@@ -37,6 +37,7 @@ from airflow_kafka_lake.core.records import (
     Claim,
     Event,
     OutboxItem,
+    Passed,
     PipelineRecord,
     Published,
     RangeRecord,
@@ -262,7 +263,7 @@ class SqlLedger:
         acknowledge_order: bool,
         guards: Sequence[AttemptKey],
         epoch: int | None = None,
-    ) -> int:
+    ) -> Passed:
         asked = skipping.Skip(
             id=skip_id,
             pipeline=pipeline,

@@ -158,6 +158,7 @@ def _range(row: Any) -> RangeRecord:
         leader_epoch=row.leader_epoch,
         generation=row.generation,
         fewer_accepted=bool(row.fewer_accepted),
+        held_for=row.held_for,
     )
 
 

@@ -13,7 +13,7 @@ from airflow_kafka_lake.adapters.sql_ledger.recording import plan_version, recor
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, insert_rows, now, rows, upsert
+from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, Timestamp, insert_rows, now, rows, upsert
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.rebuilding.editing import edits
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave
@@ -230,6 +230,7 @@ def _values(item: Placed, ids: Mapping[StreamKey, Any], homes: Mapping[str, dict
         "generation": record.generation,
         "state": record.state,
         "reason": record.reason,
+        "held_for": Offsets.text(record.held_for),
         "fewer_accepted": record.fewer_accepted,
         "estimated_bytes": record.estimated_bytes,
         "row_count": record.rows,

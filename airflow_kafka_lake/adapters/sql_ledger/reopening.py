@@ -13,7 +13,7 @@ from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, snapshot, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.records import RangeRecord
@@ -22,7 +22,17 @@ from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 
 _HOMES = ("plan", "wave", "skip")
 _NUMBERS = ("row_count", "first_offset", "last_offset", *reading.SUMS)
-_CHANGED = ("end_offset", "generation", "state", "reason", "fewer_accepted", "estimated_bytes", *_HOMES, *_NUMBERS)
+_CHANGED = (
+    "end_offset",
+    "generation",
+    "state",
+    "reason",
+    "held_for",
+    "fewer_accepted",
+    "estimated_bytes",
+    *_HOMES,
+    *_NUMBERS,
+)
 
 
 def reopen(connection: Connection, what: Reopening, actor: str) -> int:
@@ -150,6 +160,7 @@ def _values(cut: Cut, homes: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "generation": record.generation,
         "state": record.state,
         "reason": record.reason,
+        "held_for": Offsets.text(record.held_for),
         "fewer_accepted": record.fewer_accepted,
         "estimated_bytes": record.estimated_bytes,
         **(again if cut.is_read_again else homes[cut.source.id]),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
-from airflow_kafka_lake.adapters.sql_ledger.deciding import dissolve_empty, give_back, lock_waves
+from airflow_kafka_lake.adapters.sql_ledger.deciding import dissolve_empty, give_back, lock_waves, new_wave
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, skip, stream
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.records import Passed, RangeRecord
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
@@ -34,8 +34,13 @@ class Skip:
     held: tuple[AttemptKey, ...]
     epoch: int | None
 
+    @property
+    def range(self) -> RangeRecord:
+        """The range that it leaves where nobody had planned."""
+        return guards.skipped_range(self.id, self.pipeline, self.stream, self.stretch, self.reason)
 
-def record_skip(connection: Connection, asked: Skip) -> int:
+
+def record_skip(connection: Connection, asked: Skip) -> Passed:
     """See `ports.Ledger.skip`."""
     home = _lock_stream(connection, asked)
     if connection.execute(select(skip.c.id).where(skip.c.id == asked.id)).first():
@@ -50,14 +55,16 @@ def record_skip(connection: Connection, asked: Skip) -> int:
     for name in losing:
         if waves[name].fence and waves[name].state in guards.GUARDED and name not in held:
             raise guards.unguarded(name)
-    pieces, passed = guards.cut_for_skip(touched, asked.stretch, asked.id, home.origin)
-    _write_skip(connection, asked, home.id, passed, pieces)
-    _write_pieces(connection, asked, home.id, pieces)
+    cut = guards.cut_for_skip(touched, asked.range, home.origin)
+    for new, old in cut.waves.items():
+        new_wave(connection, new, waves[old], [item for item in cut.pieces if item.wave == new])
+    _write_skip(connection, asked, home.id, cut)
+    _write_pieces(connection, asked, home.id, cut.pieces, {item.id for item in touched})
     give_back(connection, sorted({*losing, *held}))
     dissolve_empty(connection, {item.wave for item in touched if item.state is RangeState.CANCELLED})
-    text = history.skipped(asked.stream, asked.stretch, passed.span, asked.reason)
+    text = history.skipped(asked.stream, asked.stretch, cut.passed.span, asked.reason, cut.waves)
     record_event(connection, asked.pipeline, asked.actor, "skip", asked.id, text)
-    return passed.span
+    return Passed(offsets=cut.passed.span, waves=tuple(cut.waves))
 
 
 def _lock_stream(connection: Connection, asked: Skip) -> Any:
@@ -85,16 +92,14 @@ def _holds(row: Any, key: AttemptKey) -> bool:
     return (row.fence, row.attempt) == (key.fence, key.attempt)
 
 
-def _write_skip(
-    connection: Connection, asked: Skip, key: int, passed: RangeSet, pieces: Sequence[guards.Piece]
-) -> None:
+def _write_skip(connection: Connection, asked: Skip, key: int, cut: guards.SkipCut) -> None:
     connection.execute(
         insert(skip).values(
             id=asked.id,
             stream=key,
             start_offset=asked.stretch.start,
             end_offset=asked.stretch.end,
-            offsets=passed.span,
+            offsets=cut.passed.span,
             reason=asked.reason,
             actor=asked.actor,
             at=now(),
@@ -111,9 +116,9 @@ def _write_skip(
                 "start_offset": item.start,
                 "end_offset": item.end,
                 "skipped": item.span,
-                "generation": guards.skip_generation(pieces, item),
+                "generation": cut.generation(item),
             }
-            for item in passed
+            for item in cut.passed
         ],
         pipeline=asked.pipeline,
         table_name=reading.spec_of(spec.spec).table_for(asked.stream[0]),
@@ -127,14 +132,14 @@ def _write_skip(
     )
 
 
-def _write_pieces(connection: Connection, asked: Skip, key: int, pieces: Iterable[guards.Piece]) -> None:
+def _write_pieces(
+    connection: Connection, asked: Skip, key: int, pieces: Iterable[RangeRecord], known: Collection[str]
+) -> None:
     """Shrink what was cut before its other pieces are inserted: at no moment do two ranges overlap."""
-    first = [piece for piece in pieces if piece.source is not None and piece.id == piece.source.id]
-    others = [piece for piece in pieces if piece.source is None or piece.id != piece.source.id]
-    names = ("end_offset", "estimated_bytes", "state", "reason", "skip", "row_count", *reading.SUMS)
+    first = [{"id": piece.id, **_values(piece, asked)} for piece in pieces if piece.id in known]
     if first:
-        columns = [range_.c[name] for name in ("id", *names)]
-        given = rows(connection, columns, ({"id": p.id, **_values(p, asked)} for p in first))
+        names = [name for name in first[0] if name != "id"]
+        given = rows(connection, [range_.c[name] for name in ("id", *names)], first)
         connection.execute(
             update(range_).where(range_.c.id == given.c.id).values({name: given.c[name] for name in names})
         )
@@ -142,22 +147,26 @@ def _write_pieces(connection: Connection, asked: Skip, key: int, pieces: Iterabl
         {
             "id": piece.id,
             "start_offset": piece.range.start,
-            "plan": piece.source.plan if piece.source else None,
-            "wave": piece.source.wave if piece.source else None,
-            "generation": piece.source.generation if piece.source else 0,
-            "fewer_accepted": piece.source.fewer_accepted if piece.source else False,
+            "plan": None if piece.plan == asked.id else piece.plan,
+            "generation": piece.generation,
+            "fewer_accepted": piece.fewer_accepted,
             **_values(piece, asked),
         }
-        for piece in others
+        for piece in pieces
+        if piece.id not in known
     ]
     insert_rows(connection, range_, new, stream=key)
 
 
-def _values(piece: guards.Piece, asked: Skip) -> dict[str, Any]:
-    sums: dict[str, Any] = dict.fromkeys(("row_count", *reading.SUMS))
-    kept: dict[str, Any] = {"end_offset": piece.range.end, "estimated_bytes": piece.estimated_bytes}
-    if piece.skipped:
-        sums = dict.fromkeys(sums, 0) | {"skipped": piece.range.span}
-        return {**kept, **sums, "state": RangeState.SKIPPED, "reason": asked.reason, "skip": asked.id}
-    assert piece.source is not None
-    return {**kept, **sums, "state": piece.source.state, "reason": piece.source.reason, "skip": None}
+def _values(piece: RangeRecord, asked: Skip) -> dict[str, Any]:
+    return {
+        "end_offset": piece.range.end,
+        "estimated_bytes": piece.estimated_bytes,
+        "state": piece.state,
+        "reason": piece.reason,
+        "held_for": Offsets.text(piece.held_for),
+        "wave": None if piece.wave == asked.id else piece.wave,
+        "skip": asked.id if piece.state is RangeState.SKIPPED else None,
+        "row_count": piece.rows,
+        **(piece.accounting.to_json() if piece.accounting else dict.fromkeys(reading.SUMS)),
+    }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, Table, Text
 
-from airflow_kafka_lake.adapters.sql_ledger.types import Number, Prose, Timestamp, Word
+from airflow_kafka_lake.adapters.sql_ledger.types import Number, Offsets, Prose, Timestamp, Word
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 
@@ -167,6 +167,7 @@ range_ = _table(
     Column("generation", Integer, nullable=False),
     Column("state", Word(RangeState), nullable=False),
     Column("reason", Prose),
+    Column("held_for", Offsets),
     Column("fewer_accepted", Boolean, nullable=False),
     Column("estimated_bytes", BigInteger, nullable=False),
     *_accounting(null=True),

@@ -35,6 +35,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 
+from airflow_kafka_lake.core.offsets import RangeSet
+
 Number = BigInteger().with_variant(Integer, "sqlite")
 """A key that the database counts up itself."""
 
@@ -86,6 +88,26 @@ class Prose(TypeDecorator[str]):
         return None if value is None else clean(value)
 
 
+class Offsets(TypeDecorator[RangeSet]):
+    """A set of offsets as JSON, `[[start, end], …]`; nothing is stored of an empty one."""
+
+    impl = Text
+    cache_ok = True
+
+    @staticmethod
+    def text(value: RangeSet) -> str | None:
+        """Return what is stored."""
+        return json.dumps(value.to_pairs()) if value else None
+
+    def process_bind_param(self, value: RangeSet | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind the text."""
+        return None if value is None else self.text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> RangeSet:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return the set."""
+        return RangeSet() if value is None else RangeSet.of(*json.loads(value))
+
+
 def clean(text: str) -> str:
     """Replace what a database cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")
@@ -132,7 +154,7 @@ def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mappin
 def _plain(kind: Any) -> Any:
     if isinstance(kind, Boolean):
         return Boolean()
-    return Text() if isinstance(kind, (Word, Prose, String)) else BigInteger()
+    return Text() if isinstance(kind, (Word, Prose, Offsets, String)) else BigInteger()
 
 
 def upsert(connection: Connection, table: Table) -> Any:

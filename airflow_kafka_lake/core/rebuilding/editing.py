@@ -88,13 +88,7 @@ def _overtaken(what: Restoration) -> ConcurrentError:
 
 
 def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:
-    return replace(
-        item,
-        id=item.piece_id(part.start),
-        range=part,
-        estimated_bytes=item.estimated_bytes * part.span // item.range.span,
-        accounting=item.accounting and Accounting(skipped=part.span),
-    )
+    return replace(item.piece(part), accounting=item.accounting and Accounting(skipped=part.span))
 
 
 def _settled_ranges(what: Restoration) -> Iterable[Placed]:

@@ -107,3 +107,11 @@ def test_a_stretch_of_a_set_is_what_both_share() -> None:
         for end in range(start + 1, 24):
             stretch = OffsetRange(start, end)
             assert whole.within(stretch) == whole & RangeSet((stretch,))
+
+
+def test_set_of_too_many_stretches_grows_at_its_end() -> None:
+    """Nothing of it is lost: what is too many becomes one stretch with all between."""
+    some = RangeSet.of((0, 1), (2, 3), (4, 5), (8, 9))
+    assert some.at_most(4) == some
+    assert some.at_most(2) == RangeSet.of((0, 1), (2, 9))
+    assert some.at_most(1) == RangeSet.of((0, 9))

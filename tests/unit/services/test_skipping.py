@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, RangeBeyondEndError, StaleFenceError
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
@@ -22,9 +22,10 @@ def wave(world: World) -> str:
 
 
 def skip(world: World, start: int, end: int) -> int:
-    """Skip a stretch of partition 0."""
+    """Skip a stretch of partition 0; returns how many offsets."""
     stretch = OffsetRange(start, end)
-    return deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    done = deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    return done.offsets
 
 
 def states(world: World) -> list[tuple[str, str]]:
@@ -128,15 +129,21 @@ def test_skip_of_a_published_wave_adopts_it(world: World, wave: str) -> None:
     world.check()
 
 
-def test_held_range_skipped_in_part_keeps_its_rest_on_hold(world: World, wave: str) -> None:
-    """Law L3: a failure is cleared by a later success or a skip, piece by piece."""
-    world.runner.tamper = lambda rows: rows[1:]
+def test_held_range_goes_on_once_all_that_it_is_held_for_was_passed(world: World, wave: str) -> None:
+    """Law L3: a failure is cleared by a later success or a skip, piece by piece; nothing is left to be released."""
+    world.runner.tamper = lambda rows: [row for row in rows if row[3] not in (0, 3)]
     with pytest.raises(HeldError):
         world.ingest(wave)
+    (held,) = world.ledger.ranges(wave=wave)
+    assert (held.reason or "").startswith("UnexplainedError: 2 offsets are not explained: 0-1, 3-4")
+    assert held.held_for == RangeSet.of((0, 1), (3, 4))
     skip(world, 0, 1)
     assert states(world) == [("0-1", "SKIPPED"), ("1-5", "HELD")]
-    world.advance()
-    assert world.stream().watermark == 1
+    skip(world, 3, 4)
+    assert states(world) == [("0-1", "SKIPPED"), ("1-3", "PLANNED"), ("3-4", "SKIPPED"), ("4-5", "PLANNED")]
+    assert world.run().exit_code == 0
+    world.check()
+    assert (world.offsets(), world.stream().watermark) == ([1, 2, 4], 5)
 
 
 def test_refused_skip_leaves_no_lease_behind(world: World) -> None:
