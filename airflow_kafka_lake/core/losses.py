@@ -15,8 +15,9 @@ from airflow_kafka_lake.core.errors import (
     LogTruncatedError,
     LostRecordsError,
 )
+from airflow_kafka_lake.core.holds import hold
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord, Verdict, hold
+from airflow_kafka_lake.core.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import LEADS_OUT

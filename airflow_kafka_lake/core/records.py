@@ -121,23 +121,6 @@ class Verdict:
     held_for: RangeSet = NOTHING
 
 
-HELD_STRETCHES = 100
-"""How many stretches a hold tells apart: it is due to all that lies between the last of more."""
-
-
-def hold(range_id: str, reason: str, held_for: RangeSet = NOTHING) -> Verdict:
-    """Return a hold; `held_for` are the offsets that it is due to, none where it is due to the range as a whole."""
-    return Verdict(range_id=range_id, state=RangeState.HELD, reason=reason, held_for=held_for.at_most(HELD_STRETCHES))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
-    """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them."""
-
-    offsets: int
-    waves: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
     """One move of one watermark; `sequence` grows over the whole ledger and orders what is told."""

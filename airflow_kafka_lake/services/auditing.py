@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
+from airflow_kafka_lake.core.holds import hold
 from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict, hold
+from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.losses import look

@@ -12,8 +12,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UsageError,
 )
+from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, Passed, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
 from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState

@@ -487,7 +487,7 @@ IDENTITY = (
         law="fine print: identity brackets the accounting",
         guard="Topic ids, ends and leader epochs are compared once more after what is missing was explained.",
         module=_AUDITING,
-        old="    failed |= {i: error.named for i, error in seen.failed.items() if not isinstance(error, "
+        old="    failed |= {i: held_by(i, e) for i, e in seen.failed.items() if not isinstance(e, "
         "LogStartMovedError)}\n",
         new="",
         red=(

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import LedgerBehindError
+from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Blocked, Plan
-from airflow_kafka_lake.core.records import Passed, RangeRecord
+from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports

@@ -9,8 +9,9 @@ from airflow_kafka_lake.adapters.memory_ledger.planning import MemoryPlanning
 from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Advance, Passed, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
 from airflow_kafka_lake.core.reopening import Cut, Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (

@@ -29,6 +29,7 @@ from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.growth import Layout
+from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
@@ -37,7 +38,6 @@ from airflow_kafka_lake.core.records import (
     Claim,
     Event,
     OutboxItem,
-    Passed,
     PipelineRecord,
     Published,
     RangeRecord,

@@ -14,8 +14,9 @@ from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, skip, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Passed, RangeRecord
+from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
