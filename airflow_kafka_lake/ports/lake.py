@@ -39,8 +39,8 @@ class LakeTable(Protocol):
         """Record the owner of each topic inside a commit that moves main; Rejected names another owner."""
 
     def look(self, attempts: Sequence[AttemptRecord]) -> Look:
-        """Search main for any of the attempts: history back to the oldest base AND rows by `ingest_attempt`, both at
-        one head. Attempts without a base never published."""
+        """Search main for any of the attempts: its history back to the oldest base and, where that is not there any
+        more, rows by `ingest_attempt` at the same head. Attempts without a base never published."""
 
     def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
         """Open every file that the attempt's branch added and read partition and offset columns; None: no branch, or

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from airflow_kafka_lake.core.accounting import Receipt
@@ -13,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Claim, Publication, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.staging import Stretch, merged
 from airflow_kafka_lake.core.waves import (
@@ -38,6 +40,15 @@ PUBLISH_TRIES = 30
 def replaced(claim: Claim) -> tuple[Stretch, ...]:
     """Return the stretches of a claim that were reopened: main may hold rows of an earlier reading of them."""
     return merged(item.stretch for item in claim.ranges if item.generation)
+
+
+def require_replaceable(table: LakeTable, stretches: Sequence[Stretch]) -> None:
+    """Refuse a table whose rows cannot be taken out of their files, before a job is run for that.
+
+    What forbids it lies on the table, so one offset tells: at most the files around it are opened.
+    """
+    for first in stretches[:1]:
+        table.visible([replace(first, range=OffsetRange(first.range.start, first.range.start + 1))])
 
 
 def token_of(claim: Claim, ranges: Sequence[RangeRecord], kind: str = "publish") -> Token:

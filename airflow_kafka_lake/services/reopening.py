@@ -23,11 +23,13 @@ from airflow_kafka_lake.core.segments import Graph, Segment, started_after
 from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNFINISHED, Committed, RangeState, Token
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
 from airflow_kafka_lake.services.identity import check_head, check_settled
+from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import FENCE_TRIES, NEVER_CLAIMED
 from airflow_kafka_lake.services.topics import changed_topics
@@ -73,6 +75,8 @@ def reopen(
     _refuse_others_records(ports, stream, stretch, ranges, seen)
     check_head(ports, spec.name, table, ports.lake.table(table).head(), [stream.topic_id])
     check_settled(ports, spec.name, table)
+    asked = Stretch(topic=stream.topic, topic_id=stream.topic_id, partition=stream.partition, range=stretch)
+    require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
         new_id(),
         spec,

@@ -29,7 +29,15 @@ from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
-from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, publish, receipt_rows
+from airflow_kafka_lake.services.publishing import (
+    adopt,
+    end_attempt,
+    probe,
+    publish,
+    receipt_rows,
+    replaced,
+    require_replaceable,
+)
 from airflow_kafka_lake.services.settlement import tell_first
 from airflow_kafka_lake.services.taking import take
 
@@ -99,6 +107,7 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     _pass_gate(ports, held.key.wave, held.pipeline)
     topic_ids = sorted({item.topic_id for item in held.ranges})
     check_head(ports, held.pipeline, held.table, found.head, topic_ids)
+    require_replaceable(ports.lake.table(held.table), replaced(held))
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     heartbeat = Heartbeat(ports, held.key)
     if failed := _precheck(ports, held, heartbeat):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -10,10 +11,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
 from pyiceberg.table import Table
+from pyiceberg.typedef import Record
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
+from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
+from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
+from airflow_kafka_lake.adapters.iceberg.reading import written_files_of
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.memory_lake import Answer, MemoryLake, MemoryTable, Row
 from airflow_kafka_lake.core.accounting import Accounting
@@ -238,6 +246,48 @@ class IcebergWorld:
     def rows(self) -> list[tuple[int, str]]:
         found = self.load().scan(selected_fields=("kafka_offset", "ingest_attempt")).to_arrow().to_pylist()
         return sorted((row["kafka_offset"], row["ingest_attempt"]) for row in found)
+
+    def delete_by_value(self) -> None:
+        """Commit an equality delete as another engine does; the file itself is never opened."""
+        self._add_delete(DataFileContent.EQUALITY_DELETES, f"{self.load().location()}/data/delete.parquet", 1)
+
+    def delete_by_position(self, *positions: int) -> None:
+        """Commit a position delete for rows of the newest data file, as another engine does."""
+        table = self.load()
+        path = next(task.file.file_path for task in table.scan().plan_files())
+        deleted = Path(table.location().removeprefix("file://"), "data", f"delete-{uuid.uuid4()}.parquet")
+        ids = ({b"PARQUET:field_id": b"2147483546"}, {b"PARQUET:field_id": b"2147483545"})
+        columns = [pa.field("file_path", pa.string(), False, ids[0]), pa.field("pos", pa.int64(), False, ids[1])]
+        rows = [[path] * len(positions), list(positions)]
+        pq.write_table(pa.Table.from_arrays(list(map(pa.array, rows)), schema=pa.schema(columns)), deleted)
+        self._add_delete(DataFileContent.POSITION_DELETES, f"file://{deleted}", len(positions))
+
+    def rewrite(self) -> None:
+        """Have main's files take a new place in the order of commits, as a rewrite does; delete files stay behind."""
+        table = self.load()
+        files = [task.file for task in written_files_of(table, AlwaysTrue())]
+        snapshot = write_snapshot(table, prepare(table, files, files), {}, 0)
+        self.catalog.commit_table(table, (), append_to_main(snapshot))
+
+    def _add_delete(self, content: DataFileContent, path: str, rows: int) -> None:
+        """Write a manifest of deletes; PyIceberg has no way to do it."""
+        table, usual = self.load(), ManifestWriterV2.content
+        file = DataFile.from_args(
+            content=content,
+            file_path=path,
+            file_format=FileFormat.PARQUET,
+            partition=Record(),
+            record_count=rows,
+            file_size_in_bytes=1,
+            equality_ids=[7] if content is DataFileContent.EQUALITY_DELETES else None,
+        )
+        file.spec_id = 0
+        ManifestWriterV2.content = lambda _: ManifestContent.DELETES  # type: ignore[method-assign]
+        try:
+            snapshot = write_snapshot(table, prepare(table, [file]), {}, 0)
+        finally:
+            ManifestWriterV2.content = usual  # type: ignore[method-assign]
+        self.catalog.commit_table(table, (), append_to_main(snapshot))
 
     def lose_next_answer(self, *, landed: bool) -> None:
         real = self.catalog.commit_table

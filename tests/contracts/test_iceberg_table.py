@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Publication
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import (
     Absent,
@@ -326,6 +327,83 @@ def test_branch_that_is_written_to_during_a_fence_goes_with_it(world: IcebergWor
     with world.before_next_commit(lambda: world.append(offsets(0), attempt, branch_of(attempt), {STAGED_BY: attempt})):
         assert isinstance(world.table.fence(head, LEDGER, said, ended=[attempt]), Committed)
     assert world.table.branches() == ()
+
+
+# What other engines do to rows
+
+
+def test_equality_deletes_of_others_stop_no_publish(world: IcebergWorld) -> None:
+    """Landing needs no count of rows: neither with a whole history, nor with an expired one."""
+    first, second = attempt_id(), attempt_id()
+    base = world.table.head()
+    world.stage(first, offsets(0, 1))
+    assert isinstance(world.table.publish(publication(world, first)), Committed)
+    world.delete_by_value()
+    world.stage(second, offsets(2))
+    assert isinstance(world.table.look([record(second, world.table.head())]), Absent)
+    assert isinstance(world.table.publish(publication(world, second)), Committed)
+    world.expire()
+    assert isinstance(world.table.look([record(first, base)]), Found)
+    assert world.table.with_rows([first, attempt_id()]) == {first}
+
+
+def test_rows_that_equality_deletes_hide_are_not_counted_by_guess(world: IcebergWorld) -> None:
+    """What reads which rows are there says whose files stop it and what applies them; older deletes reach nothing."""
+    first, second = attempt_id(), attempt_id()
+    world.stage(first, offsets(0, 1))
+    assert isinstance(world.table.publish(publication(world, first)), Committed)
+    world.delete_by_value()
+    columns = PositionColumns(topic="kafka_topic", partition="kafka_partition", offset="kafka_offset")
+    acts: list[Callable[[], object]] = [
+        world.table.holdings,
+        lambda: world.table.positions(columns, ["orders"], live_only=False),
+    ]
+    for act in acts:
+        with pytest.raises(SchemaMismatchError, match="have an engine apply them"):
+            act()
+    world.rewrite()
+    assert [str(item.offsets) for item in world.table.holdings()] == ["0-2"]
+    world.stage(second, offsets(2))
+    assert isinstance(world.table.publish(publication(world, second)), Committed)
+    assert len(world.table.holdings()) == 2
+
+
+def test_rows_deleted_by_position_are_not_shown_and_testify_all_the_same(world: IcebergWorld) -> None:
+    """Whoever counts rows leaves them out; that their attempt was published stays true."""
+    attempt, base = attempt_id(), world.table.head()
+    world.stage(attempt, offsets(0, 1, 2))
+    assert isinstance(world.table.publish(publication(world, attempt)), Committed)
+    world.delete_by_position(0, 2)
+    (left,) = world.table.holdings()
+    assert str(left.offsets) == "1-2"
+    world.delete_by_position(0, 1, 2)
+    world.expire()
+    assert world.table.holdings() == ()
+    assert world.table.look([record(attempt, base)]) == Found(attempt=attempt, snapshot=None, head=world.table.head())
+
+
+def test_staged_snapshot_that_a_person_made_main_is_found(world: IcebergWorld) -> None:
+    """Fast-forward leaves no token of ours; the job's own summary tells."""
+    attempt, base = attempt_id(), world.table.head()
+    world.stage(attempt, offsets(0))
+    found = world.table.staged(attempt)
+    assert found is not None
+    world.roll_back(found.snapshot)
+    world.write_foreign()
+    assert world.table.look([record(attempt, base)]) == Found(
+        attempt=attempt, snapshot=found.snapshot, head=world.table.head()
+    )
+
+
+def test_staged_snapshot_that_a_person_has_cherry_picked_is_found(world: IcebergWorld) -> None:
+    """Java says in the summary which snapshot it was."""
+    attempt, base = attempt_id(), world.table.head()
+    world.stage(attempt, offsets(0))
+    found = world.table.staged(attempt)
+    assert found is not None
+    world.append(offsets(0), attempt, "main", {"source-snapshot-id": str(found.snapshot)})
+    asked = replace(record(attempt, base), audited=found.snapshot)
+    assert isinstance(world.table.look([asked]), Found)
 
 
 # Clocks

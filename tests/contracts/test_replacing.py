@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
+from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
-from airflow_kafka_lake.adapters.iceberg import manifests
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Publication
@@ -307,36 +306,11 @@ def test_file_that_was_written_for_a_lost_try_serves_the_next(iceberg: IcebergWo
     assert [offset for offset, _ in iceberg.rows() if offset] == [*range(1, 4), *range(5, 20)]
 
 
-def test_equality_deletes_of_others_are_refused_by_name(iceberg: IcebergWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equality_deletes_of_others_are_refused_by_name(iceberg: IcebergWorld) -> None:
     """They would not reach rows that are written anew: a deleted row would come back."""
     new = attempt_id()
     iceberg.stage(new, offsets(3))
-    _add_equality_delete(iceberg, monkeypatch)
+    iceberg.delete_by_value()
     for act in (lambda: replace(iceberg, new, stretch(3, 5)), lambda: iceberg.table.visible([stretch(3, 5)])):
         with pytest.raises(SchemaMismatchError, match="equality delete files of another engine"):
             act()
-
-
-def _add_equality_delete(world: IcebergWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit a manifest of deletes as another engine does; PyIceberg has no way to write one."""
-    from pyiceberg.manifest import DataFile, FileFormat, ManifestWriterV2
-    from pyiceberg.typedef import Record
-
-    table = world.load()
-    with monkeypatch.context() as patched:
-        patched.setattr(ManifestWriterV2, "content", lambda _: ManifestContent.DELETES)
-        file = DataFile.from_args(
-            content=DataFileContent.EQUALITY_DELETES,
-            file_path=f"{table.location()}/data/delete.parquet",
-            file_format=FileFormat.PARQUET,
-            partition=Record(),
-            record_count=1,
-            file_size_in_bytes=1,
-            equality_ids=[7],
-        )
-        file.spec_id = 0
-        prepared = manifests.prepare(table, [file])
-        snapshot = manifests.write_snapshot(table, prepared, {}, 0)
-    from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
-
-    world.catalog.commit_table(table, (), append_to_main(snapshot))

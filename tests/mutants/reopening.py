@@ -11,7 +11,7 @@ _SETTLEMENT = "airflow_kafka_lake.services.settlement"
 _MEMORY = "airflow_kafka_lake.adapters.memory_ledger.ledger"
 _SQL = "airflow_kafka_lake.adapters.sql_ledger.reopening"
 _ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
-_REPLACING = "airflow_kafka_lake.adapters.iceberg.replacing"
+_READING = "airflow_kafka_lake.adapters.iceberg.reading"
 _REOPENS = "airflow_kafka_lake.core.rebuilding.reopens"
 _CHECKING = "airflow_kafka_lake.core.checking"
 _UNIT = "tests/unit/services/test_reopening.py::"
@@ -141,10 +141,19 @@ REOPENING: tuple[Mutant, ...] = (
         name="replace-despite-equality-deletes",
         law="fine print: reopen",
         guard="In Iceberg: rows that another engine has deleted by value are not written anew.",
-        module=_REPLACING,
-        old="            if entry.data_file.content is DataFileContent.EQUALITY_DELETES:\n",
-        new="            if False:\n",
+        module=_READING,
+        old="    require_no_equality_deletes(table, manifests, identifier)\n",
+        new="",
         red=("tests/contracts/test_replacing.py::test_equality_deletes_of_others_are_refused_by_name",),
+    ),
+    Mutant(
+        name="replace-found-impossible-after-the-job",
+        law="fine print: reopen",
+        guard="A table whose rows cannot be replaced is refused before a job is run for that.",
+        module=_STAGING,
+        old="    require_replaceable(ports.lake.table(held.table), replaced(held))\n",
+        new="",
+        red=(f"{_UNIT}test_table_whose_rows_cannot_be_replaced_is_refused_before_anything_is_begun",),
     ),
     Mutant(
         name="rebuild-forgets-a-reopen",

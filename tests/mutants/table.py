@@ -224,12 +224,21 @@ ICEBERG = (
         red=("tests/contracts/test_lake_table.py::test_expired_history_is_unclear[iceberg]",),
     ),
     Mutant(
+        name="main-moved-by-a-person-is-absent",
+        law="fine print: looking",
+        guard="In Iceberg: rows that a person has made visible by moving main to a staged snapshot are found.",
+        module=_LOOK,
+        old="    return said.get(STAGED_BY) or audited",
+        new="    return audited",
+        red=("tests/contracts/test_iceberg_table.py::test_staged_snapshot_that_a_person_made_main_is_found",),
+    ),
+    Mutant(
         name="fence-is-a-publish",
         law="L11",
         guard="In Iceberg: a fence commit of an attempt does not testify that the attempt was published.",
         module=_LOOK,
-        old=" and token.kind in PUBLISHES:",
-        new=":",
+        old="token.attempt if token.kind in PUBLISHES else None",
+        new="token.attempt",
         red=("tests/contracts/test_lake_table.py::test_fence_of_an_attempt_is_not_its_publish[iceberg]",),
     ),
     Mutant(

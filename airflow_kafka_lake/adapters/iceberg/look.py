@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
 
 from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table, main_history
+from airflow_kafka_lake.adapters.iceberg.reading import batches_of, written_files_of
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, PUBLISHES, Absent, AttemptRecord, Found, Look, Unclear
 from airflow_kafka_lake.core.wire import token_from_summary
+from airflow_kafka_lake.jobs.stage import STAGED_BY
 
 
 def look(
@@ -21,21 +24,22 @@ def look(
 ) -> Look:
     """Search one load of the table for any of the attempts.
 
-    `published` names the attempt among the given ones that has a receipt of its settlement; it is asked only when
-    neither history nor rows decide.
+    History decides where it goes back to where the attempts began. Else rows do, and where there are none, receipts:
+    `published` names the attempt among the given ones that has a receipt of its settlement.
     """
     head = head_of(table.metadata)
     bases = {attempt.attempt: attempt.base for attempt in attempts if attempt.base is not None}
     if not bases:
         return Absent(head=head)
-    found, whole = _walk(table.metadata, bases.keys(), set(bases.values()))
+    audited = {str(item.audited): item.attempt for item in attempts if item.attempt in bases}
+    found, whole = _walk(table.metadata, bases.keys(), audited, set(bases.values()))
     if found is not None:
         attempt, snapshot = found
         return Found(attempt=attempt, snapshot=snapshot, head=head)
-    if by_rows := attempts_with_rows(table, bases.keys(), enough=1):
-        return Found(attempt=min(by_rows), snapshot=None, head=head)
     if whole:
         return Absent(head=head)
+    if by_rows := attempts_with_rows(table, bases.keys(), enough=1):
+        return Found(attempt=min(by_rows), snapshot=None, head=head)
     if by_receipt := published(list(bases)):
         return Found(attempt=by_receipt, snapshot=None, head=head)
     return Unclear(
@@ -45,7 +49,9 @@ def look(
     )
 
 
-def _walk(metadata: TableMetadata, attempts: Iterable[str], bases: set[int]) -> tuple[tuple[str, int] | None, bool]:
+def _walk(
+    metadata: TableMetadata, attempts: Iterable[str], audited: Mapping[str, str], bases: set[int]
+) -> tuple[tuple[str, int] | None, bool]:
     """Walk back until every base was met; say what was found, and whether the walk saw all there was since."""
     wanted, waiting = set(attempts), set(bases)
     oldest = None
@@ -53,25 +59,33 @@ def _walk(metadata: TableMetadata, attempts: Iterable[str], bases: set[int]) -> 
         waiting.discard(snapshot.snapshot_id)
         if not waiting:
             return None, True
-        token = token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None
-        if token is not None and token.attempt in wanted and token.kind in PUBLISHES:
-            return (token.attempt, snapshot.snapshot_id), True
+        if (shown := _shown_by(snapshot, audited)) in wanted:
+            return (shown, snapshot.snapshot_id), True
         oldest = snapshot
     reached_start = oldest is None or is_first_of_table(oldest, metadata)
     return None, reached_start and waiting == {EMPTY_TABLE}
 
 
+def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
+    """Return the attempt whose rows a snapshot of main shows: by our publish, or by a person's act without a token,
+    who moved main to a staged snapshot or cherry-picked it."""
+    said = snapshot.summary.additional_properties if snapshot.summary else {}
+    token = token_from_summary(said)
+    if token is not None:
+        return token.attempt if token.kind in PUBLISHES else None
+    return said.get(STAGED_BY) or audited.get(said.get("source-snapshot-id", ""))
+
+
 def attempts_with_rows(table: Table, attempts: Iterable[str], enough: int) -> frozenset[str]:
-    """Return attempts that have a row on main, `enough` of them; files whose bounds exclude all are not opened."""
+    """Return attempts that have a row in main's files, `enough` of them; files whose bounds exclude all stay closed.
+
+    A row that was deleted since testifies too, as long as its file is there.
+    """
     found: set[str] = set()
-    if table.metadata.current_snapshot_id is None or not enough:
+    if not enough:
         return frozenset()
-    scan = table.scan(
-        row_filter=among("ingest_attempt", attempts),
-        selected_fields=("ingest_attempt",),
-        snapshot_id=table.metadata.current_snapshot_id,
-    )
-    for batch in scan.to_arrow_batch_reader():
+    chosen = among("ingest_attempt", attempts)
+    for batch in batches_of(table, chosen, ["ingest_attempt"], written_files_of(table, chosen)):
         found.update(pc.unique(batch.column(0)).to_pylist())
         if len(found) >= enough:
             break

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.expressions.visitors import _StrictMetricsEvaluator
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan, _dataframe_to_data_files
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.filters import near
+from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
-from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.staging import Stretch, offsets_of
@@ -55,42 +55,21 @@ class Replacement:
     rewritten: tuple[DataFile, ...]
 
 
-def require_no_equality_deletes(table: Table, identifier: str) -> None:
-    """Refuse a table whose rows another engine has deleted by their values: such a delete does not reach rows that are
-    written later, so what is rewritten would show deleted rows again."""
-    snapshot = table.metadata.current_snapshot()
-    for manifest in snapshot.manifests(table.io) if snapshot else ():
-        if manifest.content is not ManifestContent.DELETES:
-            continue
-        for entry in manifest.fetch_manifest_entry(table.io):
-            if entry.data_file.content is DataFileContent.EQUALITY_DELETES:
-                raise SchemaMismatchError(
-                    f"Table {identifier} has equality delete files of another engine, so its rows cannot be replaced. "
-                    "Have that engine apply them first (in Spark: CALL system.rewrite_data_files with "
-                    "'delete-file-threshold' 1), then try again.",
-                    table=identifier,
-                    file=entry.data_file.file_path,
-                )
-
-
 def visible(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[Holding, ...]:
     """Read the position columns of the files that may hold rows of some stretches."""
-    if table.metadata.current_snapshot_id is None or not stretches:
+    if not stretches:
         return ()
-    require_no_equality_deletes(table, identifier)
-    wanted = offsets_of(stretches)
-    scan = table.scan(row_filter=near(stretches), selected_fields=HELD)
-    batches = (batch.filter(pa.array(_inside(batch, wanted))) for batch in scan.to_arrow_batch_reader())
-    return holdings_of(batches, identifier)
+    chosen, wanted = near(stretches), offsets_of(stretches)
+    batches = batches_of(table, chosen, HELD, files_of(table, chosen, identifier))
+    return holdings_of((batch.filter(pa.array(_inside(batch, wanted))) for batch in batches), identifier)
 
 
 def tasks_for(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[FileScanTask, ...]:
-    """Return main's files that may hold rows of some stretches, as of this load; by their bounds, unopened."""
-    if table.metadata.current_snapshot_id is None:
-        return ()
-    require_no_equality_deletes(table, identifier)
-    scan = table.scan(row_filter=near(stretches), snapshot_id=table.metadata.current_snapshot_id)
-    return tuple(scan.plan_files())
+    """Return main's files that may hold rows of some stretches, as of this load; by their bounds, unopened.
+
+    Equality deletes are refused: they do not reach rows that are written later, so deleted rows would show again.
+    """
+    return tuple(files_of(table, near(stretches), identifier))
 
 
 def replacement(table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Stretch]) -> Replacement:

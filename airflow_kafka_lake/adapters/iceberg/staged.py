@@ -71,9 +71,11 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
             if entry.snapshot_id == snapshot.snapshot_id
         ]
-        if manifest.content is not ManifestContent.DATA or any(
-            e.status == ManifestEntryStatus.DELETED for e in entries
-        ):
+        # A commit may also leave out delete files that reach no row any more, which deletes nothing.
+        deleting = (
+            ManifestEntryStatus.DELETED if manifest.content is ManifestContent.DATA else ManifestEntryStatus.ADDED
+        )
+        if any(entry.status == deleting for entry in entries):
             raise JobFailedError(
                 f"Staging branch {branch_of(attempt)} deletes rows, and a job only appends. Stage again.",
                 attempt=attempt,

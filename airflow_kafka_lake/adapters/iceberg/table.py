@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.table import DataScan, Table
+from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
 from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_ref, require_uuid
@@ -19,6 +19,7 @@ from airflow_kafka_lake.adapters.iceberg.look import attempts_with_rows, look
 from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
 from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of, require_columns
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
+from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.replacing import visible
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
@@ -170,15 +171,13 @@ class IcebergTable:
     def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
         """Read position columns and `ingest_attempt` of main, in batches."""
         table = self._catalog.load(self.identifier)
-        if table.metadata.current_snapshot_id is None:
-            return ()
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
         with self._catalog.reaching(f"read {self.identifier}"):
-            scan = table.scan(row_filter=chosen, selected_fields=HELD)
+            files = files_of(table, chosen, self.identifier)
             try:
-                return holdings_of(scan.to_arrow_batch_reader(), self.identifier)
+                return holdings_of(batches_of(table, chosen, HELD, files), self.identifier)
             except (FileNotFoundError, pa.ArrowInvalid):
-                self._require_whole(table, scan)
+                self._require_whole(table, files)
                 raise
 
     def positions(
@@ -192,23 +191,22 @@ class IcebergTable:
                 table=self.identifier,
             )
         require_columns(table, columns, self.identifier, live_only=live_only)
-        if table.metadata.current_snapshot_id is None:
-            return ()
         chosen = AlwaysTrue() if columns.topic is None else among(columns.topic, topics)
         fields = (columns.topic, columns.partition, columns.offset, ATTEMPT if live_only else None)
         with self._catalog.reaching(f"read {self.identifier}"):
-            scan = table.scan(row_filter=chosen, selected_fields=tuple(filter(None, fields)))
+            files = files_of(table, chosen, self.identifier)
+            batches = batches_of(table, chosen, list(filter(None, fields)), files)
             try:
-                return positions_of(scan.to_arrow_batch_reader(), columns, self.identifier, live_only=live_only)
+                return positions_of(batches, columns, self.identifier, live_only=live_only)
             except (FileNotFoundError, pa.ArrowInvalid):
-                self._require_whole(table, scan)
+                self._require_whole(table, files)
                 raise
 
-    def _require_whole(self, table: Table, scan: DataScan) -> None:
+    def _require_whole(self, table: Table, planned: Sequence[FileScanTask]) -> None:
         """Refuse a table that is damaged, unless main has moved on: then the files went with an older snapshot."""
         if self._catalog.load(self.identifier).metadata.current_snapshot_id != table.metadata.current_snapshot_id:
             return
-        files = (task.file for task in scan.plan_files())
+        files = (task.file for task in planned)
         if broken := [file for file in files if not readable(table.io, file.file_path)]:
             rows = sum(file.record_count for file in broken)
             raise DamagedTableError(

@@ -125,11 +125,11 @@ class MemoryTable:
             if commit.token and commit.token.attempt in bases and commit.token.kind in PUBLISHES:
                 return Found(attempt=commit.token.attempt, snapshot=commit.id, head=head)
             oldest = commit
+        if whole or (waiting == {EMPTY_TABLE} and (oldest is None or oldest.parent is None)):
+            return Absent(head=head)
         for row in self.rows():
             if row.attempt in bases:
                 return Found(attempt=row.attempt, snapshot=None, head=head)
-        if whole or (waiting == {EMPTY_TABLE} and (oldest is None or oldest.parent is None)):
-            return Absent(head=head)
         for receipt in self._receipts.values():
             if receipt.kind == "published" and receipt.attempt in bases:
                 return Found(attempt=receipt.attempt, snapshot=None, head=head)

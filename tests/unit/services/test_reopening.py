@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     LedgerBehindError,
     RangeBeyondEndError,
     RangeExpiredError,
+    SchemaMismatchError,
     StateError,
     UnavailableError,
     UsageError,
@@ -336,6 +337,27 @@ def test_publisher_that_looked_before_a_reopen_starts_again(landed: World) -> No
 
     assert landed.ingest(wave, landed.worker(passing)).state is WaveState.COMMITTED
     assert calls.made.count("ledger.mark_publishing") == 2
+    assert landed.run().exit_code == 0
+    landed.check()
+
+
+def test_table_whose_rows_cannot_be_replaced_is_refused_before_anything_is_begun(
+    landed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither does a reopen record anything, nor does a job run for one that was recorded before."""
+
+    def refuse(_: object) -> None:
+        raise SchemaMismatchError("equality delete files of another engine")
+
+    (wave,) = landed.reopen(3, 9).waves
+    ran, before = len(landed.runner.jobs), landed.ledger.ranges(pipeline="orders")
+    with monkeypatch.context() as patched:
+        patched.setattr(landed.table, "visible", refuse)
+        with pytest.raises(SchemaMismatchError):
+            landed.ingest(wave)
+        with pytest.raises(SchemaMismatchError):
+            landed.reopen(9, 12)
+    assert (len(landed.runner.jobs), landed.ledger.ranges(pipeline="orders")) == (ran, before)
     assert landed.run().exit_code == 0
     landed.check()
 
