@@ -150,9 +150,9 @@ class World:
         """Bring one wave into the lake."""
         return staging.ingest(worker or self.worker(), wave)
 
-    def run(self, bounds: Bounds = FOLLOW, worker: Ports | None = None) -> running.Run:
+    def run(self, bounds: Bounds = FOLLOW, worker: Ports | None = None, *, everything: bool = False) -> running.Run:
         """Do the main job."""
-        return running.run(worker or self.worker(), self.spec, bounds)
+        return running.run(worker or self.worker(), self.spec, bounds, everything=everything)
 
     def settle(self, worker: Ports | None = None) -> settlement.Settled:
         """Finish what was left."""

@@ -69,12 +69,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
     planning.check_bounds(bounds)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
-        done = running.run(ports, spec, bounds)
+        done = running.run(ports, spec, bounds, everything=arguments.all)
     document = {
         "pipeline": spec.name,
         "plan": done.plan.id if done.plan and done.plan.waves else None,
         "period": done.plan.period.to_json() if done.plan and done.plan.period else None,
         "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in done.waves],
+        "left": [item.to_json() for item in done.left],
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],
         "mirror": mirror_document(done.mirrored),

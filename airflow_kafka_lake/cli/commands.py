@@ -76,8 +76,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="run",
-        help="plan, bring every wave into the lake, advance; also finishes what earlier runs left",
-        arguments=(PIPELINE, *PERIOD),
+        help="plan, bring every wave into the lake, advance; without bounds also what earlier runs left",
+        arguments=(
+            PIPELINE,
+            *PERIOD,
+            Argument("--all", action="store_true", help="with bounds, too: finish everything that earlier runs left"),
+        ),
         run=actions.run,
     ),
     Command(

@@ -93,6 +93,12 @@ def run(output: Output, document: Json) -> None:
     if moves:
         _table(output, "watermarks moved", ("stream", "#from", "#to"), moves)
     _period(output, document, 1)
+    if document["left"]:
+        size = decimal(sum(item["estimated_bytes"] for item in document["left"]))
+        output.line(
+            f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {size} in Kafka; "
+            f"take them too with --all, or with: kafka-lake run {document['pipeline']}"
+        )
     for text in document["held"]:
         output.line(f"held: {text}")
     for problem in document["problems"]:

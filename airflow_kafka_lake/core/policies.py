@@ -42,6 +42,11 @@ class Bounds:
         """Say whether a period was asked for rather than what is missing from the origin."""
         return self.start is not None or self.end is not None
 
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether something in particular was asked for, rather than all that is missing."""
+        return self.is_period or self.topic is not None or self.partitions is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Times:

@@ -1,8 +1,8 @@
 """A backfill by hand: choose a pipeline and a period in the form, and start it.
 
-Without a period: what is missing up to the pipeline's end policy. From and to take an offset or a time with its offset
-from UTC; `[from, to)` may also lie before everything that was read so far. A dry run shows the plan in the log of the
-task `plan` and writes nothing.
+Without a topic, partitions and a period: what is missing up to the pipeline's end policy, and what earlier runs left
+unfinished. From and to take an offset or a time with its offset from UTC; `[from, to)` may also lie before everything
+that was read so far. A dry run shows the plan in the log of the task `plan` and writes nothing.
 """
 
 from __future__ import annotations
@@ -72,6 +72,12 @@ with DAG(
             title="To",
             description=f"end of the period, exclusive: {BOUND_WORDS}",
         ),
+        "all_waves": Param(
+            False,
+            type="boolean",
+            title="Everything unfinished",
+            description="also finish what earlier runs left outside of the topic, partitions and period above",
+        ),
         "dry_run": Param(False, type="boolean", title="Dry run", description="only show what would be read"),
     },
 ) as dag:
@@ -81,5 +87,6 @@ with DAG(
         partitions="{{ '' if params['partitions'] is none else params['partitions'] | tojson }}",
         from_="{{ params['from'] or '' }}",
         to="{{ params['to'] or '' }}",
+        all_waves="{{ params['all_waves'] | tojson }}",
         dry_run="{{ params['dry_run'] | tojson }}",
     )

@@ -144,7 +144,7 @@ class FinishPlanOperator(BaseOperator):
             unfinished: TransientError | None = None
             for plan in sorted(plans | ({result["plan"]} if result["plan"] else set())):
                 try:
-                    finish_plan(ports, plan)
+                    finish_plan(ports, plan, result.get("left", ()))
                 except TransientError as error:
                     unfinished = unfinished or error
             # What waits for a person comes first: the rest may wait for just that, and repeating would not help.

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
 
+from airflow_kafka_lake.core.choosing import Choice
 from airflow_kafka_lake.core.errors import PendingCommitError
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import UNFINISHED
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, text_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.choosing import chosen
 from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.settlement import settle
@@ -39,22 +40,25 @@ class PlanBackfillOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
-    rest: `{"pipeline", "plan", "waves", "ranges", "records", "bytes", "lake_bytes", "blocked", "dry_run"}`.
+    rest: `{"pipeline", "plan", "waves", "left", "ranges", "records", "bytes", "lake_bytes", "blocked", "dry_run"}`.
 
     Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
     RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
-    and returns no waves. Waves that earlier runs left unfinished are among the returned.
+    and returns no waves. Waves that earlier runs left unfinished are among the returned: all of them without bounds or
+    with `all_waves`, else those that hold something of what was asked for. The log names every wave that is taken, and
+    every one that is left.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
     :param topic: only this topic (templated)
     :param partitions: only these partitions, a list of numbers (templated)
     :param from_: begin of the period (templated)
     :param to: end of the period, exclusive (templated)
+    :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param dry_run: only show (templated)
     :param ledger_connection: Airflow connection of the ledger
     """
 
-    template_fields: Sequence[str] = ("pipeline", "topic", "partitions", "from_", "to", "only_show")
+    template_fields: Sequence[str] = ("pipeline", "topic", "partitions", "from_", "to", "all_waves", "only_show")
     ui_color = "#dcebf7"
 
     def __init__(
@@ -65,6 +69,7 @@ class PlanBackfillOperator(BaseOperator):
         partitions: Sequence[int] | str | None = None,
         from_: str | int | None = None,
         to: str | int | None = None,
+        all_waves: bool | str = False,
         dry_run: bool | str = False,
         ledger_connection: str = DEFAULT_LEDGER,
         **kwargs: Any,
@@ -75,6 +80,7 @@ class PlanBackfillOperator(BaseOperator):
         self.partitions = partitions
         self.from_ = from_
         self.to = to
+        self.all_waves = all_waves
         self.only_show = dry_run  # `dry_run` is a method of every operator
         self.ledger_connection = ledger_connection
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
@@ -91,7 +97,7 @@ class PlanBackfillOperator(BaseOperator):
     def _plan(self, context: Context, until: float | None) -> list[str]:
         with airflow_errors():
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
-            dry_run = flag_of(self.only_show)
+            dry_run, everything = flag_of(self.only_show), flag_of(self.all_waves, "all_waves")
             spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
             with assembly.open_ports(
                 spec,
@@ -102,7 +108,7 @@ class PlanBackfillOperator(BaseOperator):
             ) as ports:
                 where = ports.runner.where()
                 try:
-                    planned, waves = plan_and_collect(ports, spec, bounds, dry_run=dry_run)
+                    planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=dry_run)
                 except PendingCommitError as pending:
                     now = ports.clock.now().timestamp()
                     until = now + spec.stable_wait if until is None else until
@@ -112,7 +118,11 @@ class PlanBackfillOperator(BaseOperator):
                     self._wait_for(spec, pending, until)
         for line in explain(planned.plan, where, dry_run=dry_run):
             self.log.info("%s", line)
-        result = result_of(planned, waves, dry_run=dry_run)
+        for line in choice.in_words(planned.plan.id):
+            self.log.info("%s", line)
+        if choice.left:
+            self.log.info("A run without bounds takes what this one leaves, and so does this one with all_waves.")
+        result = result_of(planned, choice, dry_run=dry_run)
         context["ti"].xcom_push(key=PLAN_KEY, value=result)
         return list(result["waves"])
 
@@ -134,25 +144,25 @@ def name_of(pipeline: Pipeline | str | PathLike[str]) -> str:
     return pipeline.spec.name if isinstance(pipeline, Pipeline) else fspath(pipeline)
 
 
-def plan_and_collect(
-    ports: Ports, spec: PipelineSpec, bounds: Bounds, *, dry_run: bool
-) -> tuple[Planned, tuple[str, ...]]:
-    """Finish what earlier runs left open, plan, and return every wave that is to be worked on; a dry run only plans."""
+def plan_and_choose(
+    ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool, dry_run: bool
+) -> tuple[Planned, Choice]:
+    """Settle what is in the lake, plan, and choose the waves that are to be worked on; a dry run writes nothing."""
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
         settle(ports, spec.name)
     planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run)
-    if dry_run:
-        return planned, ()
-    return planned, tuple(wave.id for wave in ports.ledger.waves(spec.name, UNFINISHED))
+    bounded = bounds.is_bounded and not everything
+    return planned, chosen(ports, spec.name, planned.plan if bounded else None)
 
 
-def result_of(planned: Planned, waves: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, Any]:
     """Return what the next tasks read; `plan` is None when nothing is to be read."""
     made = planned.plan
     return {
         "pipeline": made.spec.name,
         "plan": made.id if planned.recorded and made.waves else None,
-        "waves": list(waves[:MAX_WAVES]),
+        "waves": [] if dry_run else [item.wave for item in choice.taken[:MAX_WAVES]],
+        "left": [item.wave for item in choice.left],
         "ranges": len(made.ranges),
         "records": made.forecast.records,
         "bytes": made.forecast.bytes,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.choosing import Work
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -19,8 +21,9 @@ from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.choosing import chosen
 from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.mirroring import mirror
 from airflow_kafka_lake.services.planning import plan
@@ -30,7 +33,8 @@ from airflow_kafka_lake.services.staging import ingest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run did. `problems` are the errors of waves that did not end well, in wave order."""
+    """What a run did. `problems` are the errors of waves that did not end well, in wave order; `left` are the
+    unfinished waves that it was not asked for."""
 
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
@@ -38,6 +42,7 @@ class Run:
     held: tuple[str, ...]
     problems: tuple[KafkaLakeError, ...]
     mirrored: Mirrored | None = None
+    left: tuple[Work, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -47,8 +52,13 @@ class Run:
         return next((code for code in (4, 1, 3, 2) if code in codes), 0)
 
 
-def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
-    """Bring everything that is missing into the lake; a wave that fails does not stop the others."""
+def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False) -> Run:
+    """Bring everything that is missing into the lake; a wave that fails does not stop the others.
+
+    With bounds only what was asked for: unfinished waves of earlier plans only where they hold some of it, unless
+    `everything` says that all of them are taken too. Every wave that is taken or left is named first.
+    """
+    bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:
         _settle(ports, spec.name)
     problems: list[KafkaLakeError] = []
@@ -56,8 +66,13 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
     try:
         decided = plan(ports, spec, bounds, plan_id=new_id(), patience=spec.patience).plan
     except ConcurrentError as error:
+        if bounded:
+            raise  # what was asked for is not known
         ports.say(f"another planner was first: {error}")
-    finished, failed = _ingest_all(ports, spec.name)
+    scope = decided if bounded else None
+    for line in chosen(ports, spec.name, scope).in_words(decided.id if decided else None):
+        ports.say(line)
+    finished, failed = _ingest_all(ports, spec.name, scope)
     problems += failed
     recorded = ports.ledger.pipeline(spec.name) is not None
     moves = advance(ports, spec.name) if recorded else ()
@@ -69,12 +84,13 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Run:
         held=blocked_in_words(ports, spec.name, decided),
         problems=tuple(problems),
         mirrored=mirrored,
+        left=chosen(ports, spec.name, scope).left if bounded else (),
     )
 
 
-def _ingest_all(ports: Ports, pipeline: str) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
-    """Ingest every unfinished wave once, also those that come apart from others meanwhile; what waits for its turn is
-    tried again as long as anything else comes to an end."""
+def _ingest_all(ports: Ports, pipeline: str, scope: Plan | None) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
+    """Ingest every unfinished wave of a scope once, also those that come apart from others meanwhile; what waits for
+    its turn is tried again as long as anything else comes to an end."""
     finished: list[WaveRecord] = []
     problems: list[KafkaLakeError] = []
     waiting: dict[str, GateClosedError] = {}
@@ -82,20 +98,21 @@ def _ingest_all(ports: Ports, pipeline: str) -> tuple[list[WaveRecord], list[Kaf
     before = -1
     while before < len(ended):
         before = len(ended)
-        for wave in ports.ledger.waves(pipeline, UNFINISHED):
-            if wave.id in ended:
+        for work in chosen(ports, pipeline, scope).taken:
+            wave = work.wave
+            if wave in ended:
                 continue
             try:
-                finished.append(ingest(ports, wave.id))
+                finished.append(ingest(ports, wave))
                 tidy(ports, finished[-1])
             except GateClosedError as error:
-                waiting[wave.id] = error
+                waiting[wave] = error
                 continue
             except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
-                problem = expected(error, f"wave {wave.id}", wave=wave.id)
-                ports.say(f"wave {wave.id}: {problem}")
+                problem = expected(error, f"wave {wave}", wave=wave)
+                ports.say(f"wave {wave}: {problem}")
                 problems.append(problem)
-            ended.add(wave.id)
+            ended.add(wave)
     return finished, [*problems, *(error for wave, error in waiting.items() if wave not in ended)]
 
 
@@ -115,9 +132,10 @@ def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -
     return tuple(words)
 
 
-def finish_plan(ports: Ports, plan_id: str) -> None:
-    """Refuse to call a plan finished while ranges of it are unresolved, naming the first of them."""
-    left = ports.ledger.ranges(plan=plan_id, states=UNRESOLVED)
+def finish_plan(ports: Ports, plan_id: str, leaving: Collection[str] = ()) -> None:
+    """Refuse to call a plan finished while ranges of it are unresolved, naming the first of them; the waves in
+    `leaving` were not asked for."""
+    left = [item for item in ports.ledger.ranges(plan=plan_id, states=UNRESOLVED) if item.wave not in leaving]
     if not left:
         return
     first = left[0]

@@ -160,10 +160,10 @@ def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ({}, ("orders", "", "", "", "", "false")),
+        ({}, ("orders", "", "", "", "", "false", "false")),
         (
             {"topic": "orders", "partitions": [0, 3], "from": "0", "to": "2026-01-31T06:00:00Z", "dry_run": True},
-            ("orders", "orders", "[0, 3]", "0", "2026-01-31T06:00:00Z", "true"),
+            ("orders", "orders", "[0, 3]", "0", "2026-01-31T06:00:00Z", "false", "true"),
         ),
     ],
 )

@@ -72,8 +72,8 @@ def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context:
     assert waves == [wave.id for wave in world.ledger.waves("orders")]
     said = planned(context)
     assert said == {
-        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "waves": waves, "ranges": 1, "records": 5,
-        "bytes": said["bytes"], "blocked": 0, "dry_run": False,
+        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "waves": waves, "left": [], "ranges": 1,
+        "records": 5, "bytes": said["bytes"], "lake_bytes": said["lake_bytes"], "blocked": 0, "dry_run": False,
     }  # fmt: skip
     assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
 
@@ -144,6 +144,26 @@ def test_unfinished_waves_of_earlier_runs_are_worked_on_too(world: World, contex
     waves = plan(world, context)
     assert waves[0] == left
     assert len(waves) == 2
+
+
+def test_a_bounded_plan_returns_only_what_was_asked_for(world: World, context: Context) -> None:
+    """Waves of earlier plans are taken where they hold some of it, else named and left; the finish asks for no more."""
+    world.produce(3)
+    world.produce(3, partition=1)
+    (first,) = plan(world, context, partitions=[0])
+    (second,) = plan(world, context, partitions=[1])
+    assert planned(context)["left"] == [first]
+    assert plan(world, context, partitions=[0], dry_run=True) == []
+    assert plan(world, context, from_=0, to=2, partitions=[0]) == [first]
+    assert planned(context)["left"] == [second]
+    ingest(context, first)
+    advance(context, plan_task_id="plan")
+    finish(context)
+    assert [partition for partition, _ in world.offsets()] == [0, 0, 0]
+    assert plan(world, context, partitions=[0], all_waves="true") == [second]
+    assert planned(context)["left"] == []
+    with pytest.raises(AirflowException, match="not run to its end"):
+        finish(context)
 
 
 @pytest.mark.parametrize(

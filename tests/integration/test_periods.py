@@ -70,3 +70,13 @@ def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
     early = fresh.command(*words, "--from", at(10), "--to", "2100-01-01T00:00:00Z")
     assert early.code == 0, early
     assert "has no record as late as 2100-01-01T00:00:00" in " ".join(early.out.split())
+
+    rig.write_pipeline(sizes='target_range_bytes = "200 B"\nmax_wave_bytes = "200 B"')
+    earlier = fresh.command("plan", str(rig.file), "--partition", "0", "--json").document["waves"]
+    assert len(earlier) > 4
+    bounded = fresh.command("run", str(rig.file), "--partition", "0", "--from", "0", "--to", "10", "--json")
+    (taken,) = bounded.document["waves"]
+    assert (bounded.code, taken["wave"]) == (0, earlier[0]["wave"]), bounded
+    assert [item["wave"] for item in bounded.document["left"]] == [item["wave"] for item in earlier[1:]]
+    assert f"this run leaves wave {earlier[1]['wave']} into raw.orders: 1 ranges, about" in bounded.err
+    assert len([key for key in rig.rows() if key[0] == 0]) == bounded.document["rows"] < 20

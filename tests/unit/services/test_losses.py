@@ -85,7 +85,7 @@ def test_watermark_stands_before_what_is_lost(world: World) -> None:
     world.produce(9)
     for start in (0, 3, 6):
         world.planned_wave(Bounds(start=start, end=start + 3))
-    world.run(Bounds(start=0, end=3))
+    world.run(Bounds(start=0, end=3), everything=True)
     world.produce(3)
     lost = world.planned_wave(Bounds(start=9, end=12))
     world.retain_from(12)

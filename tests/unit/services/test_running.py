@@ -283,3 +283,80 @@ def test_wave_that_cannot_be_settled_does_not_stop_the_run(world: World) -> None
     assert [type(problem) for problem in done.problems] == [IdentityError]
     assert world.offsets() == [0, 1, 2, 3, 4]
     assert world.ledger.waves("orders")[1].state is WaveState.COMMITTED
+
+
+def bounded(partition: int, start: int | None = None, end: int | None = None) -> Bounds:
+    """Ask for something of one partition."""
+    return Bounds(partitions=(partition,), start=start, end=end)
+
+
+def test_bounded_run_takes_only_what_was_asked_for() -> None:
+    """What an earlier plan left elsewhere is named with its bytes and left, until it is asked for."""
+    world = World(partitions=2)
+    world.with_spec(target_range_bytes=20, max_wave_bytes=20)
+    world.produce(20)
+    world.produce(20, 1)
+    earlier = world.plan()
+    world.produce(5, 1)
+    done = world.run(bounded(0, 0, 3))
+    assert (done.exit_code, len(world.offsets(0)), world.offsets(1)) == (0, max(world.offsets(0)) + 1, [])
+    assert 3 <= len(world.offsets(0)) < 20
+    assert len(done.left) == len(earlier.waves) - len(done.waves)
+    assert all(item.bytes > 0 for item in done.left)
+    for item in done.left:
+        assert any(f"leaves wave {item.wave} into raw.orders: 1 ranges, about" in line for line in world.said)
+    assert any(f"takes wave {done.waves[0].id}" in line and earlier.id in line for line in world.said)
+    again = world.run(bounded(0, 0, 3))
+    assert (again.exit_code, again.waves, again.left) == (0, (), done.left)
+    assert world.run(bounded(1, 0, 1), everything=True).left == ()
+    assert world.offsets(1) == list(range(20))
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_run_without_bounds_finishes_everything(world: World) -> None:
+    """Following takes what every earlier plan left."""
+    world.produce(5)
+    world.plan(Bounds(start=0, end=2))
+    done = world.run()
+    assert (len(done.waves), done.left) == (2, ())
+    world.check()
+
+
+def test_bounded_run_finishes_what_a_dead_one_left(world: World) -> None:
+    """The same words again are right, whichever plan has planned it."""
+    world.produce(5)
+    with pytest.raises(KilledError):
+        world.run(Bounds(start=1, end=3), worker=world.worker(Killed("runner.stage")))
+    world.lease_ends()
+    done = world.run(Bounds(start=1, end=3))
+    assert (done.exit_code, world.offsets()) == (0, [1, 2])
+
+
+def test_bounded_run_takes_what_its_waves_come_apart_into() -> None:
+    """By the offsets and not by the plan: a range that goes to a wave of its own is still asked for."""
+    world = World(partitions=2)
+    world.produce(3)
+    world.produce(3, 1)
+    world.plan()
+    wave = next(iter(world.ledger.waves("orders"))).id
+    first, second = world.ledger.ranges(wave=wave)
+    deciding.cancel(world.worker(), second.id, "later")
+    apart, _ = deciding.release(world.worker(), second.id, None)
+    assert apart != wave
+    assert [item.id for item in world.run(bounded(second.partition)).waves] == [apart]
+    assert [item.id for item in world.run(bounded(first.partition, 0, 1)).waves] == [wave]
+    world.check()
+
+
+def test_bounded_run_beside_another_planner_is_worth_repeating(world: World) -> None:
+    """What was asked for is not known without a plan: nothing else is taken instead."""
+    world.produce(3)
+    world.run()
+    world.produce(3)
+    between = Before("ledger.record_plan", world.plan)
+    with pytest.raises(TransientError):
+        world.run(bounded(0), worker=world.worker(between))
+    assert world.offsets() == [0, 1, 2]
+    assert world.run(bounded(0)).exit_code == 0
+    world.check()
