@@ -281,13 +281,14 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A settled wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
-    whose commit had expired."""
+    """A settled wave that brought rows, and the attempt that published them; `base` is the head that it began on,
+    `snapshot` None for an adopted one whose commit had expired."""
 
     wave: str
     table: str
     attempt: str
     snapshot: int | None
+    base: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,3 +333,8 @@ class Publication:
     token: Token
     ledger_id: str
     replaces: tuple[Stretch, ...] = ()
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Who commits: ledger id and pipeline."""
+        return (self.ledger_id, self.token.pipeline)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from airflow_kafka_lake.core.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.offsets import OffsetRange
 
 
@@ -171,13 +172,36 @@ class TableHead:
     """What a load of the table supplied: the base of every decision about it.
 
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
-    each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's.
+    each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
+    where its newest publish stands.
     """
 
     uuid: str
     snapshot: int | None
     owners: Mapping[str, tuple[str, str]]
     last: Mapping[tuple[str, str], Token]
+    placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
+    ancestry: Ancestry = field(default=Ancestry(), repr=False)
+
+    def lost(self, owner: tuple[str, str]) -> Place | None:
+        """Return an owner's newest publish when main was moved away from it.
+
+        Each publish is made on a head that has lost none. So where main stands on the newest, it stands on all.
+        """
+        place = self.placed.get(owner)
+        return place if place and self.ancestry.lacks(place) else None
+
+    def place_after(self, owner: tuple[str, str], kind: str, own: Place) -> Place | None:
+        """Return where the newest publish stands after a commit at `own`: an empty commit leaves it where it was.
+
+        A pipeline goes on from what another ledger has published under its name. Only a rebuild commits on a head that
+        has lost a publish, after which what is there begins anew.
+        """
+        if kind in PUBLISHES:
+            return own
+        mine = [place for (_, pipeline), place in self.placed.items() if pipeline == owner[1]]
+        newest = max(mine, key=lambda place: place.sequence, default=None)
+        return own if newest and self.ancestry.lacks(newest) else newest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import Token
@@ -66,19 +68,31 @@ def token_from_summary(summary: Mapping[str, str]) -> Token | None:
     )
 
 
-def last_to_property(ledger_id: str, token: Token) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Last:
+    """The newest commit of a pipeline, as a table property has it, and where its newest publish stands."""
+
+    ledger_id: str
+    token: Token
+    place: Place | None = None
+
+
+def last_to_property(last: Last) -> str:
     """Return the value of the table property `kafka-lake.last`."""
-    return json.dumps({"ledger": ledger_id, **token_to_summary(token)}, sort_keys=True)
+    where = {"snapshot": str(last.place.snapshot), "sequence": str(last.place.sequence)} if last.place else {}
+    return json.dumps({"ledger": last.ledger_id, **token_to_summary(last.token), **where}, sort_keys=True)
 
 
-def last_from_property(text: str | None) -> tuple[str, Token] | None:
+def last_from_property(text: str | None) -> Last | None:
     """Read `kafka-lake.last`; None when the table has none."""
     if not text:
         return None
     try:
         data = json.loads(text)
         token = token_from_summary(data)
-        return (data["ledger"], token) if token else None
+        named = "snapshot" in data
+        place = Place(snapshot=int(data["snapshot"]), sequence=int(data["sequence"])) if named else None
+        return Last(ledger_id=data["ledger"], token=token, place=place) if token else None
     except (KeyError, TypeError, ValueError):
         raise IdentityError(
             f"the table property {LAST} was edited and cannot be read: restore it from the table's newest metadata file"
@@ -90,15 +104,15 @@ def last_by(ledger_id: str, pipeline: str) -> str:
     return f"{LAST}.{owner_to_property(ledger_id, pipeline)}"
 
 
-def last_of_properties(properties: Mapping[str, str]) -> dict[tuple[str, str], Token]:
+def last_of_properties(properties: Mapping[str, str]) -> dict[tuple[str, str], Last]:
     """Read the newest commit of each `(ledger id, pipeline)` out of a table's properties.
 
     `kafka-lake.last` alone counts where a table has nothing else: an older version wrote only that.
     """
     named = [last_from_property(text) for name, text in properties.items() if name.startswith(LAST + ".")]
-    found = {(item[0], item[1].pipeline): item[1] for item in named if item}
+    found = {(item.ledger_id, item.token.pipeline): item for item in named if item}
     if newest := last_from_property(properties.get(LAST)):
-        found.setdefault((newest[0], newest[1].pipeline), newest[1])
+        found.setdefault((newest.ledger_id, newest.token.pipeline), newest)
     return found
 
 

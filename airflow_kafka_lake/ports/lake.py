@@ -99,9 +99,6 @@ class LakeTable(Protocol):
         """Return what main holds of some stretches, by attempt, sorted; files that hold nothing of them are not opened.
         Raises as `publish` does when rows of theirs could not be replaced."""
 
-    def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
-        """Return which of some attempts have a row on main; stops reading once all are found."""
-
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts`, creating it when missing; rows that are there already are not added twice
         (same attempt, kind, topic id, partition, start, end, generation)."""

@@ -15,11 +15,12 @@ from airflow_kafka_lake.ports import Ports
 
 OWNERSHIP_TRIES = 10
 WITNESSES = 5
-"""How many of the waves settled last must still be there: several, because settling follows no strict order."""
+"""How many of the waves settled last are looked for: several, because settling follows no strict order."""
 
 
 def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Iterable[str]) -> None:
-    """Refuse a table that is not the recorded one, belongs to others, or knows more than the ledger does."""
+    """Refuse a table that is not the recorded one, belongs to others, knows more than the ledger does, or was moved
+    away from our newest commit. Every commit of ours is made on a head that has passed this."""
     record = ports.ledger.pipeline(pipeline)
     recorded = record.tables.get(table) if record else None
     if recorded and recorded != head.uuid:
@@ -38,6 +39,8 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
             f"older than the lake. Run: kafka-lake rebuild {pipeline}",
             table=table,
         )
+    if lost := head.lost((ledger_id, pipeline)):
+        raise _rolled_back(pipeline, table, lost.snapshot)
 
 
 def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, topic_id: str) -> None:
@@ -72,29 +75,25 @@ def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[s
             ) from None
         return
     check_head(ports, pipeline, table, head, topic_ids)
+    check_settled(ports, pipeline, table, head)
 
 
-def check_settled(ports: Ports, pipeline: str, table: str) -> None:
-    """Refuse a table that was rolled back: what was settled last must be in main's history or, expired, have rows.
+def check_settled(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:
+    """Refuse a table whose metadata were set back to before what was settled last: its properties went back with them,
+    so that only the ledger can tell. One statement, whatever the number of waves."""
+    for item in ports.ledger.published(pipeline, table=table, newest=WITNESSES):
+        if item.snapshot is not None and head.ancestry.lacks_after(item.base, item.snapshot):
+            raise _rolled_back(pipeline, table, item.snapshot)
 
-    One statement and one load, whatever the number of waves; rows are looked for only where history has expired.
-    """
-    settled = ports.ledger.published(pipeline, table=table, newest=WITNESSES)
-    if not settled:
-        return
-    lake = ports.lake.table(table)
-    history = {commit.snapshot for commit in lake.commits()}
-    unseen = {item.attempt: item for item in settled if item.snapshot not in history}
-    gone = unseen.keys() - (lake.with_rows(sorted(unseen)) if unseen else set())
-    if gone:
-        lost = next(item for item in settled if item.attempt in gone)
-        raise IdentityError(
-            f"table {table} was rolled back: wave {lost.wave} of pipeline {pipeline} is settled, its commit is not in "
-            "main's history any more and none of its rows is there. Restore the table's newest snapshot, or have what "
-            f"vanished read again with: kafka-lake rebuild {pipeline} --accept-rollback",
-            table=table,
-            wave=lost.wave,
-        )
+
+def _rolled_back(pipeline: str, table: str, snapshot: int) -> IdentityError:
+    return IdentityError(
+        f"table {table} was rolled back: snapshot {snapshot}, which pipeline {pipeline} has published, is not in "
+        "main's history any more. Set main to that snapshot again, or have what vanished read again with: "
+        f"kafka-lake rebuild {pipeline} --accept-rollback",
+        table=table,
+        snapshot=snapshot,
+    )
 
 
 def take_possession(ports: Ports, pipeline: str, table: str, partition_by: str, topic_ids: Sequence[str]) -> None:

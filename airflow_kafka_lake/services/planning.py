@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
-from airflow_kafka_lake.services.identity import check_settled, look_at_table, take_possession
+from airflow_kafka_lake.services.identity import look_at_table, take_possession
 from airflow_kafka_lake.services.periods import period_of, times_of
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.stability import holders, once_stable
@@ -87,7 +87,6 @@ def plan(
         seen = observe(ports, spec, bounds)
         for table, topic_ids in seen.tables(spec).items():
             look_at_table(ports, spec.name, table, topic_ids)
-            check_settled(ports, spec.name, table)
         return seen, decide(ports, spec, bounds, seen, plan_id)
 
     seen, decided = once_stable(ports, observe_and_decide, patience)

@@ -145,10 +145,9 @@ def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[
     """Make the audited attempt visible and settle it; found already there, adopt it.
 
     Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
-    table that was rolled back is refused here too: waves that were planned before would hide from the next plan, behind
-    what they settle, that older ones are gone.
+    table that was rolled back is refused by that head too: waves that were planned before would hide from the next
+    plan, behind what they settle, that older ones are gone.
     """
-    check_settled(ports, claim.pipeline, claim.table)
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)
     for _ in range(PUBLISH_TRIES):
@@ -179,6 +178,7 @@ def _commit(
     ports: Ports, claim: Claim, table: LakeTable, head: TableHead, audited: int | None
 ) -> Committed | Rejected | Unknown:
     check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
+    check_settled(ports, claim.pipeline, claim.table, head)
     ports.ledger.mark_publishing(claim.key)
     publication = Publication(
         head=head,

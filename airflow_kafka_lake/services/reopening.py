@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNFINISHED, Committed, RangeState, Token
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
-from airflow_kafka_lake.services.identity import check_head, check_settled
+from airflow_kafka_lake.services.identity import check_head, look_at_table
 from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import FENCE_TRIES, NEVER_CLAIMED
@@ -73,8 +73,7 @@ def reopen(
     seen = _observed(ports, stream)
     _refuse_lost(spec.name, stream, stretch, seen)
     _refuse_others_records(ports, stream, stretch, ranges, seen)
-    check_head(ports, spec.name, table, ports.lake.table(table).head(), [stream.topic_id])
-    check_settled(ports, spec.name, table)
+    look_at_table(ports, spec.name, table, [stream.topic_id])
     asked = Stretch(topic=stream.topic, topic_id=stream.topic_id, partition=stream.partition, range=stretch)
     require_replaceable(ports.lake.table(table), [asked])
     what = reopening(

@@ -47,11 +47,12 @@ def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
     look = probe(ports, claim, claim.attempts)
     if isinstance(look, Found):
         return look
-    # A ledger that is behind the lake must not hide it behind a commit that it knows.
-    check_head(ports, claim.pipeline, claim.table, look.head, sorted({item.topic_id for item in claim.ranges}))
     token, ledger_id = token_of(claim, claim.ranges, kind="fence"), ports.ledger.ledger_id()
+    topic_ids = sorted({item.topic_id for item in claim.ranges})
     earlier = [item.attempt for item in claim.attempts]
     for _ in range(FENCE_TRIES):
+        # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
+        check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)
         outcome = table.fence(look.head, ledger_id, token, ended=earlier)
         look = probe(ports, claim, claim.attempts)
         if isinstance(look, Found) or isinstance(outcome, Committed) or _landed(look.head, ledger_id, token):

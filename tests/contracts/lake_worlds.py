@@ -108,6 +108,9 @@ class World(Protocol):
     def write_foreign(self) -> None:
         """Commit to main as another writer does."""
 
+    def delete(self) -> None:
+        """Delete every row of main as another engine does."""
+
     def compact(self) -> None:
         """Rewrite main's data files into others."""
 
@@ -148,6 +151,9 @@ class MemoryWorld:
     def write_foreign(self) -> None:
         foreign = Row(topic="other", topic_id="other", partition=0, offset=0, key=None, value=None, attempt="")
         self.table.write_foreign([foreign])
+
+    def delete(self) -> None:
+        self.table.delete_foreign(lambda _: True)
 
     def compact(self) -> None:
         self.table.write_foreign()
@@ -211,6 +217,9 @@ class IcebergWorld:
 
     def write_foreign(self) -> None:
         self.append([("other", "other", 0, 0)], "", "main", {})
+
+    def delete(self) -> None:
+        self.load().delete("kafka_offset >= 0")
 
     def compact(self) -> None:
         table = self.load()

@@ -349,7 +349,8 @@ def test_fence_stops_an_earlier_publisher_even_when_main_is_rolled_back(world: W
     assert isinstance(fence, Committed)
     assert world.table.branches() == (other,)
     world.roll_back(head.snapshot)
-    assert requirement(publish(world, ended, head, audited)) is Requirement.STAGING_BRANCH
+    assert requirement(publish(world, ended, head, audited)) is Requirement.MAIN_HEAD
+    assert requirement(publish(world, ended, audited=audited)) is Requirement.STAGING_BRANCH
     assert isinstance(publish(world, other), Committed)
     assert world.rows() == [(1, other)]
 
@@ -608,20 +609,74 @@ def holding(
     )
 
 
-def test_attempts_with_rows_on_main_are_named(world: World) -> None:
-    """Of those asked for, whose rows a reader sees, also after compaction and expiry; what is staged has none."""
-    first, second, unpublished = attempt_id(), attempt_id(), attempt_id()
-    asked = [first, second, unpublished]
-    assert world.table.with_rows(asked) == frozenset()
+def test_head_names_the_publish_that_main_was_moved_away_from(world: World) -> None:
+    """The newest one of a pipeline, also where others have committed since; not one that main is set to again."""
+    before = world.table.head().snapshot
+    assert before is not None
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    published = publish(world, attempt)
+    assert isinstance(published, Committed)
+    assert lost(world) is None
+    world.roll_back(before)
+    assert lost(world) == published.snapshot
+    world.write_foreign()
+    assert lost(world) == published.snapshot
+    world.roll_back(published.snapshot)
+    assert lost(world) is None
+
+
+def lost(world: World) -> int | None:
+    """Return the snapshot of the newest publish, when main was moved away from it."""
+    place = world.table.head().lost((LEDGER, "orders"))
+    return place.snapshot if place else None
+
+
+@pytest.mark.parametrize("ledger", [LEDGER, "2" * 32])
+def test_empty_commit_neither_loses_nor_hides_a_publish(world: World, ledger: str) -> None:
+    """Main may be rolled back behind it, and not behind the publish; also where another ledger of the pipeline made
+    it."""
+    before = world.table.head().snapshot
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    published = publish(world, attempt)
+    assert isinstance(published, Committed)
+    assert before is not None
+    world.table.fence(world.table.head(), ledger, token(attempt_id(), "fence"))
+    world.roll_back(published.snapshot)
+    assert world.table.head().lost((ledger, "orders")) is None
+    world.roll_back(before)
+    place = world.table.head().lost((ledger, "orders"))
+    assert place is not None
+    assert place.snapshot == published.snapshot
+    world.table.fence(world.table.head(), ledger, token(attempt_id(), "fence"))  # a rebuild has accepted it
+    assert world.table.head().lost((ledger, "orders")) is None
+
+
+def test_deletes_and_expiry_of_others_lose_no_commit(world: World) -> None:
+    """Main stands on a commit whose rows are gone, and may stand on one that has expired."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1))
+    publish(world, attempt)
+    world.delete()
+    assert world.rows() == []
+    assert lost(world) is None
+    world.expire()
+    assert lost(world) is None
+
+
+def test_publish_on_a_head_that_main_went_back_to_is_rejected(world: World) -> None:
+    """Main is at the snapshot that was looked at; in between it held a commit of ours, which is gone."""
+    first, second = attempt_id(), attempt_id()
     for attempt in (first, second):
         world.stage(attempt, offsets(int(attempt, 16)))
-        publish(world, attempt)
-    world.stage(unpublished, offsets(1))
-    world.compact()
-    world.expire()
-    assert world.table.with_rows(asked) == {first, second}
-    assert world.table.with_rows([second]) == {second}
-    assert world.table.with_rows([]) == frozenset()
+    looked = world.table.head()
+    assert isinstance(publish(world, first), Committed)
+    assert looked.snapshot is not None
+    world.roll_back(looked.snapshot)
+    outcome = publish(world, second, head=looked)
+    assert requirement(outcome) is Requirement.MAIN_HEAD
+    assert world.rows() == []
 
 
 def test_newest_commit_is_kept_for_each_ledger_and_pipeline(world: World) -> None:

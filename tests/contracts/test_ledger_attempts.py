@@ -536,7 +536,11 @@ def test_settled_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
     assert ledger.published("orders") == ()
     claims = [settled(ledger, first), settled(ledger, markers, control=2), settled(ledger, second)]
     staged(ledger, left)
-    found = [Published(wave=c.key.wave, table="raw.orders", attempt=c.key.attempt, snapshot=99) for c in claims]
+    bases = {item.attempt: item.base for item in ledger.attempts(pipeline="orders")}
+    found = [
+        Published(wave=c.key.wave, table="raw.orders", attempt=c.key.attempt, snapshot=99, base=bases[c.key.attempt])
+        for c in claims
+    ]
     assert ledger.published("orders") == (found[2], found[0])
     assert ledger.published("orders", table="raw.orders", newest=1) == (found[2],)
     assert ledger.published("orders", table="raw.other") == ledger.published("nobody") == ()

@@ -310,8 +310,7 @@ TAKING = (
         law="L17",
         guard="A ledger that is behind the lake does not put a commit that it knows over one that it does not.",
         module=_TAKING,
-        old="    check_head(ports, claim.pipeline, claim.table, look.head, "
-        "sorted({item.topic_id for item in claim.ranges}))\n",
+        old="        check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)\n",
         new="",
         red=("tests/unit/services/test_identity.py::test_ledger_behind_cannot_hide_it_by_a_cancel",),
     ),
@@ -394,13 +393,20 @@ CLAIMING = (
     Mutant(
         name="publish-onto-a-rollback",
         law="L12",
-        guard="Nothing is published onto a table that has lost what was settled last.",
+        guard="No try publishes onto a table whose metadata were set back to before what was settled last.",
         module=_PUBLISHING,
-        old="    check_settled(ports, claim.pipeline, claim.table)\n",
+        old="    check_settled(ports, claim.pipeline, claim.table, head)\n",
         new="",
-        red=(
-            "tests/unit/services/test_identity.py::test_rollback_does_not_hide_behind_waves_that_were_planned_before",
-        ),
+        red=("tests/unit/services/test_identity.py::test_rollback_is_found_by_every_one_of_many_publishers[True]",),
+    ),
+    Mutant(
+        name="commit-after-a-lost-commit",
+        law="L12",
+        guard="No commit of ours is made on a head that main's newest one of ours is not behind.",
+        module=_IDENTITY,
+        old="    if lost := head.lost((ledger_id, pipeline)):\n",
+        new="    lost = None\n    if lost:\n",
+        red=("tests/unit/services/test_identity.py::test_cancel_does_not_hide_a_rollback",),
     ),
     Mutant(
         name="silent-audit",
@@ -617,11 +623,11 @@ IDENTITY = (
     Mutant(
         name="any-rollback",
         law="L12",
-        guard="What was settled last is in the table's history or, expired, its rows are there.",
-        module=_PLANNING,
-        old="        check_settled(ports, spec.name, table)\n",
+        guard="What was settled last is in the table's history, as far as it can be known to reach back.",
+        module=_IDENTITY,
+        old="    check_settled(ports, pipeline, table, head)\n",
         new="",
-        red=("tests/unit/services/test_identity.py::test_rolled_back_table_is_refused",),
+        red=("tests/unit/services/test_identity.py::test_rolled_back_table_is_refused[True]",),
     ),
     Mutant(
         name="publish-what-is-unexplained",

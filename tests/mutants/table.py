@@ -23,8 +23,8 @@ MEMORY = (
         law="L9",
         guard="In memory: a commit lands only on the head that was looked at.",
         module=_STORE,
-        old="        if self.refs.get(MAIN) != head.snapshot:\n",
-        new="        if False:\n",
+        old="        if self.refs.get(MAIN) != head.snapshot or moved_back:\n",
+        new="        if moved_back:\n",
         red=("tests/contracts/test_lake_table.py::test_publish_on_a_moved_main_is_rejected[memory]",),
     ),
     Mutant(
@@ -86,8 +86,7 @@ MEMORY = (
         law="fine print: looking",
         guard="In memory: every commit of ours is the table's newest write on record.",
         module=_STORE,
-        old="            self.last = {**self.last, "
-        "(publication.ledger_id, publication.token.pipeline): publication.token}\n",
+        old="            self.last = {**self.last, publication.owner: publication.token}\n",
         new="            pass\n",
         red=("tests/contracts/test_lake_table.py::test_published_rows_are_visible_and_the_token_testifies[memory]",),
     ),
@@ -103,6 +102,42 @@ MEMORY = (
 )
 
 ICEBERG = (
+    Mutant(
+        name="memory-head-that-main-went-back-to",
+        law="L9, L12",
+        guard="In memory: a head is not the one that was looked at when a commit of ours was rolled back in between.",
+        module=_STORE,
+        old=" != head.snapshot or moved_back:\n",
+        new=" != head.snapshot:\n",
+        red=(f"{_CONTRACT}::test_publish_on_a_head_that_main_went_back_to_is_rejected[memory]",),
+    ),
+    Mutant(
+        name="head-that-main-went-back-to",
+        law="L9, L12",
+        guard="In Iceberg: a head is not the one that was looked at when a commit of ours was rolled back in between.",
+        module=_COMMIT,
+        old="        if name is Requirement.MAIN_HEAD and not move.is_newest(metadata):\n",
+        new="        if False:\n",
+        red=(f"{_CONTRACT}::test_publish_on_a_head_that_main_went_back_to_is_rejected[iceberg]",),
+    ),
+    Mutant(
+        name="lost-by-rows",
+        law="L12",
+        guard="A commit that is too old for the history that is left is not lost.",
+        module="airflow_kafka_lake.core.ancestry",
+        old=" and place.sequence >= self.since",
+        new="",
+        red=(f"{_CONTRACT}::test_deletes_and_expiry_of_others_lose_no_commit[iceberg]",),
+    ),
+    Mutant(
+        name="fence-hides-a-lost-publish",
+        law="L12",
+        guard="An empty commit does not take the place of the newest publish.",
+        module="airflow_kafka_lake.core.waves",
+        old="        if kind in PUBLISHES:\n            return own\n",
+        new="        return own\n",
+        red=(f"{_CONTRACT}::test_empty_commit_neither_loses_nor_hides_a_publish",),
+    ),
     Mutant(
         name="any-head",
         law="L9",

@@ -23,10 +23,11 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
 )
 from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapshot
+from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token, Unknown
-from airflow_kafka_lake.core.wire import LAST, last_by, last_to_property, token_to_summary
+from airflow_kafka_lake.core.wire import LAST, Last, last_by, last_of_properties, last_to_property, token_to_summary
 
 _TRIES = 10
 
@@ -69,6 +70,16 @@ class Move:
         if self.schema_id is not None:
             yield Requirement.SCHEMA, require_schema(self.schema_id)
 
+    def is_newest(self, metadata: TableMetadata) -> bool:
+        """Return whether the head's newest commit of this pipeline is still the table's newest one.
+
+        Main can be at the head's snapshot and have been elsewhere meanwhile: a commit of ours landed, and main was
+        rolled back. The property stays then, and says so.
+        """
+        key = (self.ledger_id, self.token.pipeline)
+        newest = last_of_properties(metadata.properties).get(key)
+        return (newest.token if newest else None) == self.head.last.get(key)
+
     def ending(self, refs: Mapping[str, SnapshotRef]) -> dict[str, SnapshotRef]:
         """Return which of a table's branches end with the commit: they must be as they were, or it is made anew."""
         return {name: refs[name] for name in self.ended if name in refs}
@@ -76,7 +87,9 @@ class Move:
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
         # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
-        said_last = last_to_property(self.ledger_id, self.token)
+        own = Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
+        place = self.head.place_after((self.ledger_id, self.token.pipeline), self.token.kind, own)
+        said_last = last_to_property(Last(ledger_id=self.ledger_id, token=self.token, place=place))
         names = () if self.token.kind == "owner" else (LAST, last_by(self.ledger_id, self.token.pipeline))
         last = dict.fromkeys(names, said_last)
         properties = {**self.properties, **last}
@@ -130,6 +143,8 @@ def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
             requirement.validate(metadata)
         except CommitFailedException as failure:
             return Rejected(requirement=name, detail=str(failure))
+        if name is Requirement.MAIN_HEAD and not move.is_newest(metadata):
+            return Rejected(requirement=name, detail="main was moved by a commit of this pipeline, and moved back")
     return None
 
 

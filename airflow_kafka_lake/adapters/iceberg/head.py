@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import Snapshot
 
+from airflow_kafka_lake.core.ancestry import Ancestry
 from airflow_kafka_lake.core.records import Commit
 from airflow_kafka_lake.core.waves import TableHead
 from airflow_kafka_lake.core.wire import OWNER, last_of_properties, owner_from_property, token_from_summary
@@ -15,6 +16,7 @@ from airflow_kafka_lake.core.wire import OWNER, last_of_properties, owner_from_p
 
 def head_of(metadata: TableMetadata) -> TableHead:
     """Read the head out of one load."""
+    newest = last_of_properties(metadata.properties)
     return TableHead(
         uuid=str(metadata.table_uuid),
         snapshot=metadata.current_snapshot_id,
@@ -23,13 +25,29 @@ def head_of(metadata: TableMetadata) -> TableHead:
             for key, value in metadata.properties.items()
             if key.startswith(OWNER)
         },
-        last=last_of_properties(metadata.properties),
+        last={key: item.token for key, item in newest.items()},
+        placed={key: item.place for key, item in newest.items() if item.place},
+        ancestry=ancestry_of(metadata),
+    )
+
+
+def ancestry_of(metadata: TableMetadata) -> Ancestry:
+    """Return which snapshots main stands on, and how far back that is known."""
+    walked = tuple(main_history(metadata))
+    whole = not walked or is_first_of_table(walked[-1], metadata)
+    return Ancestry(
+        snapshots=frozenset(snapshot.snapshot_id for snapshot in walked),
+        since=0 if whole else walked[-1].sequence_number or 0,
     )
 
 
 def main_history(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Walk main from its newest snapshot back to the oldest one that the metadata still has."""
-    yield from ancestors_of(metadata.current_snapshot(), metadata)
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshot = known.get(metadata.current_snapshot_id or 0)
+    while snapshot is not None:
+        yield snapshot
+        snapshot = known.get(snapshot.parent_snapshot_id or 0)
 
 
 def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:

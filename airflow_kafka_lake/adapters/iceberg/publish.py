@@ -77,9 +77,10 @@ class Publisher:
         replacing = self._replacing(publication, ready) if publication.replaces else ready
         if isinstance(replacing, Rejected):
             return replacing
-        owner = (publication.ledger_id, publication.token.pipeline)
         topic_ids = ready.topic_ids | {item.topic_id for item in publication.replaces}
-        return self._move(_move(publication, replacing), lambda head: self._stranger(head, topic_ids, owner))
+        return self._move(
+            _move(publication, replacing), lambda head: self._stranger(head, topic_ids, publication.owner)
+        )
 
     def _replacing(self, publication: Publication, ready: Ready) -> Ready | Rejected:
         """Take what is replaced out of main's files, as they are at the head that was looked at.

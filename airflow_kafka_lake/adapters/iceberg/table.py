@@ -15,7 +15,7 @@ from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_r
 from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
 from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
-from airflow_kafka_lake.adapters.iceberg.look import attempts_with_rows, look
+from airflow_kafka_lake.adapters.iceberg.look import look
 from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
 from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of, require_columns
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
@@ -220,12 +220,6 @@ class IcebergTable:
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):
             return visible(table, stretches, self.identifier)
-
-    def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
-        """Return which of some attempts have a row on main."""
-        table = self._catalog.load(self.identifier)
-        with self._catalog.reaching(f"look for rows in {self.identifier}"):
-            return attempts_with_rows(table, attempts, enough=len(set(attempts)))
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts` what is not there yet, creating it when missing."""

@@ -6,11 +6,12 @@ import itertools
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.staging import Stretch, branch_of, offsets_of
@@ -92,10 +93,23 @@ class Store:
     commits: dict[int, Commit] = field(default_factory=dict)
     owners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     last: Mapping[tuple[str, str], Token] = field(default_factory=dict)
+    placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
 
     def head(self) -> TableHead:
-        """Return what a load supplies."""
-        return TableHead(uuid=self.uuid, snapshot=self.refs.get(MAIN), owners=dict(self.owners), last=dict(self.last))
+        """Return what a load supplies; ids of snapshots grow, so they are their sequence numbers too."""
+        walked = tuple(self.history())
+        ancestry = Ancestry(
+            snapshots=frozenset(commit.id for commit in walked),
+            since=walked[-1].id if walked and walked[-1].parent is not None else 0,
+        )
+        return TableHead(
+            uuid=self.uuid,
+            snapshot=self.refs.get(MAIN),
+            owners=dict(self.owners),
+            last=dict(self.last),
+            placed=dict(self.placed),
+            ancestry=ancestry,
+        )
 
     def rows(self) -> tuple[Row, ...]:
         """Return what a reader of main sees."""
@@ -119,6 +133,18 @@ class Store:
         self.refs[branch] = commit.id
         return commit
 
+    def delete(self, gone: Callable[[Row], bool]) -> Commit:
+        """Commit main without some of its rows."""
+        rows = tuple(row for row in self.rows() if not gone(row))
+        commit = Commit(id=next(_IDS), parent=self.refs.get(MAIN), at=self.now(), spec=self.spec, rows=rows)
+        self.commits[commit.id] = commit
+        self.refs[MAIN] = commit.id
+        return commit
+
+    def copy(self) -> Store:
+        """Return the same metadata once more."""
+        return replace(self, refs=dict(self.refs), commits=dict(self.commits))
+
     def publish(
         self, publication: Publication, owners: Mapping[str, tuple[str, str]], ended: Iterable[str]
     ) -> PublishOutcome:
@@ -134,14 +160,18 @@ class Store:
         commit = self.add(MAIN, added, token=publication.token, without=publication.replaces)
         self.owners = {**self.owners, **owners}
         if publication.token.kind != "owner":
-            self.last = {**self.last, (publication.ledger_id, publication.token.pipeline): publication.token}
+            self.last = {**self.last, publication.owner: publication.token}
+            own = Place(snapshot=commit.id, sequence=commit.id)
+            if place := publication.head.place_after(publication.owner, publication.token.kind, own):
+                self.placed = {**self.placed, publication.owner: place}
         return Committed(snapshot=commit.id)
 
     def _unmet(self, publication: Publication) -> Rejected | None:
         head, token, audited = publication.head, publication.token, publication.audited
         if self.uuid != head.uuid:
             return Rejected(requirement=Requirement.TABLE_UUID)
-        if self.refs.get(MAIN) != head.snapshot:
+        moved_back = self.last.get(publication.owner) != head.last.get(publication.owner)
+        if self.refs.get(MAIN) != head.snapshot or moved_back:
             return Rejected(requirement=Requirement.MAIN_HEAD)
         if audited is None:
             return None
@@ -151,7 +181,7 @@ class Store:
         if staged.added and staged.spec != self.spec:
             return Rejected(requirement=Requirement.SPEC)
         topic_ids = {row.topic_id for row in staged.added} | {item.topic_id for item in publication.replaces}
-        return stranger(self.head(), topic_ids, (publication.ledger_id, token.pipeline))
+        return stranger(self.head(), topic_ids, publication.owner)
 
 
 def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:

@@ -207,10 +207,6 @@ class MemoryTable:
         """Return what main holds of some stretches, by attempt."""
         return holdings_of(row for row in self.rows() if row.is_in(offsets_of(stretches)))
 
-    def with_rows(self, attempts: Sequence[str]) -> frozenset[str]:
-        """Return which of some attempts have a row on main."""
-        return frozenset(attempts) & {row.attempt for row in self.rows()}
-
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""
         self._require_reachable()
@@ -267,6 +263,11 @@ class MemoryTable:
         with self._committing:
             return self._load().add(MAIN, rows).id
 
+    def delete_foreign(self, gone: Callable[[Row], bool]) -> int:
+        """Delete rows of main as another engine does; return the new head."""
+        with self._committing:
+            return self._load().delete(gone).id
+
     def damage(self, attempt: str) -> None:
         """Make a staged file unreadable."""
         self._damaged.add(self._load().refs[branch_of(attempt)])
@@ -279,6 +280,14 @@ class MemoryTable:
     def roll_back(self, snapshot: int) -> None:
         """Set main to an earlier snapshot."""
         self._load().refs[MAIN] = snapshot
+
+    def metadata(self) -> Store:
+        """Return the table's metadata as they are now."""
+        return self._load().copy()
+
+    def set_back(self, metadata: Store) -> None:
+        """Let the catalog point to older metadata: snapshots, branches and properties are as they were."""
+        self._store = metadata.copy()
 
     def recreate(self) -> None:
         """Drop the table and create another one of the same name."""

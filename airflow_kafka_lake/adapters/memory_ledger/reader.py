@@ -178,7 +178,8 @@ class MemoryReader:
                 continue
             if any(item.rows for item in state.ranges_of(name) if item.state is RangeState.SETTLED):
                 attempt = state.committed(name)
-                found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot))
+                base = next(item.record.base for item in state.tries.values() if item.record.attempt == attempt)
+                found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot, base=base))
         return tuple(found[:newest])
 
     def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:

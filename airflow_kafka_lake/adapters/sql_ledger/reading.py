@@ -223,7 +223,7 @@ def published(connection: Connection, name: str, table: str | None, newest: int 
     """Return the settled waves that brought rows, newest settled first."""
     brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.SETTLED, range_.c.row_count > 0)
     query = (
-        select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt)
+        select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt, attempt_.c.base)
         .join(attempt_, and_(attempt_.c.wave == wave.c.id, attempt_.c.outcome == AttemptOutcome.COMMITTED))
         .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED, brought)
         .order_by(wave.c.settled_at.desc(), wave.c.id)
@@ -232,7 +232,7 @@ def published(connection: Connection, name: str, table: str | None, newest: int 
     if table is not None:
         query = query.where(wave.c.table_name == table)
     return tuple(
-        Published(wave=row.id, table=row.table_name, attempt=row.attempt, snapshot=row.snapshot_id)
+        Published(wave=row.id, table=row.table_name, attempt=row.attempt, snapshot=row.snapshot_id, base=row.base)
         for row in connection.execute(query)
     )
 

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import Token
 from airflow_kafka_lake.core.wire import (
     LAST,
+    Last,
     last_by,
     last_from_property,
     last_of_properties,
@@ -76,7 +78,9 @@ def test_foreign_commit_has_no_token() -> None:
 
 def test_last_commit_of_ours_reads_back() -> None:
     """The table property holds the ledger's id and the token; a table of nobody's has none."""
-    assert last_from_property(last_to_property("f" * 32, TOKEN)) == ("f" * 32, TOKEN)
+    for place in (None, Place(snapshot=2**62, sequence=7)):
+        last = Last(ledger_id="f" * 32, token=TOKEN, place=place)
+        assert last_from_property(last_to_property(last)) == last
     assert last_from_property(None) is None
     assert last_from_property("") is None
 
@@ -88,9 +92,10 @@ def test_owner_reads_back() -> None:
 
 def test_newest_commit_of_an_older_version_counts() -> None:
     """A table that has only the one property names the newest commit by it; an own property is newer."""
-    old = {LAST: last_to_property("f" * 32, TOKEN)}
-    assert last_of_properties(old) == {("f" * 32, TOKEN.pipeline): TOKEN}
-    newer = replace(TOKEN, fence=9)
-    own = {last_by("f" * 32, TOKEN.pipeline): last_to_property("f" * 32, newer)}
+    oldest = Last(ledger_id="f" * 32, token=TOKEN)
+    old = {LAST: last_to_property(oldest)}
+    assert last_of_properties(old) == {("f" * 32, TOKEN.pipeline): oldest}
+    newer = replace(oldest, token=replace(TOKEN, fence=9))
+    own = {last_by("f" * 32, TOKEN.pipeline): last_to_property(newer)}
     assert last_of_properties({**old, **own}) == {("f" * 32, TOKEN.pipeline): newer}
     assert last_of_properties({"other": "x"}) == {}

@@ -255,12 +255,18 @@ def test_ledger_behind_is_found_behind_another_ledgers_commit(world: World, wave
         world.plan()
 
 
-def test_rolled_back_table_is_refused(world: World, wave: str) -> None:
-    """Rows that are settled and gone are a stop, not a reason to go on behind them."""
-    before = world.table.head().snapshot
+@pytest.mark.parametrize("restored", [False, True])
+def test_rolled_back_table_is_refused(world: World, wave: str, restored: bool) -> None:
+    """Rows that are settled and gone are a stop, not a reason to go on behind them; also where all of the table's
+    metadata are older ones."""
+    before, metadata = world.table.head().snapshot, world.table.metadata()
+    assert before is not None
     world.ingest(wave)
     world.produce(1)
-    world.table.roll_back(before)
+    if restored:
+        world.table.set_back(metadata)
+    else:
+        world.table.roll_back(before)
     with pytest.raises(IdentityError, match="accept-rollback"):
         world.plan()
 
@@ -292,26 +298,118 @@ def test_rolled_back_table_is_refused_though_older_waves_are_there(world: World,
             world.plan(dry_run=dry_run)
 
 
-def test_rows_count_where_history_has_expired(world: World, wave: str) -> None:
-    """An expired commit is no rollback as long as its rows are there."""
+@pytest.mark.parametrize("deleted", [False, True])
+def test_expired_history_is_no_rollback(world: World, wave: str, deleted: bool) -> None:
+    """Nor where another engine has deleted all that was settled: a commit that can have expired is not missing."""
     world.ingest(wave)
-    world.table.write_foreign()
+    world.table.delete_foreign(lambda _: deleted)
     world.table.expire()
     world.produce(1)
     world.ingest(world.planned_wave())
-    assert world.offsets() == [0, 1, 2, 3]
+    assert world.offsets() == ([3] if deleted else [0, 1, 2, 3])
 
 
-def test_plan_asks_about_rollback_once(world: World) -> None:
-    """However many waves there are: one statement, one load; rows are read only where history does not tell."""
+def test_rows_that_another_engine_deleted_are_no_rollback(world: World, wave: str) -> None:
+    """Retention on the landing table stops no quiet stream: main still stands on what was settled."""
+    world.ingest(wave)
+    world.table.delete_foreign(lambda _: True)
+    assert world.run().exit_code == 0
+    world.produce(1)
+    assert world.run().exit_code == 0
+    assert world.offsets() == [3]
+
+
+def test_plan_asks_about_rollback_by_the_loads_it_makes(world: World) -> None:
+    """However many waves there are: no load more, no row is read, and one statement for each look at the table."""
     for _ in range(7):
         world.produce(1)
         world.ingest(world.planned_wave())
     world.produce(1)
     calls = Calls()
     world.plan(worker=world.worker(calls))
-    assert calls.made.count("ledger.published") == calls.made.count("table.commits") == 1
-    assert "table.with_rows" not in calls.made
+    assert calls.made.count("ledger.published") == 2  # before the decision, and before it is recorded
+    assert not {"table.commits", "table.holdings"} & set(calls.made)
+
+
+def ingested_together(world: World, waves: list[str], then: Callable[[], None]) -> list[Exception]:
+    """Publish waves at the same time: something happens when all have looked at the same main; returns what failed."""
+    failed: list[Exception] = []
+
+    def go_on() -> None:
+        failed.extend(ingested_together(world, waves[1:], then)) if waves[1:] else then()
+
+    looked = Before("table.look", go_on, nth=2)  # the first look is the claim's
+    try:
+        world.ingest(waves[0], world.worker(looked))
+    except IdentityError as error:
+        failed.append(error)
+    return failed
+
+
+def settled_and_planned(world: World, first: str) -> list[str]:
+    """Settle the first wave of eight."""
+    world.ingest(first)
+    waves = []
+    for _ in range(7):
+        world.produce(1)
+        waves.append(world.planned_wave())
+    return waves
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_rollback_is_found_by_every_one_of_many_publishers(world: World, wave: str, restored: bool) -> None:
+    """However many have passed their first look, and whether main went back or the table's metadata with it: what
+    they would settle is not behind what is gone."""
+    before, metadata = world.table.head().snapshot, world.table.metadata()
+    waves = settled_and_planned(world, wave)
+    assert before is not None
+
+    def roll_back() -> None:
+        if restored:
+            world.table.set_back(metadata)
+        else:
+            world.table.roll_back(before)
+
+    failed = ingested_together(world, waves, roll_back)
+    assert [error for error in failed if "rolled back" in str(error)] == failed
+    assert len(failed) == len(waves)
+    assert world.offsets() == []
+    rebuild(world.worker(), world.spec, accept_rollback=True)
+    world.watermarks.clear()
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_publisher_that_looked_before_a_commit_cannot_land_after_its_rollback(world: World, wave: str) -> None:
+    """Main is at the very snapshot that was looked at, and was elsewhere meanwhile: what it held then is gone."""
+    world.produce(1)
+    other = world.planned_wave()
+    before = world.table.head().snapshot
+    assert before is not None
+
+    def publish_and_roll_back() -> None:
+        world.ingest(other)
+        world.table.roll_back(before)
+
+    with pytest.raises(IdentityError, match="rolled back"):
+        world.ingest(wave, world.worker(Before("table.publish", publish_and_roll_back)))
+    assert world.offsets() == []
+
+
+def test_cancel_does_not_hide_a_rollback(world: World, wave: str) -> None:
+    """A fence commit would be the newest one of ours, and there: it is refused where main has lost the one before."""
+    world.ingest(wave)
+    world.produce(1)
+    other = world.planned_wave()
+    before = world.table.commits()[0].snapshot
+    with pytest.raises(KilledError):
+        world.ingest(other, world.worker(Killed("runner.stage")))
+    world.lease_ends()
+    world.table.roll_back(before)
+    with pytest.raises(IdentityError, match="rolled back"):
+        deciding.cancel(world.worker(), other, "not now")
+    with pytest.raises(IdentityError, match="rolled back"):
+        world.plan()
 
 
 @pytest.mark.parametrize("settled", [1, 2])

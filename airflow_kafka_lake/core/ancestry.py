@@ -1,0 +1,35 @@
+"""What main stands on: the snapshots before its newest one, as far as the table still knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a commit stands: its snapshot, and the sequence number, which grows with every snapshot of the table."""
+
+    snapshot: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ancestry:
+    """Main's history as one load has it: newest to oldest, until it ends or has expired.
+
+    `since` is the sequence number of the oldest snapshot; 0 where nothing came before it, so that nothing has expired.
+    """
+
+    snapshots: frozenset[int] = frozenset()
+    since: int = 0
+
+    def lacks(self, place: Place) -> bool:
+        """Return whether main was moved away from a commit: it is not in the history, and is too new to have expired.
+
+        Rows prove nothing here: other engines delete them, and main stands on the commit all the same.
+        """
+        return place.snapshot not in self.snapshots and place.sequence >= self.since
+
+    def lacks_after(self, base: int | None, snapshot: int) -> bool:
+        """Return the same for a commit whose sequence number is not known, but a snapshot that came before it."""
+        return snapshot not in self.snapshots and (not self.since or base in self.snapshots)
