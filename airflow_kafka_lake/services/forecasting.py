@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from airflow_kafka_lake.core.estimates import duration, lake_bytes, weights
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.plan import Asked, Forecast, Plan
 from airflow_kafka_lake.core.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.wire import instant
 from airflow_kafka_lake.ports import Ports
 
 SAMPLED_STRETCHES = 16
@@ -95,9 +96,12 @@ def _earliest(
     ]
     if not ends:
         return None, "no first record could be read in time", None
-    at, stream = min(ends)
+    dated = [(at, stream) for end, stream in ends if (at := instant(end)) is not None]
+    if not dated:
+        return None, "no date: it lies outside of the years 1 to 9999", None
     state = "observed" if complete else f"observed on {len(ends)} of the planned partitions, the largest"
-    return datetime.fromtimestamp(at / 1000, UTC), state, stream
+    at, stream = min(dated)
+    return at, state, stream
 
 
 def _size_rules(topic: TopicDescription) -> bool:

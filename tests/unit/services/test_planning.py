@@ -248,3 +248,18 @@ def test_unreachable_broker_plans_nothing(world: World) -> None:
     with pytest.raises(UnavailableError):
         world.plan()
     assert world.ledger.pipelines() == ()
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "timestamp_ms"),
+    [(2**63 - 1, None), (253_402_300_800_000, None), (60_000, 2**62), (60_000, -(2**62))],
+)
+def test_retention_for_longer_than_dates_go_is_no_error(
+    world: World, retention_ms: int, timestamp_ms: int | None
+) -> None:
+    """Kafka's largest number is how people say "for ever", and producers write any number as a time."""
+    world.kafka.create_topic("orders", retention_ms=retention_ms)
+    world.kafka.produce("orders", 0, b"value", timestamp_ms=timestamp_ms)
+    forecast = world.plan(dry_run=True).forecast
+    assert (forecast.retention_deadline, forecast.retention_stream) == (None, None)
+    assert forecast.retention_deadline_state == "no date: it lies outside of the years 1 to 9999"
