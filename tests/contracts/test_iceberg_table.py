@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -327,6 +328,27 @@ def test_branch_that_is_written_to_during_a_fence_goes_with_it(world: IcebergWor
     with world.before_next_commit(lambda: world.append(offsets(0), attempt, branch_of(attempt), {STAGED_BY: attempt})):
         assert isinstance(world.table.fence(head, LEDGER, said, ended=[attempt]), Committed)
     assert world.table.branches() == ()
+
+
+# Receipts
+
+
+def test_many_workers_add_their_receipts_at_once(world: IcebergWorld) -> None:
+    """Nobody loses a finished job to the others: who is not first waits a little, and tries for long."""
+    attempts = [attempt_id() for _ in range(16)]
+    ready = threading.Barrier(len(attempts))
+
+    def add(attempt: str) -> None:
+        lake = IcebergLake(world.settings)
+        ready.wait()
+        for kind in ("rows", "published"):
+            lake.table(NAME).add_receipts([receipt(attempt, kind), receipt(attempt, kind, end=5)])
+        lake.close()
+
+    with ThreadPoolExecutor(len(attempts)) as workers:
+        assert len(list(workers.map(add, attempts))) == len(attempts)
+    found = Counter(row.attempt for row in world.table.all_receipts())
+    assert found == dict.fromkeys(attempts, 4)
 
 
 # What other engines do to rows

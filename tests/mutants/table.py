@@ -303,15 +303,6 @@ ICEBERG = (
         new="    return now_ms\n",
         red=("tests/contracts/test_iceberg_table.py::test_slow_clock_keeps_history_in_order",),
     ),
-    Mutant(
-        name="receipts-by-this-clock",
-        law="fine print: snapshot time",
-        guard="In Iceberg: receipts are added after the table's last change, whatever this clock says.",
-        module=_TIME,
-        old="tuple(_timed(update, at) for update in updates)",
-        new="updates",
-        red=("tests/contracts/test_iceberg_table.py::test_fast_clock_closes_the_receipts_to_nobody",),
-    ),
 )
 
 PLAN = (

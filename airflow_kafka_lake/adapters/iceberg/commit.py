@@ -127,7 +127,7 @@ def move_main(
         try:
             catalog.api.commit_table(table, required, move.updates(snapshot, ending))
         except Exception as error:  # noqa: BLE001 - whatever is not a named failure is an unknown outcome
-            if not _is_named_failure(error):
+            if not is_named_failure(error):
                 return Unknown(reason=catalog.words(error))
         else:
             return Committed(snapshot=snapshot.snapshot_id)
@@ -148,7 +148,7 @@ def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
     return None
 
 
-def _is_named_failure(error: Exception) -> bool:
+def is_named_failure(error: Exception) -> bool:
     """Say whether the catalog refused before anything was applied.
 
     A stale sequence number is refused while the new metadata is computed, by PyIceberg for a SQL catalog, by the

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 
 from airflow_kafka_lake.core.errors import UnavailableError
 
@@ -18,29 +13,6 @@ _TOLERATED_MS = 50_000
 def commit_time_ms(metadata: TableMetadata, now_ms: int) -> int:
     """Return now, or just after the table's last change when this clock is behind."""
     return max(now_ms, _latest_ms(metadata) + 1)
-
-
-class InOrder:
-    """A table's catalog in whose commits `commit_time_ms` is the time of snapshots that PyIceberg makes by itself."""
-
-    def __init__(self, table: Table, now_ms: Callable[[], int]) -> None:
-        self._catalog, self._now_ms = table.catalog, now_ms
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._catalog, name)
-
-    def commit_table(
-        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
-    ) -> Any:
-        """Commit, each snapshot after the table's last change."""
-        at = commit_time_ms(table.metadata, self._now_ms())
-        return self._catalog.commit_table(table, requirements, tuple(_timed(update, at) for update in updates))
-
-
-def _timed(update: TableUpdate, at: int) -> TableUpdate:
-    if not isinstance(update, AddSnapshotUpdate):
-        return update
-    return AddSnapshotUpdate(snapshot=update.snapshot.model_copy(update={"timestamp_ms": at}))
 
 
 def require_clock(metadata: TableMetadata, now_ms: int, identifier: str) -> None:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, TableAlreadyExistsError
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
-from airflow_kafka_lake.adapters.iceberg.commit_time import InOrder
+from airflow_kafka_lake.adapters.iceberg.changes import append_to_main, require_ref, require_schema, require_uuid
+from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure
 from airflow_kafka_lake.adapters.iceberg.filters import among
+from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
+from airflow_kafka_lake.adapters.iceberg.writing import data_files
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import ReceiptRow
 
-_TRIES = 10
+_PATIENCE_SECONDS = 45
+"""Half of a lease and less: who waits here still holds its wave."""
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _NUMBERS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
 _ACCOUNTING = StructType(*(NestedField(17 + i, name, LongType(), required=False) for i, name in enumerate(_NUMBERS)))
 RECEIPTS = Schema(
@@ -49,8 +57,6 @@ _PROPERTIES = {
     "write.parquet.compression-codec": "zstd",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
-    # A moved head means that somebody else added receipts: what is there must be read again before adding.
-    "commit.retry.num-retries": "0",
 }
 
 Identity = tuple[str, str, str, int, int, int, int]
@@ -65,23 +71,49 @@ class Receipts:
         self._now_ms = now_ms
 
     def add(self, rows: Sequence[ReceiptRow]) -> None:
-        """Append the rows that are not there yet."""
-        if not rows:
-            return
-        for _ in range(_TRIES):
-            table = self._catalog.find(self._identifier) or self._create()
-            table.catalog = cast(Catalog, InOrder(table, self._now_ms))
-            with self._catalog.reaching(f"add receipts to {self._identifier}"):
-                there = {_identity(row) for row in _read(table, among("attempt", {row.attempt for row in rows}))}
-                missing = list({_identity(row): row for row in rows if _identity(row) not in there}.values())
-                if not missing:
-                    return
-                try:
-                    table.append(pa.Table.from_pylist([_record(row) for row in missing], table.schema().as_arrow()))
-                except CommitFailedException:
-                    continue
-                return
-        raise ConcurrentError(f"{self._identifier} was written to {_TRIES} times in a row. Try again.")
+        """Append the rows that are not there yet.
+
+        A moved head means that somebody else added receipts: what is there is read again before the next try. Writers
+        who come together wait, each for a while of its own, so that a finished job is not lost to the others.
+        """
+        end, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
+        prepared: dict[frozenset[Identity], Prepared] = {}
+        while rows and not self._added(rows, prepared):
+            if time.monotonic() > end:
+                raise ConcurrentError(
+                    f"{self._identifier} was written to by others for {_PATIENCE_SECONDS} seconds without a break. "
+                    "Try again.",
+                    table=self._identifier,
+                )
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _added(self, rows: Sequence[ReceiptRow], prepared: dict[frozenset[Identity], Prepared]) -> bool:
+        """Try once; False when main of the receipts moved meanwhile. Files that were written for a try are kept."""
+        table = self._catalog.find(self._identifier) or self._create()
+        with self._catalog.reaching(f"add receipts to {self._identifier}"):
+            there = {_identity(row) for row in _read(table, among("attempt", {row.attempt for row in rows}))}
+            missing = {_identity(row): row for row in rows if _identity(row) not in there}
+            if not missing:
+                return True
+            key = frozenset(missing)
+            if key not in prepared:
+                records = [_record(row) for row in missing.values()]
+                files = data_files(table, pa.Table.from_pylist(records, table.schema().as_arrow()))
+                prepared[key] = prepare(table, files)
+            snapshot = write_snapshot(table, prepared[key], {}, self._now_ms())
+            required = (
+                require_uuid(str(table.metadata.table_uuid)),
+                require_ref(MAIN_BRANCH, table.metadata.current_snapshot_id),
+                require_schema(table.metadata.current_schema_id),
+            )
+            try:
+                self._catalog.api.commit_table(table, required, append_to_main(snapshot))
+            except (CommitFailedException, ValueError, BadRequestError) as error:
+                if not is_named_failure(error):
+                    raise
+                return False
+            return True
 
     def rows_of(self, attempt: str) -> tuple[ReceiptRow, ...]:
         """Return the `rows` receipts of an attempt, by stream and start."""

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.expressions.visitors import _StrictMetricsEvaluator
-from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan, _dataframe_to_data_files
+from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.filters import near
 from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
+from airflow_kafka_lake.adapters.iceberg.writing import data_files
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.staging import Stretch, offsets_of
@@ -90,14 +91,8 @@ def replacement(table: Table, tasks: Iterable[FileScanTask], stretches: Sequence
         if not gone.any():
             continue
         removed.append(task.file)
-        rewritten += _written(table, rows.filter(pa.array(~gone)))
+        rewritten += data_files(table, rows.filter(pa.array(~gone)))
     return Replacement(removed=tuple(removed), rewritten=tuple(rewritten))
-
-
-def _written(table: Table, rows: pa.Table) -> Iterable[DataFile]:
-    for file in _dataframe_to_data_files(table.metadata, rows, table.io) if rows.num_rows else ():
-        file.spec_id = table.spec().spec_id
-        yield file
 
 
 def _inside(rows: pa.Table | pa.RecordBatch, wanted: Mapping[tuple[str, str, int], RangeSet]) -> _Flags:
