@@ -206,7 +206,7 @@ ICEBERG = (
         law="fine print: rejected",
         guard="In Iceberg: only a named failed requirement is a rejection, every other error is unknown.",
         module=_COMMIT,
-        old="            if not _is_named_failure(error):\n",
+        old="            if not is_named_failure(error):\n",
         new="            if False:\n",
         red=(
             "tests/contracts/test_iceberg_table.py::test_try_after_a_lost_answer_knows_its_own_commit",
