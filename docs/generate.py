@@ -160,7 +160,7 @@ ATTEMPT_WORDS = {
     AttemptOutcome.COMMITTED: "its commit is in the lake",
     AttemptOutcome.REJECTED: "what it staged no longer fitted the table",
     AttemptOutcome.FAILED: "ended with an error, or its audit found something",
-    AttemptOutcome.UNKNOWN: "the answer to its commit was lost",
+    AttemptOutcome.UNKNOWN: "the answer to its commit, or to the look for an earlier one, was lost",
     AttemptOutcome.ABANDONED: "another attempt took over and found nothing of it in the lake",
 }
 STATES_INTRO = """

@@ -73,9 +73,10 @@ def forbidden(wave: str, pipeline: str, state: WaveState, transition: Transition
 
 
 def ending(outcome: AttemptOutcome) -> Transition:
-    """Return what the end of an attempt does to its wave: an unknown commit leaves it PUBLISHING."""
+    """Return what the end of an attempt does to its wave: an unknown commit, its own or an earlier one that it could
+    not look for, leaves it PUBLISHING."""
     if outcome is AttemptOutcome.UNKNOWN:
-        return frozenset({WaveState.PUBLISHING}), WaveState.PUBLISHING
+        return frozenset({WaveState.CLAIMED, WaveState.PUBLISHING}), WaveState.PUBLISHING
     if outcome not in MAY_END_AS:
         raise ValueError(f"an attempt cannot be ended as {outcome}")
     return WAVE_TRANSITIONS[Act.GIVE_UP]

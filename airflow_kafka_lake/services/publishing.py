@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.waves import (
     AttemptRecord,
     Committed,
     Found,
+    PublishOutcome,
     Rejected,
     Requirement,
     TableHead,
@@ -33,6 +34,7 @@ from airflow_kafka_lake.core.waves import (
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.identity import check_head, check_settled
+from airflow_kafka_lake.services.in_doubt import InDoubt
 
 PUBLISH_TRIES = 30
 
@@ -141,22 +143,23 @@ def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> lis
     ]
 
 
-def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[Receipt]) -> None:
+def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[Receipt], in_doubt: InDoubt) -> None:
     """Make the audited attempt visible and settle it; found already there, adopt it.
 
     Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
     table that was rolled back is refused by that head too: waves that were planned before would hide from the next
-    plan, behind what they settle, that older ones are gone.
+    plan, behind what they settle, that older ones are gone. `in_doubt` is told what was sent and what was seen.
     """
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)
     for _ in range(PUBLISH_TRIES):
         look = probe(ports, claim, attempts)
+        in_doubt.looked(look)
         if isinstance(look, Found):
             if look.attempt != claim.key.attempt:
                 return adopt(ports, claim, look)
             return _settle(ports, claim, look.snapshot, receipts)
-        outcome = _commit(ports, claim, table, look.head, audited)
+        outcome = _commit(ports, claim, table, look.head, audited, in_doubt)
         match outcome:
             case Committed(snapshot=snapshot):
                 return _settle(ports, claim, snapshot, receipts)
@@ -175,7 +178,7 @@ def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[
 
 
 def _commit(
-    ports: Ports, claim: Claim, table: LakeTable, head: TableHead, audited: int | None
+    ports: Ports, claim: Claim, table: LakeTable, head: TableHead, audited: int | None, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
     check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
     check_settled(ports, claim.pipeline, claim.table, head)
@@ -187,28 +190,38 @@ def _commit(
         ledger_id=ports.ledger.ledger_id(),
         replaces=replaced(claim),
     )
+    outcome: PublishOutcome
     try:
-        return table.publish(publication)
+        outcome = table.publish(publication)
     except UnavailableError as error:
-        return Unknown(reason=error.message)
+        outcome = Unknown(reason=error.message)
+    except Exception:
+        raise  # refused before it was sent
+    except BaseException:  # a signal, at any moment
+        in_doubt.sent(head)
+        raise
+    if not isinstance(outcome, Rejected):
+        in_doubt.sent(head)
+    return outcome
 
 
 def _settle(ports: Ports, claim: Claim, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
     ports.ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=receipts)
 
 
-def end_attempt(ports: Ports, claim: Claim, error: BaseException) -> None:
+def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:
     """Record how an attempt ended with an error, unless somebody else has the wave or the ledger is out of reach.
 
-    Nothing depends on this record: the next claim looks at the lake whatever it says.
+    Nothing depends on this record: the next claim looks at the lake whatever it says. `in_doubt` defaults to what the
+    earlier attempts have left.
     """
-    match error:
-        case UnknownOutcomeError():
-            outcome = AttemptOutcome.UNKNOWN
-        case AttemptRejectedError():
-            outcome = AttemptOutcome.REJECTED
-        case _:
-            outcome = AttemptOutcome.FAILED
+    unknown = InDoubt(claim.attempts) if in_doubt is None else in_doubt
+    if isinstance(error, AttemptRejectedError):
+        outcome = AttemptOutcome.REJECTED
+    elif unknown or isinstance(error, UnknownOutcomeError):
+        outcome = AttemptOutcome.UNKNOWN
+    else:
+        outcome = AttemptOutcome.FAILED
     reason = error.message if isinstance(error, KafkaLakeError) else type(error).__name__
     try:
         ports.ledger.end_attempt(claim.key, outcome, reason)

@@ -28,6 +28,7 @@ from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
+from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
 from airflow_kafka_lake.services.publishing import (
     adopt,
@@ -81,26 +82,29 @@ def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:
 def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     """Work on a claimed wave; returns the ranges that must be taken away before the rest can be published, each to a
     hold or, still PLANNED, to a wave of its own. What was staged goes when they are taken, with the fence commit."""
+    in_doubt = InDoubt(held.attempts)
     try:
-        failed = _work(ports, held)
+        failed = _work(ports, held, in_doubt)
     except StaleFenceError:
         raise
     except Exception as error:
         problem = expected(error, f"wave {held.key.wave} (attempt {held.key.attempt})", wave=held.key.wave)
-        end_attempt(ports, held, problem)
+        problem = in_doubt.explained(held, problem)
+        end_attempt(ports, held, problem, in_doubt)
         if problem is error:
             raise
         raise problem from error
     except BaseException as error:  # a signal: whatever it interrupts unwinds
-        end_attempt(ports, held, error)
+        end_attempt(ports, held, error, in_doubt)
         raise
     if failed:
         ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, failed[0].reason)
     return failed
 
 
-def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
+def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> tuple[Verdict, ...]:
     found = probe(ports, held, held.attempts)
+    in_doubt.looked(found)
     if isinstance(found, Found):
         adopt(ports, held, found)
         return ()
@@ -129,7 +133,7 @@ def _work(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
     ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
     ports.say(f"publishing wave {held.key.wave}")
-    publish(ports, held, staged.snapshot, audited.receipts)
+    publish(ports, held, staged.snapshot, audited.receipts, in_doubt)
     return ()
 
 

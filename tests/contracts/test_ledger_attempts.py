@@ -202,7 +202,7 @@ GUARDED: dict[str, tuple[frozenset[WaveState], WaveState | None]] = {
     "mark_publishing": WAVE_TRANSITIONS[Act.PUBLISH],
     "settle": WAVE_TRANSITIONS[Act.SETTLE],
     "give up": WAVE_TRANSITIONS[Act.GIVE_UP],
-    "unknown": (frozenset({WaveState.PUBLISHING}), WaveState.PUBLISHING),
+    "unknown": (frozenset({WaveState.CLAIMED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
     "take": WAVE_TRANSITIONS[Act.CANCEL],
 }
 
@@ -334,6 +334,14 @@ def test_unknown_outcome_stays_until_somebody_looks(ledger: Ledger) -> None:
     assert (ledger.wave(wave).state, ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
     (attempt,) = claimed(ledger, wave).attempts
     assert attempt.outcome is AttemptOutcome.UNKNOWN
+
+
+def test_attempt_that_could_not_look_leaves_the_wave_publishing(ledger: Ledger) -> None:
+    """An earlier commit may be in the lake: the wave does not look as if nothing of it had been sent."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    ledger.end_attempt(publishing(ledger, wave).key, AttemptOutcome.UNKNOWN, "connection reset")
+    ledger.end_attempt(claimed(ledger, wave).key, AttemptOutcome.UNKNOWN, "the catalog is away")
+    assert (ledger.wave(wave).state, ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
 
 
 @pytest.mark.parametrize("outcome", [AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.COMMITTED])

@@ -182,8 +182,8 @@ def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
     with pytest.raises(UnavailableError, match="repeat the call"):
         deciding.cancel(world.worker(always), wave, "not now")
     assert states(world) == [("0-5", "PLANNED")]
-    assert (world.ledger.wave(wave).state, world.ledger.wave(wave).lease_live) == (WaveState.PLANNED, False)
-    assert world.ledger.attempts(wave)[-1].outcome is AttemptOutcome.FAILED
+    assert (world.ledger.wave(wave).state, world.ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
+    assert world.ledger.attempts(wave)[-1].outcome is AttemptOutcome.UNKNOWN
     cancel(world, wave)
     assert states(world) == [("0-5", "CANCELLED")]
 

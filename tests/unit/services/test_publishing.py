@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from airflow_kafka_lake.adapters.crossings import Crossing, watched
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
-from airflow_kafka_lake.core.errors import AttemptRejectedError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import AttemptRejectedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, Requirement, WaveState
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
-from tests.gates import Before, Calls, Killed, KilledError
+from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -130,6 +133,101 @@ def test_answers_that_stay_lost_are_an_unknown_outcome(world: World, wave: str) 
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
     assert world.settle().returned == (wave,)
     settled(world)
+
+
+def losing(world: World, answer: Answer, gone: str) -> Passing:
+    """Lose the answer to the first publish; every call of the name `gone` after it finds no server."""
+    calls = Calls()
+
+    def passing(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = answer
+        if call == gone and "table.publish" in calls.made:
+            raise UnavailableError("nobody answers")
+        calls(call)
+
+    return passing
+
+
+@pytest.mark.parametrize(
+    ("answer", "gone"),
+    [
+        (Answer.LOST_LANDED, "table.look"),
+        (Answer.LOST, "table.look"),
+        (Answer.LATE, "table.look"),
+        (Answer.LATE, "ledger.mark_publishing"),
+        (Answer.GIVEN, "ledger.settle"),
+        (Answer.LOST_LANDED, "ledger.settle"),
+    ],
+)
+def test_unknown_stays_unknown_until_a_look_has_answered(world: World, wave: str, answer: Answer, gone: str) -> None:
+    """Exit 4 and PUBLISHING, whatever fails after the commit was sent; `settle` finds out, also at its second try."""
+    made = world.runner.jobs
+    with pytest.raises(
+        UnknownOutcomeError, match=r"may be in the lake.*nobody answers.*kafka-lake settle orders"
+    ) as end:
+        world.ingest(wave, world.worker(losing(world, answer, gone)))
+    assert end.value.exit_code == 4
+    assert world.ledger.wave(wave).state is WaveState.PUBLISHING
+    assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
+    world.table.land_late()
+    world.lake.reachable = False
+    with pytest.raises(UnavailableError):
+        world.settle()
+    assert world.ledger.wave(wave).state is WaveState.PUBLISHING
+    with pytest.raises(UnknownOutcomeError):
+        world.ingest(wave)
+    assert world.ledger.wave(wave).state is WaveState.PUBLISHING
+    world.lake.reachable = True
+    found = world.settle()
+    assert (found.adopted, found.returned) == (((), (wave,)) if answer is Answer.LOST else ((wave,), ()))
+    assert len(made) == 1
+    settled(world)
+
+
+def test_interrupted_publish_is_an_unknown_outcome(world: World, wave: str) -> None:
+    """A signal in the middle of the commit says nothing about it; the attempt does not call itself failed."""
+
+    def interrupted(crossing: Crossing) -> Any:
+        answer = crossing.go()
+        if crossing.name == "table.publish":
+            raise KeyboardInterrupt
+        return answer
+
+    with pytest.raises(KeyboardInterrupt):
+        world.ingest(wave, watched(world.worker(), interrupted))
+    assert world.ledger.wave(wave).state is WaveState.PUBLISHING
+    assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
+    assert world.settle().adopted == (wave,)
+
+
+def test_look_that_answers_ends_the_doubt(world: World, wave: str) -> None:
+    """What fails before anything was sent, or after main was seen without the commit, is an ordinary failure."""
+
+    def refuse(call: str) -> None:
+        if call == "ledger.mark_publishing":
+            raise UnavailableError("nobody answers")
+
+    with pytest.raises(UnavailableError):
+        world.ingest(wave, world.worker(refuse))
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.FAILED
+    calls = Calls()
+
+    def moved(call: str) -> None:
+        calls(call)
+        tries = calls.made.count("table.publish")
+        if call == "table.publish" and tries == 1:
+            world.table.next_answer = Answer.LOST
+        if call == "table.look" and tries == 1:
+            foreign(world)
+        if call == "ledger.mark_publishing" and tries == 1:
+            raise UnavailableError("nobody answers")
+
+    with pytest.raises(UnavailableError):
+        world.ingest(wave, world.worker(moved))
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.FAILED] * 2
 
 
 def test_unreachable_catalog_while_publishing_is_no_rejection(world: World, wave: str) -> None:

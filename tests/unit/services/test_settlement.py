@@ -96,7 +96,7 @@ def test_wave_that_cannot_be_settled_does_not_stop_the_others(world: World, wave
     with pytest.raises(IdentityError, match="without a receipt"):
         world.settle()
     assert world.ledger.wave(other).state is WaveState.COMMITTED
-    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert world.ledger.wave(wave).state is WaveState.PUBLISHING
     assert world.run().exit_code == 1
 
 
