@@ -82,7 +82,7 @@ PUBLISHING = (
         law="L9",
         guard="A catalog that cannot be reached during the commit leaves its outcome unknown.",
         module=_PUBLISHING,
-        old="    except UnavailableError as error:\n        return Unknown(reason=error.message)\n",
+        old="    except UnavailableError as error:\n        outcome = Unknown(reason=error.message)\n",
         new="    except UnavailableError as error:\n        raise AttemptRejectedError(error.message) from error\n",
         red=("tests/unit/services/test_publishing.py::test_unreachable_catalog_while_publishing_is_no_rejection",),
     ),
