@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from os import PathLike
 from typing import Any
@@ -31,6 +31,7 @@ def kafka_lake_backfill(
     to: str | int | None = None,
     all_waves: bool | str = False,
     dry_run: bool | str = False,
+    conf_keys: Collection[str] | None = None,
     ledger_connection: str = DEFAULT_LEDGER,
     waves_at_once: int = WAVES_AT_ONCE,
 ) -> TaskGroup:
@@ -50,6 +51,7 @@ def kafka_lake_backfill(
             to=to,
             all_waves=all_waves,
             dry_run=dry_run,
+            conf_keys=conf_keys,
             ledger_connection=ledger_connection,
             **RETRIES,
         )

@@ -27,12 +27,53 @@ BOUND_WORDS = "an offset (digits), or a time such as 2026-01-31T06:00:00Z"
 
 
 def choice() -> Param:
-    """Return the choice of a pipeline; where there is none, nothing can be chosen and nothing started."""
+    """Return the choice of a pipeline, which a person makes: none is chosen beforehand, and none is no run."""
     words = "which pipeline; choices are the files in [kafka_lake] pipelines_folder"
     if not NAMES:
         return Param(type="string", minLength=1, maxLength=0, title="Pipeline", description=words)
-    return Param(NAMES[0], type="string", enum=NAMES, title="Pipeline", description=words)
+    return Param(type="string", enum=NAMES, title="Pipeline", description=words)
 
+
+FIELDS = {
+    "pipeline": choice(),
+    "topic": Param(
+        None,
+        type=["null", "string"],
+        pattern="^[A-Za-z0-9._-]{1,249}$",
+        title="Topic",
+        description="only this topic; empty for all topics of the pipeline",
+    ),
+    "partitions": Param(
+        None,
+        type=["null", "array"],
+        items={"type": "integer", "minimum": 0, "maximum": 2147483647},
+        minItems=1,
+        maxItems=10000,
+        title="Partitions",
+        description="only these partitions, such as [0, 3]; empty for all",
+    ),
+    "from": Param(
+        None,
+        type=["null", "string"],
+        pattern=BOUND,
+        title="From",
+        description=f"begin of the period: {BOUND_WORDS}",
+    ),
+    "to": Param(
+        None,
+        type=["null", "string"],
+        pattern=BOUND,
+        title="To",
+        description=f"end of the period, exclusive: {BOUND_WORDS}",
+    ),
+    "all_waves": Param(
+        False,
+        type="boolean",
+        title="Everything unfinished",
+        description="also finish what earlier runs left outside of the topic, partitions and period above",
+    ),
+    "dry_run": Param(False, type="boolean", title="Dry run", description="only show what would be read"),
+}
 
 with DAG(
     "kafka_lake_manual",
@@ -40,46 +81,7 @@ with DAG(
     max_active_runs=4,
     doc_md=(__doc__ or "") + INVALID + ("" if NAMES else EMPTY),
     tags=["kafka-lake"],
-    params={
-        "pipeline": choice(),
-        "topic": Param(
-            None,
-            type=["null", "string"],
-            pattern="^[A-Za-z0-9._-]{1,249}$",
-            title="Topic",
-            description="only this topic; empty for all topics of the pipeline",
-        ),
-        "partitions": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "integer", "minimum": 0, "maximum": 2147483647},
-            minItems=1,
-            maxItems=10000,
-            title="Partitions",
-            description="only these partitions, such as [0, 3]; empty for all",
-        ),
-        "from": Param(
-            None,
-            type=["null", "string"],
-            pattern=BOUND,
-            title="From",
-            description=f"begin of the period: {BOUND_WORDS}",
-        ),
-        "to": Param(
-            None,
-            type=["null", "string"],
-            pattern=BOUND,
-            title="To",
-            description=f"end of the period, exclusive: {BOUND_WORDS}",
-        ),
-        "all_waves": Param(
-            False,
-            type="boolean",
-            title="Everything unfinished",
-            description="also finish what earlier runs left outside of the topic, partitions and period above",
-        ),
-        "dry_run": Param(False, type="boolean", title="Dry run", description="only show what would be read"),
-    },
+    params=FIELDS,
 ) as dag:
     kafka_lake_backfill(
         pipeline="{{ params['pipeline'] }}",
@@ -89,4 +91,5 @@ with DAG(
         to="{{ params['to'] or '' }}",
         all_waves="{{ params['all_waves'] | tojson }}",
         dry_run="{{ params['dry_run'] | tojson }}",
+        conf_keys=sorted(FIELDS),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,9 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, Unkno
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.pipeline import parse_bound
+from airflow_kafka_lake.pipeline_keys import nearest
 from airflow_kafka_lake.services.planning import check_bounds
+from airflow_kafka_lake.units import shown
 
 MAX_PARTITION = 2**31 - 1
 _ABSENT = (None, "")
@@ -50,6 +52,22 @@ def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any) -> Bounds:
     )
     check_bounds(bounds)
     return bounds
+
+
+def refuse_unknown_keys(context: Mapping[str, Any], known: Collection[str] | None) -> None:
+    """Refuse a run whose configuration has other keys than these; None: whatever it has is not ours to judge.
+
+    Airflow checks the values of a form's fields, and passes every other key on unread.
+    """
+    run = context.get("dag_run")
+    unknown = sorted(set((run.conf if run else None) or {}) - set(known)) if known is not None else []
+    if unknown:
+        words = sorted(known or ())
+        raise UsageError(
+            f"the run's configuration has {shown(unknown[0])}, which is none of its keys"
+            f"{nearest(unknown[0], words) or '.'} Nothing was planned. Trigger the Dag again with some of these keys: "
+            f"{', '.join(words)}"
+        )
 
 
 def flag_of(value: Any, what: str = "dry_run") -> bool:

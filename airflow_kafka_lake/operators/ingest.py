@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.reporting import known_spec, landed_in_words
 from airflow_kafka_lake.services.settlement import tidy
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger, done_or_fail
@@ -63,7 +63,10 @@ class IngestWaveOperator(BaseOperator):
         with airflow_errors():
             wave = text_of(self.wave, "wave")
             record, spec = self._look_up(wave)
-            if record.state is not WaveState.COMMITTED:
+            if record.state is WaveState.COMMITTED:
+                with assembly.open_ledger(self.ledger_connection) as ledger:
+                    self.log.info("%s", landed_in_words(ledger, record))
+            else:
                 try:
                     record = self._ingest(context, wave, spec)
                 except (ConcurrentError, StaleFenceError) as busy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Never
 
@@ -15,7 +15,14 @@ from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, text_of
+from airflow_kafka_lake.operators.boundary import (
+    actor_of,
+    airflow_errors,
+    bounds_of,
+    flag_of,
+    refuse_unknown_keys,
+    text_of,
+)
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.choosing import chosen
@@ -55,6 +62,7 @@ class PlanBackfillOperator(BaseOperator):
     :param to: end of the period, exclusive (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param dry_run: only show (templated)
+    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
     :param ledger_connection: Airflow connection of the ledger
     """
 
@@ -71,6 +79,7 @@ class PlanBackfillOperator(BaseOperator):
         to: str | int | None = None,
         all_waves: bool | str = False,
         dry_run: bool | str = False,
+        conf_keys: Collection[str] | None = None,
         ledger_connection: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
@@ -82,6 +91,7 @@ class PlanBackfillOperator(BaseOperator):
         self.to = to
         self.all_waves = all_waves
         self.only_show = dry_run  # `dry_run` is a method of every operator
+        self.conf_keys = conf_keys
         self.ledger_connection = ledger_connection
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
@@ -96,6 +106,7 @@ class PlanBackfillOperator(BaseOperator):
 
     def _plan(self, context: Context, until: float | None) -> list[str]:
         with airflow_errors():
+            refuse_unknown_keys(context, self.conf_keys)
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
             dry_run, everything = flag_of(self.only_show), flag_of(self.all_waves, "all_waves")
             spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)

@@ -7,11 +7,14 @@ from typing import Any
 
 from airflow_kafka_lake.core.documents import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order, segments_document
+from airflow_kafka_lake.core.records import WaveRecord
 from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import UNRESOLVED
+from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.stability import holders
 from airflow_kafka_lake.services.topics import described
@@ -69,6 +72,28 @@ def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> S
         return source.snapshot(sorted(existing), group) if existing else "no topic of the pipeline exists"
     except KafkaLakeError as error:
         return error.message
+
+
+def landed_in_words(ledger: LedgerReader, record: WaveRecord) -> str:
+    """Return of a COMMITTED wave since when it is in the lake, and the command that has its offsets read again."""
+    ended = [item.ended_at for item in ledger.attempts(record.id) if item.outcome is AttemptOutcome.COMMITTED]
+    since = timestamp(max((at for at in ended if at), default=None))
+    settled = ledger.ranges(wave=record.id, states=(RangeState.SETTLED,))
+    stretches = [
+        (stream, stretch)
+        for stream in dict.fromkeys(item.stream for item in settled)
+        for stretch in RangeSet(item.range for item in settled if item.stream == stream)
+    ]
+    here = f"wave {record.id} is in the lake{f' since {since}' if since else ''}: {record.rows or 0} rows"
+    if not stretches:
+        return f"{here}. All of it was reopened, and is read again in other waves"
+    (topic, _, partition), first = stretches[0]
+    more = f"; {len(stretches) - 1} more stretches of it: kafka-lake wave {record.id}" if len(stretches) > 1 else ""
+    return (
+        f"{here}, and there is nothing to do. Have it read again with: kafka-lake reopen {record.pipeline} --topic "
+        f"{topic} --partition {partition} --from {first.start} --to {first.end} --reason TEXT, then kafka-lake run "
+        f"{record.pipeline}{more}"
+    )
 
 
 def wave(ledger: LedgerReader, wave_id: str) -> dict[str, Any]:

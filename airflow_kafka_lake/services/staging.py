@@ -39,6 +39,7 @@ from airflow_kafka_lake.services.publishing import (
     replaced,
     require_replaceable,
 )
+from airflow_kafka_lake.services.reporting import landed_in_words
 from airflow_kafka_lake.services.settlement import tell_first
 from airflow_kafka_lake.services.taking import take
 
@@ -56,6 +57,9 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
     answer was lost for good, HeldError when every range of the wave ended on hold, GateClosedError while it must wait
     for its turn.
     """
+    if (record := ports.ledger.wave(wave)).state is WaveState.COMMITTED:
+        ports.say(landed_in_words(ports.ledger, record))
+        return record
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
             raise HeldError(f"every range of wave {wave} is held or cancelled: see kafka-lake wave {wave}", wave=wave)

@@ -30,7 +30,12 @@ def dag(name: str) -> DAG:
 
 
 def form(**words: Any) -> Any:
-    """Fill the form of the manual Dag and validate it as Airflow does before a run begins."""
+    """Fill the form of the manual Dag, for pipeline `orders`, and validate it as Airflow does before a run begins."""
+    return chosen(**{"pipeline": "orders", **words})
+
+
+def chosen(**words: Any) -> Any:
+    """Fill the form of the manual Dag with nothing but what is said."""
     params = dag("kafka_lake_manual").params
     params.update(words)
     return params.validate()
@@ -148,13 +153,32 @@ def test_form_refuses_what_cannot_be_meant(folder: Path, words: dict[str, Any]) 
         form(**words)
 
 
+@pytest.mark.parametrize("words", [{}, {"pipline": "orders"}, {"dry_run": True}], ids=str)
+def test_form_chooses_no_pipeline_by_itself(folder: Path, words: dict[str, Any]) -> None:
+    """Who names none, or misspells the word for it, does not start the first of them."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    write_pipeline(folder, "orders")
+    write_pipeline(folder, "another")
+    with pytest.raises(ParamValidationError):
+        chosen(**words)
+    assert chosen(pipeline="orders")["pipeline"] == "orders"
+
+
+def test_plan_of_the_form_knows_its_fields(folder: Path) -> None:
+    """Airflow lets a configuration pass that has other keys: the first task refuses it."""
+    write_pipeline(folder, "orders")
+    found = dag("kafka_lake_manual")
+    assert set(found.get_task("kafka_lake.plan").conf_keys) == set(found.params)
+
+
 def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
     """Where nothing can be chosen, nothing can be triggered."""
     from airflow.sdk.exceptions import ParamValidationError
 
     for words in ({}, {"pipeline": "orders"}, {"pipeline": ""}):
         with pytest.raises(ParamValidationError):
-            form(**words)
+            chosen(**words)
 
 
 @pytest.mark.parametrize(

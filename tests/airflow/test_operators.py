@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from airflow.sdk.exceptions import (
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extra, pipeline_asset
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (
     AdvanceWatermarkOperator,
     FinishPlanOperator,
@@ -231,6 +233,21 @@ def test_a_period_in_which_nothing_lies_fails_the_plan(world: World, context: Co
     assert planned(context) is None
 
 
+def test_unknown_key_of_a_runs_configuration_is_refused(world: World, context: Context) -> None:
+    """A misspelt bound would be a run without bounds; what a Dag does not list is its own affair."""
+    world.produce(5)
+    for conf in ({"form": "3"}, {"from": "3", "parttitions": [0]}):
+        context["dag_run"] = SimpleNamespace(conf=conf)
+        with pytest.raises(AirflowFailException, match=r"none of its keys; did you mean '(from|partitions)'"):
+            plan(world, context, conf_keys=["pipeline", "from", "partitions"])
+    assert world.opened == []
+    for conf in ({"from": "3"}, {}, None):
+        context["dag_run"] = SimpleNamespace(conf=conf)
+        plan(world, context, conf_keys=["pipeline", "from", "partitions"], dry_run=True)
+    context["dag_run"] = SimpleNamespace(conf={"form": "3"})
+    plan(world, context)
+
+
 def test_pipeline_by_name_comes_from_the_folder_and_by_path_too(world: World, context: Context, folder: Path) -> None:
     """A name is looked up in the configured folder first, a relative file inside it."""
     write_pipeline(folder, "shop", topic="orders")
@@ -256,12 +273,22 @@ def test_ingest_checks_its_machine_before_it_claims(world: World, context: Conte
     assert world.opened[-1]["need_kafka"]
 
 
-def test_ingest_of_a_settled_wave_does_nothing(world: World, context: Context) -> None:
-    """Clearing a finished task is harmless."""
+def test_ingest_of_a_settled_wave_says_so_and_does_nothing(
+    world: World, context: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Clearing a finished task is harmless, and its log says since when the wave is in the lake and what reads it
+    again."""
     world.produce(2)
     (wave,) = plan(world, context)
-    assert ingest(context, wave) == ingest(context, wave)
+    first = ingest(context, wave)
+    since = timestamp(world.clock.now())
+    world.clock.advance(timedelta(days=1))
+    capsys.readouterr()
+    assert ingest(context, wave) == first
     assert len(world.runner.jobs) == 1
+    said = capsys.readouterr().out
+    assert f"wave {wave} is in the lake since {since}: 2 rows" in said
+    assert "kafka-lake reopen orders --topic orders --partition 0 --from 0 --to 2 --reason TEXT" in said
 
 
 def test_ingest_refuses_a_wave_of_another_pipeline(world: World, context: Context) -> None:

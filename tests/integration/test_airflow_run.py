@@ -114,6 +114,8 @@ def test_dry_run_writes_nothing(world: World) -> None:
 @pytest.mark.parametrize(
     "conf",
     [
+        {},
+        {"pipline": "shown"},
         {"pipeline": "nobody"},
         {"pipeline": "shown", "from": "yesterday"},
         {"pipeline": "shown", "to": "2026-01-31T06:00:00"},
@@ -129,6 +131,13 @@ def test_wrong_words_are_refused_by_the_form(world: World, conf: dict[str, Any])
     with pytest.raises(AirflowApiError) as refused:
         world.airflow.trigger(MANUAL, conf)
     assert 400 <= int(str(refused.value.facts["status"])) < 500
+
+
+def test_unknown_key_of_a_configuration_is_refused_before_anything_starts(world: World) -> None:
+    """A misspelt bound is no run without bounds."""
+    run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "form": "5"})
+    assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
+    assert "'form', which is none of its keys; did you mean 'from'?" in world.log(run_id, "kafka_lake.plan")
 
 
 def test_unknown_topic_is_refused_before_anything_starts(world: World) -> None:

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls
 from tests.world import World
@@ -252,13 +253,17 @@ def test_second_worker_waits_for_the_first(world: World) -> None:
 
 
 def test_ingest_of_a_committed_wave_does_nothing(world: World) -> None:
-    """Repeating is safe."""
+    """Repeating is safe, and says what there is and how it is read again."""
     world.produce(2)
     wave = world.planned_wave()
     first = world.ingest(wave)
     calls = Calls()
     assert world.ingest(wave, world.worker(calls)) == first
-    assert calls.made == ["ledger.wave"]
+    assert calls.made == ["ledger.wave", "ledger.attempts", "ledger.ranges"]
+    assert f"wave {wave} is in the lake since {timestamp(world.clock.now())}: 2 rows" in world.said[-1]
+    world.reopen(0, 2)
+    world.ingest(wave)
+    assert world.said[-1].endswith("All of it was reopened, and is read again in other waves")
 
 
 def test_ingest_of_a_cancelled_wave_is_refused(world: World) -> None:
