@@ -268,6 +268,7 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> int:
         "ranges": done.ranges,
         "skips": done.skips,
         "reopened": [item.to_json() for item in done.reopened],
+        "deleted": [item.to_json() for item in done.deleted],
         "advanced": advance_document(spec.name, done.moves)["streams"],
     }
     output.result(document, views.rebuild)

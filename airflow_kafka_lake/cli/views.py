@@ -8,7 +8,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.checking.report import said
+from airflow_kafka_lake.core.checking.report import counted, said
 
 SHOWN = 40
 """Rows of a long table; the rest is counted."""
@@ -235,6 +235,12 @@ def rebuild(output: Output, document: Json) -> None:
     ]
     columns = ("stream", "#from", "#to", "#rows", "attempt")
     _table(output, "vanished from the lake: the next run reads it again", columns, reopened)
+    if deleted := document["deleted"]:
+        rows = sum(item["expected"] - item["found"] for item in deleted)
+        output.line(
+            f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'settled range')} from the lake: "
+            "nothing of that is read again"
+        )
     output.line(f"go on with: kafka-lake run {document['pipeline']}")
 
 

@@ -43,13 +43,15 @@ NOBODY = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """What a rebuild brought back; `reopened` names what vanished from the lake and is read again."""
+    """What a rebuild brought back; `reopened` names what vanished from the lake and is read again, `deleted` what stays
+    settled though others have deleted rows of it."""
 
     id: str
     waves: int
     ranges: int
     skips: int
     reopened: tuple[Difference, ...]
+    deleted: tuple[Difference, ...]
     moves: tuple[Advance, ...]
 
 
@@ -76,6 +78,7 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False) 
         ranges=sum(len(wave.receipts) for wave in what.waves),
         skips=len(what.skips),
         reopened=comparison.vanished,
+        deleted=comparison.deleted,
         moves=advance(ports, spec.name),
     )
 
@@ -169,6 +172,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
             uuid=head.uuid,
             owners=owners,
             commits=commits,
+            expired=bool(now.ancestry.since),
             holdings=holdings,
             receipts=tuple(receipts),
         )

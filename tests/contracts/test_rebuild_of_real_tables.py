@@ -108,6 +108,26 @@ def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
     assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
 
 
+@pytest.mark.parametrize("expired", [False, True])
+def test_rows_deleted_by_retention_stop_nothing(
+    lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
+) -> None:
+    """A quiet stream goes on, and a lost ledger comes back as it was, though no row is left of what is settled."""
+    before = record(lived)
+    real.load().delete("kafka_offset < 10")
+    real.load().delete("kafka_offset = 10")
+    if expired:
+        real.expire()
+    assert lived.run().exit_code == 0
+    lived.ledger = fresh_ledger()  # type: ignore[assignment]
+    done = rebuild(lived.worker(), lived.spec)
+    assert (done.waves, done.reopened, sum(item.expected - item.found for item in done.deleted)) == (3, (), 6)
+    assert record(lived) == before
+    lived.produce(2)
+    assert lived.run().exit_code == 0
+    assert [offset for offset, _ in real.rows()] == [11, 12]
+
+
 def test_rolled_back_iceberg_table_is_refused_then_read_again(lived: World, real: IcebergWorld) -> None:
     """What vanished is named, and once accepted read again; nothing else is."""
     kept = real.load().metadata.current_snapshot_id

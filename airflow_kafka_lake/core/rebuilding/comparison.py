@@ -1,7 +1,8 @@
 """What the lake and the ledger together prove, where they contradict each other, and what has to be put back.
 
 A range counts as settled when its attempt was published (a token in main's history, rows by `ingest_attempt`, or a
-`published` receipt) and the table holds exactly the rows that its receipt names. Compaction and expiry change neither.
+`published` receipt) and the table holds no more rows than its receipt names. Fewer are there when others have deleted
+some; where none is left, main must stand on the commit, or the commit must be old enough to have expired.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) 
     return Comparison(
         waves=tuple(wave for one in found for wave in one.waves),
         vanished=tuple(item for one in found for item in one.vanished),
+        deleted=tuple(item for one in found for item in one.deleted),
         contradictions=tuple(item for one in found for item in one.contradictions) + twice,
         reopened=tuple(item for one in found for item in one.reopened),
         receipts=tuple(item for one in found for item in one.receipts),
@@ -46,8 +48,11 @@ class _Table:
     known: Remembered
     now: datetime
     accepted: frozenset[Range] = frozenset()
+    shown: AbstractSet[str] = frozenset()
+    witnessed: Mapping[Range, datetime] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     vanished: list[Difference] = field(default_factory=list)
+    deleted: list[Difference] = field(default_factory=list)
     contradictions: list[Difference] = field(default_factory=list)
     reopened: list[str] = field(default_factory=list)
     receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
@@ -60,11 +65,12 @@ class _Table:
             item.id for item in self.known.ranges if self.reopens.undo(item.stream, item.range, item.generation)
         ]
         held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
-        claimed = self._claimed(held)
+        self.shown = _tokens(self.said) | {attempt for attempt, _ in held}
+        self.witnessed = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
+        claimed = self._claimed()
         remembered = self._remembered()
         index = self._settled_by_place()
         proved: dict[str, list[ReceiptRow]] = defaultdict(list)
-        witnessed = {_range(row) for row in self.said.receipts if row.kind == "published"}
         read: list[ReceiptRow] = []
         for key, row in {**remembered, **claimed}.items():
             ids = [item.id for item in index[key[1:]] if self._brought(item, key[0])]
@@ -79,13 +85,14 @@ class _Table:
                 proved[row.attempt].append(row)
             if not lost:
                 read.append(row)
-            if not lost and key not in witnessed:
+            if not lost and key not in self.witnessed:
                 self.receipts.append((self.said.table, replace(row, kind="published", recorded_at=self.now)))
         pending = self._pending(read)
         self._check_strays(held, {**remembered, **claimed}, pending)
         return Comparison(
             waves=tuple(self._wave(rows) for rows in proved.values()),
             vanished=tuple(self.vanished),
+            deleted=tuple(self.deleted),
             contradictions=tuple(self.contradictions),
             reopened=tuple(self.reopened),
             receipts=tuple(self.receipts),
@@ -100,11 +107,9 @@ class _Table:
             for stream, part, generation in self.reopens.open(row for row in since if row.generation)
         )
 
-    def _claimed(self, held: Mapping[tuple[str, StreamKey], Holding]) -> dict[Range, ReceiptRow]:
+    def _claimed(self) -> dict[Range, ReceiptRow]:
         """Return what the lake says is settled: the receipts of published attempts, less what was reopened."""
-        tokens = {item.token.attempt for item in self.said.commits if item.token and item.token.kind in PUBLISHES}
-        witnessed = {row.attempt for row in self.said.receipts if row.kind == "published"}
-        published = tokens | witnessed | {attempt for attempt, _ in held}
+        published = self.shown | {row.attempt for row in self.said.receipts if row.kind == "published"}
         found: dict[Range, ReceiptRow] = {}
         for row in self.said.receipts:
             counts = row.attempt in published and _range(row) not in self.accepted
@@ -137,14 +142,15 @@ class _Table:
         return self.known.published.get(item.wave, ("", attempt))[1] == attempt
 
     def _check(self, row: ReceiptRow, held: Holding | None) -> bool:
-        """Compare one range's rows with its receipt; returns whether all of them are gone."""
+        """Compare one range's rows with its receipt; returns whether main has lost its commit."""
         there = (RangeSet((row.range,)) & held.offsets).span if held else 0
         if there == row.rows:
             return False
-        gone = there == 0
-        what = "its rows are gone" if gone else "some of its rows are gone"
+        where, what = self.vanished, "its rows are gone"
         if there > row.rows:
-            what = "more rows than its receipt says"
+            where, what = self.contradictions, "more rows than its receipt says"
+        elif self._stands_on(row):
+            where, what = self.deleted, "rows of it were deleted"
         problem = Difference(
             table=self.said.table,
             attempt=row.attempt,
@@ -154,8 +160,19 @@ class _Table:
             found=there,
             what=what,
         )
-        (self.vanished if gone else self.contradictions).append(problem)
-        return gone
+        where.append(problem)
+        return where is self.vanished
+
+    def _stands_on(self, row: ReceiptRow) -> bool:
+        """Return whether main stands on the commit of a range, so that rows that are missing were deleted from it.
+
+        A commit brings all of its rows or none: one row of the attempt is enough. Without any, its token must be in the
+        history, or its settlement be older than all that is left of the history.
+        """
+        if row.attempt in self.shown:
+            return True
+        settled = self.witnessed.get(_range(row))
+        return self.said.expired and settled is not None and settled < self.said.commits[0].at
 
     def _check_strays(
         self,
@@ -230,6 +247,11 @@ def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: Abstra
         for a, b in pairwise(claims)
         if a[0] == b[0] and a[1].overlaps(b[1])
     )
+
+
+def _tokens(said: TableReading) -> set[str]:
+    """Return the attempts whose commits main stands on, as far as its history is there."""
+    return {item.token.attempt for item in said.commits if item.token and item.token.kind in PUBLISHES}
 
 
 def _range(row: ReceiptRow) -> Range:

@@ -19,13 +19,15 @@ Range = tuple[str, StreamKey, OffsetRange]
 class TableReading:
     """What one table says, read after main was moved; receipts and holdings are this pipeline's only.
 
-    `owners` maps each topic id to the id of the ledger that owned it before main was moved.
+    `owners` maps each topic id to the id of the ledger that owned it before main was moved; `expired` says that commits
+    older than those of `commits` may have been there.
     """
 
     table: str
     uuid: str
     owners: Mapping[str, str]
     commits: tuple[Commit, ...]
+    expired: bool
     holdings: tuple[Holding, ...]
     receipts: tuple[ReceiptRow, ...]
 
@@ -84,10 +86,12 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored."""
+    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored, also what
+    others have `deleted` rows of."""
 
     waves: tuple[RestoredWave, ...]
     vanished: tuple[Difference, ...]
+    deleted: tuple[Difference, ...]
     contradictions: tuple[Difference, ...]
     reopened: tuple[str, ...]
     receipts: tuple[tuple[str, ReceiptRow], ...]

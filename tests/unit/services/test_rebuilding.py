@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -434,14 +435,48 @@ def test_dropped_table_is_refused_and_created_when_accepted(lived: World) -> Non
 
 
 @pytest.mark.parametrize("accept_rollback", [False, True])
-def test_rows_that_are_gone_in_part_are_refused(lived: World, accept_rollback: bool) -> None:
-    """Reading a range again beside rows that are left would land them twice: a person decides."""
-    store = lived.table._store
-    assert store is not None
-    head = store.commits[store.refs["main"]]
-    store.commits[head.id] = replace(head, rows=head.rows[1:])
-    with pytest.raises(IdentityError, match="some of its rows are gone"):
-        restored(lived, accept_rollback=accept_rollback)
+@pytest.mark.parametrize("loss", ["lost", "known"])
+@pytest.mark.parametrize("left", [0, 1])
+def test_rows_that_others_deleted_stay_settled(lived: World, loss: str, accept_rollback: bool, left: int) -> None:
+    """Main stands on the commits that brought them: nothing is read again, however many rows are gone."""
+    before = summary(lived), accounting(lived)
+    lived.table.delete_foreign(lambda row: row.offset >= left)
+    if loss == "lost":
+        lose(lived)
+    done = restored(lived, accept_rollback=accept_rollback)
+    assert (done.reopened, sum(item.expected - item.found for item in done.deleted)) == ((), 5 - left)
+    assert (summary(lived), accounting(lived)) == before
+    assert restored(lived).waves == 0
+    assert lived.run().exit_code == 0
+    assert lived.offsets() == list(range(left))
+
+
+def test_rows_whose_commit_can_have_expired_were_deleted(world: World) -> None:
+    """Its settlement is older than the oldest commit that is left: that no row is left of it is no roll-back."""
+    world.produce(3)
+    assert world.run().exit_code == 0
+    world.clock.advance(timedelta(hours=1))
+    world.table.delete_foreign(lambda _: True)
+    world.table.expire()
+    lose(world)
+    assert [item.range for item in restored(world).deleted] == [OffsetRange(0, 3)]
+    assert world.stream().watermark == 3
+
+
+def test_rows_younger_than_what_is_left_of_the_history_were_rolled_back(world: World) -> None:
+    """Their commit cannot have expired: it is refused, and read again when that is accepted."""
+    world.produce(3)
+    assert world.run().exit_code == 0
+    kept = world.table.write_foreign()
+    world.table.expire()
+    world.clock.advance(timedelta(hours=1))
+    world.produce(2)
+    assert world.run().exit_code == 0
+    world.table.roll_back(kept)
+    lose(world)
+    with pytest.raises(IdentityError, match="orders/0 3-5: its rows are gone"):
+        restored(world)
+    assert [item.range for item in restored(world, accept_rollback=True).reopened] == [OffsetRange(3, 5)]
 
 
 def test_rows_that_are_there_twice_are_refused(lived: World) -> None:
