@@ -45,7 +45,8 @@ def plan(output: Output, document: Json, *, dry_run: bool, where: str) -> None:
     for item in document["settling"]:
         output.line(f"waiting: {item['topic']}/{item['partition']}: {item['reason']}")
     for item in document["blocked"]:
-        output.line(f"blocked: {item['topic']}/{item['partition']}: {item['reason']}")
+        where = item["topic"] if item["partition"] is None else f"{item['topic']}/{item['partition']}"
+        output.line(f"blocked: {where}: {item['reason']}")
     if dry_run:
         output.line("nothing was written")
 

@@ -65,11 +65,16 @@ class PlannedWave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A partition that the plan leaves out, in whole or in part, and the reason in words."""
+    """What the plan leaves out, and the reason in words: a whole topic, or a partition in whole or in part."""
 
     topic: str
-    partition: int
+    partition: int | None
     reason: str
+
+    @property
+    def where(self) -> str:
+        """Name the topic or the partition."""
+        return self.topic if self.partition is None else f"{self.topic}/{self.partition}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,6 +213,6 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
     for holding in made.transactions[:SHOWN_RANGES]:
         yield f"{holding.topic}/{holding.partition} is held by {holding.in_words(made.observed_at)}"
     for blocked in made.blocked[:SHOWN_RANGES]:
-        yield f"left out: {blocked.topic}/{blocked.partition}: {blocked.reason}"
+        yield f"left out: {blocked.where}: {blocked.reason}"
     if dry_run:
         yield "nothing was written"

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import changed_topics
+from airflow_kafka_lake.services.topics import compared
 
 _LOOK_AGAIN_SECONDS = 1.0
 
@@ -30,16 +30,17 @@ class Seen:
 
 def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Seen:
     """Compare topic ids, log starts, ends and leader epochs with what was planned."""
-    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in ranges})
+    changed, problems = compared(ports.source, {(item.topic, item.topic_id) for item in ranges})
     failed: dict[str, KafkaLakeError] = {
         item.id: gone_topic(item, changed[key]) for item in ranges if (key := (item.topic, item.topic_id)) in changed
     }
-    left = [item for item in ranges if item.id not in failed]
+    unknown = {item.id: problems[item.topic].message for item in ranges if item.topic in problems}
+    left = [item for item in ranges if item.id not in failed and item.id not in unknown]
     if not left:
-        return Seen(failed=failed)
+        return Seen(failed=failed, unknown=unknown)
     snapshot = ports.source.snapshot(sorted({item.topic for item in left}), None)
     seen = {item.key: item for item in snapshot.partitions}
-    unknown = _unknown(snapshot, seen, left)
+    unknown |= _unknown(snapshot, seen, left)
     left = [item for item in left if item.id not in unknown]
     doubts = epochs_in_doubt((seen[item.stream], item.leader_epoch) for item in left)
     ends = ports.source.epoch_ends(doubts) if doubts else {}

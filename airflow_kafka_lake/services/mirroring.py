@@ -6,7 +6,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.mirroring import Mirrored, forward
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import described
+from airflow_kafka_lake.services.topics import there
 
 
 def mirror(ports: Ports, spec: PipelineSpec) -> Mirrored | None:
@@ -26,7 +26,7 @@ def mirror(ports: Ports, spec: PipelineSpec) -> Mirrored | None:
 def _mirrored(ports: Ports, pipeline: str, group: str) -> Mirrored:
     streams = ports.ledger.streams(pipeline)
     try:
-        topics = sorted(described(ports.source, {stream.topic for stream in streams}))
+        topics = sorted(there(ports.source, {stream.topic for stream in streams})[0])
         if not topics:
             return Mirrored(group=group, committed={}, refused={})
         to_tell, refused = forward(streams, ports.source.snapshot(topics, group))

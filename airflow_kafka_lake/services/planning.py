@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.epochs import EpochEnds, epochs_in_doubt
 from airflow_kafka_lake.core.errors import (
+    GroupOffsetError,
     PendingCommitError,
-    PipelineFileError,
-    UnknownPartitionError,
-    UnknownTopicError,
     UsageError,
 )
 from airflow_kafka_lake.core.growth import Grown, Growth, Known, Topic, grown
@@ -26,13 +24,11 @@ from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.forecasting import forecast, weigh
-from airflow_kafka_lake.services.identity import look_at_table, take_possession
+from airflow_kafka_lake.services.identity import take_possession
+from airflow_kafka_lake.services.observing import Observed, look_at_tables, observe
 from airflow_kafka_lake.services.periods import period_of, times_of
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.stability import holders, once_stable
-
-MAX_TABLE_NAME = 128
-RECEIPTS = "__receipts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,30 +37,6 @@ class Planned:
 
     plan: Plan
     recorded: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """What a plan is decided from: Kafka's partitions, those that are asked about, and the streams on record."""
-
-    snapshot: Snapshot
-    selected: tuple[PartitionSnapshot, ...]
-    known: Mapping[StreamKey, StreamRecord]
-
-    def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
-        """Return the tables that the selected partitions land in, with their topic ids."""
-        tables: dict[str, set[str]] = {}
-        for item in self.selected:
-            tables.setdefault(spec.table_for(item.topic), set()).add(item.topic_id)
-        return {table: sorted(ids) for table, ids in sorted(tables.items())}
-
-
-def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
-    """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
-    ports.say(f"observing {spec.name}")
-    snapshot = ports.source.snapshot(_topics(ports, spec, bounds), spec.end.group or spec.start.group)
-    known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
-    return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known)
 
 
 def plan(
@@ -84,9 +56,7 @@ def plan(
     check_bounds(bounds)
 
     def observe_and_decide() -> tuple[Observed, Plan]:
-        seen = observe(ports, spec, bounds)
-        for table, topic_ids in seen.tables(spec).items():
-            look_at_table(ports, spec.name, table, topic_ids)
+        seen = look_at_tables(ports, spec, observe(ports, spec, bounds))
         return seen, decide(ports, spec, bounds, seen, plan_id)
 
     seen, decided = once_stable(ports, observe_and_decide, patience)
@@ -122,45 +92,6 @@ def check_bounds(bounds: Bounds) -> None:
         raise UsageError(f"from {start.isoformat()} is not before to {end.isoformat()}: a period is [from, to)")
 
 
-def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[str, ...]:
-    topics = ports.source.topics(spec.topics, spec.topic_pattern)
-    if not topics:
-        raise UnknownTopicError(f"no topic matches {spec.topic_pattern!r} of pipeline {spec.name}")
-    _refuse_tables(spec, topics)
-    if bounds.topic is None:
-        return topics
-    if bounds.topic not in topics:
-        raise UnknownTopicError(
-            f"topic {bounds.topic!r} is not one of pipeline {spec.name}: it has {', '.join(topics)}", topic=bounds.topic
-        )
-    return (bounds.topic,)
-
-
-def _refuse_tables(spec: PipelineSpec, topics: Sequence[str]) -> None:
-    """Refuse a `{topic}` whose table is no legal name, or is the receipts table of another topic."""
-    for topic in topics:
-        table = spec.table_for(topic)
-        if table.endswith(RECEIPTS) or len(table.rpartition(".")[2]) > MAX_TABLE_NAME:
-            raise PipelineFileError(
-                f"topic {topic} would land in table {table}, which is too long, or the receipts table of another one. "
-                "Leave the topic out, or give it a pipeline with a table of its own",
-                topic=topic,
-            )
-
-
-def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:
-    if bounds.partitions is None:
-        return snapshot.partitions
-    there = {item.partition for item in snapshot.partitions} | {item.partition for item in snapshot.unknown}
-    for partition in bounds.partitions:
-        if partition not in there:
-            topics = ", ".join(sorted({item.topic for item in snapshot.partitions}))
-            raise UnknownPartitionError(
-                f"{topics} has no partition {partition}: it has 0 to {max(there, default=0)}", partition=partition
-            )
-    return tuple(item for item in snapshot.partitions if item.partition in bounds.partitions)
-
-
 Declare = Callable[[Known, Sequence[Topic]], Growth]
 
 
@@ -186,7 +117,8 @@ def decide(
     )
     sizes = _sizes(snapshot)
     asked: list[Asked] = []
-    blocked: list[Blocked] = []
+    blocked = list(seen.blocked)
+    refused: list[GroupOffsetError] = []
     pending: list[PendingCommitError] = []
     for item in selected:
         older = [stream for key, stream in known.items() if _is_older_generation(key, item, sizes[item.topic])]
@@ -197,10 +129,15 @@ def decide(
             )
         except PendingCommitError as error:
             pending.append(error)
+        except GroupOffsetError as error:
+            refused.append(error)
+            blocked.append(Blocked(topic=item.topic, partition=item.partition, reason=error.message))
         else:
             (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
     if pending:
         raise together(pending)
+    if refused and not asked:
+        raise refused[0]
     wanted = {item.snapshot.key: item for item in asked}
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
     everything = not blocked and not unknown

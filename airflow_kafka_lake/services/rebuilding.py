@@ -32,7 +32,7 @@ from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.taking import FENCE_TRIES
-from airflow_kafka_lake.services.topics import described
+from airflow_kafka_lake.services.topics import there
 
 NAMED = 5
 """How many differences a refusal names."""
@@ -192,7 +192,7 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
     if not unseen:
         return set()
     mine = spec.topics if spec.topic_pattern is None else ports.source.topics((), spec.topic_pattern)
-    return unseen & {item.topic_id for item in described(ports.source, mine).values()}
+    return unseen & {item.topic_id for item in there(ports.source, mine)[0].values()}
 
 
 def _move_main(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from airflow_kafka_lake.core.documents import status_document, wave_document
-from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order, segments_document
 from airflow_kafka_lake.core.records import WaveRecord
@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.stability import holders
-from airflow_kafka_lake.services.topics import described
+from airflow_kafka_lake.services.topics import there
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
@@ -68,8 +68,11 @@ def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
 def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> Snapshot | str:
     """Return a snapshot of those of the topics that still exist, or why there is none."""
     try:
-        existing = described(source, topics)
-        return source.snapshot(sorted(existing), group) if existing else "no topic of the pipeline exists"
+        existing, problems = there(source, topics)
+        if existing:
+            return source.snapshot(sorted(existing), group)
+        unknown = (error.message for error in problems.values() if not isinstance(error, UnknownTopicError))
+        return next(unknown, "no topic of the pipeline exists")
     except KafkaLakeError as error:
         return error.message
 

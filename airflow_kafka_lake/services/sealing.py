@@ -18,7 +18,8 @@ from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import new_id
-from airflow_kafka_lake.services.planning import Declare, decide, observe, record
+from airflow_kafka_lake.services.observing import observe
+from airflow_kafka_lake.services.planning import Declare, decide, record
 from airflow_kafka_lake.services.taking import take
 
 

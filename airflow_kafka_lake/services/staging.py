@@ -154,8 +154,8 @@ def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict,
         )
     if not lost:
         raise UnavailableError(
-            f"nothing of wave {held.key.wave} can be read now: {next(iter(seen.unknown.values()))}. Repeat when its "
-            "partitions have leaders",
+            f"nothing of wave {held.key.wave} can be read now: {next(iter(seen.unknown.values())).rstrip('.')}. Repeat "
+            "when that has changed",
             wave=held.key.wave,
         )
     return lost

@@ -5,36 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from airflow_kafka_lake.core.errors import IdentityError, TopicDeletedError, TopicRecreatedError, UnknownTopicError
+from airflow_kafka_lake.core.errors import (
+    IdentityError,
+    KafkaLakeError,
+    TopicDeletedError,
+    TopicRecreatedError,
+    UnknownTopicError,
+)
 from airflow_kafka_lake.core.snapshots import TopicDescription
 from airflow_kafka_lake.ports import OffsetSource, Ports
 
+TopicKey = tuple[str, str]
+"""`(topic, topic_id)`."""
 
-def described(source: OffsetSource, topics: Iterable[str]) -> dict[str, TopicDescription]:
-    """Return the topics that are there, by name; one that is left out does not exist, as the brokers have confirmed."""
-    left = set(topics)
+Problems = dict[str, KafkaLakeError]
+"""Why nothing can be said of a topic, or that it does not exist, as the brokers have confirmed (UnknownTopicError)."""
+
+
+def there(source: OffsetSource, topics: Iterable[str]) -> tuple[dict[str, TopicDescription], Problems]:
+    """Return the topics that are there, by name, and the problems of the others.
+
+    An error that names topics, in its fact `topics`, is only theirs; any other is raised.
+    """
+    left, problems = set(topics), Problems()
     while left:
         try:
-            return {item.topic: item for item in source.describe(sorted(left))}
-        except UnknownTopicError as error:
-            left -= set(missing(error))
-    return {}
+            return {item.topic: item for item in source.describe(sorted(left))}, problems
+        except KafkaLakeError as error:
+            named = left.intersection(cast("Iterable[str]", error.facts.get("topics", ())))
+            if not named:
+                raise
+            problems |= dict.fromkeys(sorted(named), error)
+            left -= named
+    return {}, problems
 
 
-def missing(error: UnknownTopicError) -> tuple[str, ...]:
-    """Return the topics that do not exist."""
-    return cast("tuple[str, ...]", error.facts["topics"])
-
-
-def changed_topics(ports: Ports, expected: Iterable[tuple[str, str]]) -> dict[tuple[str, str], IdentityError]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead."""
+def compared(source: OffsetSource, expected: Iterable[TopicKey]) -> tuple[dict[TopicKey, IdentityError], Problems]:
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead; and what is not known."""
     pairs = sorted(set(expected))
-    there = {name: item.topic_id for name, item in described(ports.source, {topic for topic, _ in pairs}).items()}
-    return {
-        (topic, topic_id): _instead_of(topic, topic_id, there.get(topic))
+    found, problems = there(source, {topic for topic, _ in pairs})
+    ids = {name: item.topic_id for name, item in found.items()}
+    unknown = {name: error for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
+    changed = {
+        (topic, topic_id): _instead_of(topic, topic_id, ids.get(topic))
         for topic, topic_id in pairs
-        if there.get(topic) != topic_id
+        if topic not in unknown and ids.get(topic) != topic_id
     }
+    return changed, unknown
+
+
+def changed_topics(ports: Ports, expected: Iterable[TopicKey]) -> dict[TopicKey, IdentityError]:
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead; raises what is unknown."""
+    changed, unknown = compared(ports.source, expected)
+    for error in unknown.values():
+        raise error
+    return changed
 
 
 def _instead_of(topic: str, topic_id: str, found: str | None) -> IdentityError:

@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -70,15 +69,7 @@ def main(argv: list[str] | None = None) -> int:
         codes.append(python("pytest", "-v", "-p", "no:cacheprovider", "--long", "-m", "long", "tests/integration"))
     if "soak" in modes:
         codes.append(soak(words))
-    return worst(codes)
-
-
-def worst(codes: Sequence[int]) -> int:
-    """Return 0 when every part ended with 0, else the first other code; a part that a signal ended counts as red.
-
-    A process that was killed has the signal's number as a negative code: below 0, and no success.
-    """
-    return next((code if code > 0 else 128 - code for code in codes if code), 0)
+    return max(codes)
 
 
 def python(module: str, *words: str, **environment: str) -> int:

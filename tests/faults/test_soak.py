@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pytest
 
-from tests.faults.soak import worst
 from tests.soak.acknowledged import Acknowledged, Record
 from tests.soak.checking import Seen, Verdict, compare, unfinished
 from tests.soak.faults import FAULTS
@@ -179,10 +178,3 @@ def test_a_short_soak_holds(service: None, spark_jars: list[Path], tmp_path: Pat
     numbers = json.loads(report.read_text())["numbers"]
     assert numbers["records"] >= 2000
     assert [numbers[name] for name in ("lost", "double", "different", "unexplained", "stuck")] == [0] * 5
-
-
-def test_a_part_that_was_killed_makes_the_whole_red() -> None:
-    """A signal's number is a negative code, below every success."""
-    assert worst([0, -9, 0]) == 137
-    assert worst([0, 1]) == 1
-    assert worst([0, 0]) == 0

@@ -61,7 +61,6 @@ def test_bounds_that_cannot_be_met_are_refused(
         ("[sizes]", '[sizes]\ntarget_range_bytes = "5 Mb"', ("[sizes] target_range_bytes", "did you mean 5 MB?")),
         ("[sizes]", '[sizes]\nmax_wave_bytes = "1 kB"', ("above max_wave_bytes",)),
         ("[sizes]", "[sizes", ("bad.toml is not TOML", "line 10, column 7")),
-        ('"]', '", "gone-topic"]', ("has no topic 'gone-topic'", "Check the pipeline's topics")),
         ("[lake]", 'start = "earlyest"\n[lake]', ("[source] start: found 'earlyest'", "did you mean 'earliest'?")),
         ("[lake]", 'end = "timestamp:noon"\n[lake]', ("[source] end", "'noon' is not a time")),
         ("[lake]", 'start = "offsets:no.json"\n[lake]', ("[source] start", "no.json does not exist")),
@@ -73,8 +72,17 @@ def test_a_pipeline_file_with_a_mistake_is_refused(
 ) -> None:
     """The file, the section and the key are named, what was found there and what is legal."""
     file = refusals.variant(old, new)
-    kind = "UnknownTopicError" if "gone-topic" in new else "PipelineFileError"
-    refusals.refused("plan", file, kind=kind, says=says)
+    refusals.refused("plan", file, kind="PipelineFileError", says=says)
+
+
+def test_a_topic_that_is_not_there_stops_nothing_but_itself(refusals: Refusals) -> None:
+    """It is named, with what to look at; alone, or asked for by name, it is refused."""
+    file = refusals.variant('"]', '", "gone-topic"]')
+    done = refusals.command("plan", file, "--dry-run")
+    assert done.code == 1
+    assert "blocked: gone-topic: Kafka at " in done.out
+    assert "has no topic 'gone-topic'. Check the pipeline's topics" in done.out
+    refusals.refused("plan", file, "--topic", "gone-topic", kind="UnknownTopicError", says=("no topic 'gone-topic'",))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ _AUDITING = "airflow_kafka_lake.services.auditing"
 _IDENTITY = "airflow_kafka_lake.services.identity"
 _TOPICS = "airflow_kafka_lake.services.topics"
 _EPOCHS = "airflow_kafka_lake.core.epochs"
+_OBSERVING = "airflow_kafka_lake.services.observing"
 _PLANNING = "airflow_kafka_lake.services.planning"
 
 PUBLISHING = (
@@ -466,8 +467,8 @@ IDENTITY = (
         law="L12",
         guard="Topic ids are compared with those that were planned.",
         module=_TOPICS,
-        old="        if there.get(topic) != topic_id\n",
-        new="        if topic not in there\n",
+        old="        if topic not in unknown and ids.get(topic) != topic_id\n",
+        new="        if topic not in unknown and topic not in ids\n",
         red=("tests/unit/services/test_identity.py::test_recreated_topic_with_the_same_offsets_is_never_published",),
     ),
     Mutant(
@@ -475,17 +476,50 @@ IDENTITY = (
         law="L5",
         guard="A topic is asked for by its name: that a list lacks it says nothing.",
         module=_TOPICS,
-        old="    left = set(topics)\n",
-        new='    left = set(topics) & set(source.topics((), ".*"))\n',
+        old="    left, problems = set(topics), Problems()\n",
+        new='    left, problems = set(topics) & set(source.topics((), ".*")), Problems()\n',
         red=("tests/unit/services/test_identity.py::test_topic_that_a_list_leaves_out_is_not_deleted",),
+    ),
+    Mutant(
+        name="one-topic-stops-all",
+        law="L13",
+        guard="What is wrong with one topic keeps no other topic from being planned or read.",
+        module=_TOPICS,
+        old="            if not named:\n",
+        new="            if True:\n",
+        red=(
+            "tests/unit/services/test_plan_goes_on.py::test_deleted_topic_of_the_list_is_blocked",
+            "tests/unit/services/test_plan_goes_on.py::test_topic_in_doubt_goes_on_in_a_wave_of_its_own",
+        ),
+    ),
+    Mutant(
+        name="one-table-stops-all",
+        law="L13",
+        guard="What is wrong with one table keeps no other table's topics from being planned.",
+        module=_OBSERVING,
+        old="        except _OF_ONE_TABLE as error:\n",
+        new="        except ZeroDivisionError as error:\n",
+        red=("tests/unit/services/test_plan_goes_on.py::test_rolled_back_table_blocks_the_topics_that_land_in_it",),
+    ),
+    Mutant(
+        name="plan-for-a-table-that-was-rolled-back",
+        law="L12",
+        guard="The topics of a table that is not the recorded one, or was rolled back, are left out of a plan.",
+        module=_OBSERVING,
+        old="    return seen.without(problems)\n",
+        new="    return seen\n",
+        red=(
+            "tests/unit/services/test_plan_goes_on.py::test_rolled_back_table_blocks_the_topics_that_land_in_it",
+            "tests/unit/services/test_identity.py::test_rolled_back_table_is_refused",
+        ),
     ),
     Mutant(
         name="silent-broker-agrees-to-a-deletion",
         law="L5",
         guard="A topic is deleted when every broker says so: one that does not answer leaves it open.",
         module="airflow_kafka_lake.adapters.kafka.identities",
-        old="            if ids == {None} and self.silent:\n",
-        new="            if False:\n",
+        old="        if ids == {None} and self.silent:\n",
+        new="        if False:\n",
         red=("tests/unit/adapters/test_kafka_identities.py::test_what_one_broker_says_alone_is_in_doubt",),
     ),
     Mutant(
@@ -493,8 +527,8 @@ IDENTITY = (
         law="L12",
         guard="A topic's id is what every broker says that answers: one may be behind.",
         module="airflow_kafka_lake.adapters.kafka.identities",
-        old="            if len(ids) != 1:\n",
-        new="            if not ids:\n",
+        old="        if len(ids) != 1:\n",
+        new="        if not ids:\n",
         red=("tests/unit/adapters/test_kafka_identities.py::test_what_one_broker_says_alone_is_in_doubt",),
     ),
     Mutant(
@@ -633,9 +667,9 @@ IDENTITY = (
         name="plan-for-any-table",
         law="L12, L17, L18",
         guard="A plan checks table, owner and newest commit before anything is recorded.",
-        module=_PLANNING,
-        old="        look_at_table(ports, spec.name, table, topic_ids)\n",
-        new="        pass\n",
+        module=_OBSERVING,
+        old="            look_at_table(ports, spec.name, table, topic_ids)\n",
+        new="            pass\n",
         red=("tests/unit/services/test_identity.py::test_dropped_table_is_refused_and_not_created_anew",),
     ),
     Mutant(

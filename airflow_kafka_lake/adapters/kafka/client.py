@@ -115,17 +115,17 @@ class Client:
         except KafkaException as error:
             raise self.translated(error, doing) from None
 
-    def translated(self, error: KafkaException, doing: str) -> KafkaLakeError:
+    def translated(self, error: KafkaException, doing: str, **facts: object) -> KafkaLakeError:
         """Return our error for one of librdkafka's: refused settings, or a cluster out of reach."""
         cause: KafkaError = error.args[0]
         if self._admin is not None:
             self._admin.poll(0)
         if cause.name() in _REFUSED:
             self._heard.append(cause)
-        return self._failed(cause.str(), doing)
+        return self._failed(cause.str(), doing, **facts)
 
-    def _failed(self, said: str, doing: str) -> KafkaLakeError:
-        facts = {"connection": self.settings.connection, "bootstrap_servers": self.settings.bootstrap}
+    def _failed(self, said: str, doing: str, **more: object) -> KafkaLakeError:
+        facts = {"connection": self.settings.connection, "bootstrap_servers": self.settings.bootstrap, **more}
         where = f"Kafka at {self.settings.bootstrap} (connection {self.settings.connection!r})"
         if refusal := self._last_refusal():
             message = (

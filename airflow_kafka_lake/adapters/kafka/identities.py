@@ -31,16 +31,18 @@ class Heard:
     ids: Mapping[str, frozenset[str | None]]
     silent: Mapping[int, str]
 
-    def doubt(self, topics: Iterable[str]) -> str:
-        """Return why it is not known which topics have these names, or whether one of them is gone; else nothing."""
-        for topic in topics:
-            ids = self.ids[topic]
-            if len(ids) != 1:
-                told = ", ".join(sorted(found or "no such topic" for found in ids)) or "nothing"
-                return f"the brokers do not agree about topic {topic!r}: they say {told}"
-            if ids == {None} and self.silent:
-                broker, reason = next(iter(sorted(self.silent.items())))
-                return f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
+    def doubts(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return why it is not known which topic has a name, or whether there is none; the others are known."""
+        return {topic: doubt for topic in topics if (doubt := self._doubt(topic))}
+
+    def _doubt(self, topic: str) -> str:
+        ids = self.ids[topic]
+        if len(ids) != 1:
+            told = ", ".join(sorted(found or "no such topic" for found in ids)) or "nothing"
+            return f"the brokers do not agree about topic {topic!r}: they say {told}"
+        if ids == {None} and self.silent:
+            broker, reason = next(iter(sorted(self.silent.items())))
+            return f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
         return ""
 
 

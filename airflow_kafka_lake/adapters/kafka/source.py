@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import (
     IsolationLevel,
@@ -35,6 +37,7 @@ from airflow_kafka_lake.ports import Clock
 
 _PASSES = 3
 _CONFIRM_SECONDS = 1.0
+_HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
 class KafkaOffsetSource:
@@ -167,8 +170,9 @@ class KafkaOffsetSource:
                 break
             self._refuse_missing(missing)
         else:
-            raise self._undecided(f"topic {missing[0]!r} comes and goes")
-        answers = {name: self._client.answer(calls[name], f"describing topic {name!r}") for name in names}
+            raise self._undecided({name: f"topic {name!r} comes and goes" for name in missing})
+        self._refuse_hidden(calls)
+        answers = {name: self._client.answer(calls[name], "describing topics") for name in names}
         return {
             name: Topic(
                 id=topic_id(name, answer.topic_id),
@@ -178,13 +182,19 @@ class KafkaOffsetSource:
             for name, answer in answers.items()
         }
 
+    def _refuse_hidden(self, calls: Mapping[str, Future[Any]]) -> None:
+        hidden = {name: error for name, call in calls.items() if _name(error := call.exception()) == _HIDDEN}
+        for name, error in hidden.items():
+            assert isinstance(error, KafkaException)
+            raise self._client.translated(error, f"describing topic {name!r}", topics=sorted(hidden))
+
     def _refuse_missing(self, topics: Sequence[str]) -> None:
         """Raise UnknownTopicError for those of the topics that no broker knows a while later either."""
         self._clock.sleep(_CONFIRM_SECONDS)
         legal = [name for name in topics if TOPIC_NAME.fullmatch(name)]
         heard = self._heard(legal)
-        if doubt := heard.doubt(legal):
-            raise self._undecided(doubt)
+        if doubts := heard.doubts(legal):
+            raise self._undecided(doubts)
         if missing := [name for name in topics if name not in legal or heard.ids[name] == {None}]:
             listed = ", ".join(map(repr, missing))
             raise UnknownTopicError(
@@ -198,21 +208,26 @@ class KafkaOffsetSource:
         """Return the ids of topics that are there; brokers that differ are asked again, a bounded number of times."""
         for left in reversed(range(_PASSES)):
             heard = self._heard(topics)
-            doubt = heard.doubt(topics)
-            ids = {name: topic_id for name, found in heard.ids.items() for topic_id in found if topic_id is not None}
-            if not doubt and len(ids) == len(heard.ids):
-                return ids
-            if left:
-                self._clock.sleep(_CONFIRM_SECONDS)
-        raise self._undecided(doubt or "a topic was deleted while it was described")
+            doubts = heard.doubts(topics) | {
+                name: f"topic {name!r} was deleted while it was described"
+                for name, found in heard.ids.items()
+                if found == {None}
+            }
+            if not doubts:
+                break
+            if not left:
+                raise self._undecided(doubts)
+            self._clock.sleep(_CONFIRM_SECONDS)
+        return {name: topic_id for name, found in heard.ids.items() for topic_id in found if topic_id is not None}
 
     def _heard(self, topics: Iterable[str]) -> identities.Heard:
         return self._every_broker(self._settings, topics, timeout=self._client.timeout, clock=self._clock)
 
-    def _undecided(self, doubt: str) -> UnavailableError:
+    def _undecided(self, doubts: Mapping[str, str]) -> UnavailableError:
         return UnavailableError(
-            f"Kafka at {self._settings.bootstrap}: {doubt}. One of them may be behind, or the topic is being created "
-            "or deleted. Nothing was decided; repeat."
+            f"Kafka at {self._settings.bootstrap}: {next(iter(doubts.values()))}. A broker may be behind, or the topic "
+            "is being created or deleted. Nothing was decided; repeat.",
+            topics=sorted(doubts),
         )
 
     def _bounds(self, topics: Mapping[str, Topic]) -> tuple[dict[Key, Bounds], dict[Key, str]]:

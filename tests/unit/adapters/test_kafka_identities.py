@@ -25,4 +25,5 @@ SILENT = {2: "connection refused"}
 )
 def test_what_one_broker_says_alone_is_in_doubt(ids: set[str | None], silent: dict[int, str], doubt: str) -> None:
     """A deletion needs the word of every broker; an id needs that nobody who answers says another."""
-    assert Heard(ids={"t": frozenset(ids)}, silent=silent).doubt(["t"]) == doubt
+    heard = Heard(ids={"t": frozenset(ids), "u": frozenset({"CCCC"})}, silent=silent)
+    assert heard.doubts(["t", "u"]) == ({"t": doubt} if doubt else {})

@@ -1,0 +1,142 @@
+"""What a plan is decided from: the topics and tables that it may go on with, and those that are blocked (law L13)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_kafka_lake.core.errors import (
+    DamagedTableError,
+    IdentityError,
+    OwnershipError,
+    PipelineFileError,
+    SchemaMismatchError,
+    UnknownPartitionError,
+    UnknownTopicError,
+)
+from airflow_kafka_lake.core.plan import Blocked
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
+from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.identity import look_at_table
+from airflow_kafka_lake.services.topics import Problems, there
+
+MAX_TABLE_NAME = 128
+RECEIPTS = "__receipts"
+_OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatchError)
+"""What is wrong with one table and says nothing about the others; a ledger that is behind is behind for all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What a plan is decided from: Kafka's partitions, those that are asked about, the streams on record, and the
+    topics that are left out."""
+
+    snapshot: Snapshot
+    selected: tuple[PartitionSnapshot, ...]
+    known: Mapping[StreamKey, StreamRecord]
+    blocked: tuple[Blocked, ...] = ()
+
+    def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
+        """Return the tables that the selected partitions land in, with their topic ids."""
+        tables: dict[str, set[str]] = {}
+        for item in self.selected:
+            tables.setdefault(spec.table_for(item.topic), set()).add(item.topic_id)
+        return {table: sorted(ids) for table, ids in sorted(tables.items())}
+
+    def without(self, problems: Problems) -> Observed:
+        """Leave topics out of the plan; raises the problem when none is left."""
+        topics = {item.topic for item in self.selected} - problems.keys()
+        if problems and not topics:
+            raise next(iter(problems.values()))
+        return replace(
+            self,
+            snapshot=replace(
+                self.snapshot,
+                partitions=tuple(item for item in self.snapshot.partitions if item.topic not in problems),
+                unknown=tuple(item for item in self.snapshot.unknown if item.topic not in problems),
+            ),
+            selected=tuple(item for item in self.selected if item.topic not in problems),
+            blocked=self.blocked + _blocked(problems),
+        )
+
+
+def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
+    """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
+    ports.say(f"observing {spec.name}")
+    topics, problems = _topics(ports, spec, bounds)
+    snapshot = ports.source.snapshot(topics, spec.end.group or spec.start.group)
+    known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
+    return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=_blocked(problems))
+
+
+def look_at_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
+    """Check the tables of what was observed, and leave out the topics of those that cannot be planned for.
+
+    Raises what is wrong when no other table is left.
+    """
+    problems: Problems = {}
+    for table, topic_ids in seen.tables(spec).items():
+        try:
+            look_at_table(ports, spec.name, table, topic_ids)
+        except _OF_ONE_TABLE as error:
+            problems |= {item.topic: error for item in seen.selected if spec.table_for(item.topic) == table}
+    return seen.without(problems)
+
+
+def _blocked(problems: Problems) -> tuple[Blocked, ...]:
+    return tuple(Blocked(topic=topic, partition=None, reason=error.message) for topic, error in problems.items())
+
+
+def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str, ...], Problems]:
+    """Return the topics that a plan reads, and why it leaves others out; raises that when no topic is left."""
+    wanted = spec.topics if spec.topic_pattern is None else _matching(ports, spec.name, spec.topic_pattern)
+    if bounds.topic is not None:
+        if bounds.topic not in wanted:
+            raise UnknownTopicError(
+                f"topic {bounds.topic!r} is not one of pipeline {spec.name}: it has {', '.join(sorted(wanted))}",
+                topic=bounds.topic,
+            )
+        wanted = {bounds.topic}
+    found, problems = there(ports.source, wanted)
+    for topic in found:
+        if not _is_legal(table := spec.table_for(topic)):
+            problems[topic] = PipelineFileError(
+                f"it would land in table {table}, which is too long, or the receipts table of another topic. Leave it "
+                "out, or give it a pipeline with a table of its own",
+                topic=topic,
+            )
+    topics = tuple(sorted(found.keys() - problems.keys()))
+    if problems and not topics:
+        raise next(iter(problems.values()))
+    if not topics:
+        raise UnknownTopicError(f"no topic matches {spec.topic_pattern!r} of pipeline {spec.name}")
+    if spec.topic_pattern is not None:  # what is gone matches nothing any more; what was planned of it is held
+        problems = {name: error for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
+    return topics, problems
+
+
+def _matching(ports: Ports, pipeline: str, pattern: str) -> Collection[str]:
+    """Return what a pattern means: topics in Kafka's list, and known ones, which a list may lack."""
+    matches = topic_matcher(pattern)
+    known = {item.topic for item in ports.ledger.streams(pipeline) if matches(item.topic)}
+    return known | set(ports.source.topics((), pattern))
+
+
+def _is_legal(table: str) -> bool:
+    return not table.endswith(RECEIPTS) and len(table.rpartition(".")[2]) <= MAX_TABLE_NAME
+
+
+def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:
+    if bounds.partitions is None:
+        return snapshot.partitions
+    there = {item.partition for item in snapshot.partitions} | {item.partition for item in snapshot.unknown}
+    for partition in bounds.partitions:
+        if partition not in there:
+            topics = ", ".join(sorted({item.topic for item in snapshot.partitions}))
+            raise UnknownPartitionError(
+                f"{topics} has no partition {partition}: it has 0 to {max(there, default=0)}", partition=partition
+            )
+    return tuple(item for item in snapshot.partitions if item.partition in bounds.partitions)
