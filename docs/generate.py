@@ -152,7 +152,7 @@ WAVE_WORDS = {
     WaveState.PUBLISHING: "the publishing commit may have been sent",
     WaveState.COMMITTED: "published and settled",
     WaveState.CANCELLED: "all of its ranges were cancelled",
-    WaveState.DISSOLVED: "its ranges went elsewhere: released into another wave, held or skipped",
+    WaveState.DISSOLVED: "its ranges went elsewhere: released into another wave, held, skipped or withdrawn",
 }
 ATTEMPT_WORDS = {
     AttemptOutcome.RUNNING: "at work, or its worker died",
@@ -169,7 +169,8 @@ The tables below are those of `core/waves.py`, from which the ledger's guarded s
 """
 RANGES_CLOSE = (
     "PLANNED, CANCELLED and HELD hold the watermark; SETTLED and SKIPPED let it pass, and are left only by "
-    "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md)."
+    "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md). What is PLANNED or CANCELLED in a wave that nobody ever "
+    "claimed (fence 0) can be taken off the record again: [`kafka-lake withdraw …`](../how-to/withdraw.md)."
 )
 WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder who is gone."
 

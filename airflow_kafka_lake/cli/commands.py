@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.cli import actions, ordering
+from airflow_kafka_lake.cli import actions, decisions, ordering
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import (
     free_text,
@@ -65,6 +65,14 @@ ONE_STREAM = (
     Argument("--from", dest="from_", metavar="O", type=offset_number, required=True, help="first offset"),
     Argument("--to", metavar="O", type=offset_number, required=True, help="end, exclusive"),
 )
+SELECTION = (
+    TOPIC,
+    Argument("--topic-id", metavar="ID", type=topic_id, help="only this generation of a re-created topic"),
+    PARTITION,
+    Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone"),
+    Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone"),
+)
+DRY_RUN = Argument("--dry-run", action="store_true", help="show what would happen, change nothing")
 REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
 
 COMMANDS: tuple[Command, ...] = (
@@ -134,6 +142,17 @@ COMMANDS: tuple[Command, ...] = (
             Argument("--accept-fewer", action="store_true", help="also if it has fewer rows than the lake has now"),
         ),
         run=actions.reopen,
+    ),
+    Command(
+        name="withdraw",
+        help="take off the plan what nobody has begun to read; a later plan takes it again",
+        arguments=(
+            Argument("subject", metavar="PIPELINE|PLAN|WAVE|RANGE", type=subject_id, help="what was planned"),
+            *SELECTION,
+            REASON,
+            DRY_RUN,
+        ),
+        run=decisions.withdraw,
     ),
     Command(
         name="decode",

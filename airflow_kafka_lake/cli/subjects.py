@@ -21,8 +21,10 @@ from airflow_kafka_lake.hooks.assembly import open_ledger, open_ports
 from airflow_kafka_lake.pipeline import Pipeline, parse_bound
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.comparing import Asked
+from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.seaming import LiveTable
+from airflow_kafka_lake.services.selecting import Selection
 from airflow_kafka_lake.units import MAX_OFFSET, parse_size, shown
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -110,6 +112,24 @@ def bounds_of(arguments: argparse.Namespace) -> Bounds:
         start=None if arguments.from_ is None else parse_bound(arguments.from_),
         end=None if arguments.to is None else parse_bound(arguments.to),
         acknowledge_order=arguments.acknowledge_order,
+    )
+
+
+def selection_of(arguments: argparse.Namespace) -> Selection:
+    """Read `--topic --topic-id --partition --from --to`."""
+    bounds = Bounds(
+        topic=arguments.topic,
+        partitions=None if arguments.partition is None else tuple(sorted(set(arguments.partition))),
+        start=None if arguments.from_ is None else parse_bound(arguments.from_),
+        end=None if arguments.to is None else parse_bound(arguments.to),
+    )
+    check_bounds(bounds)
+    return Selection(
+        topic=bounds.topic,
+        topic_id=arguments.topic_id,
+        partitions=None if bounds.partitions is None else frozenset(bounds.partitions),
+        start=bounds.start,
+        end=bounds.end,
     )
 
 

@@ -37,6 +37,7 @@ from airflow_kafka_lake.core.waves import (
     Token,
     WaveState,
 )
+from airflow_kafka_lake.core.withdrawing import Withdrawal
 
 
 class LedgerReader(Protocol):
@@ -220,6 +221,14 @@ class Ledger(LedgerReader, Protocol):
         sources. Each range becomes its cuts; those read again are in new waves, of which the first has the token's
         attempt, already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for
         each reopened piece and a `published` one for each that stays settled of a range that was cut.
+        """
+
+    def withdraw(self, what: Withdrawal, actor: str) -> None:
+        """Take planned ranges that nobody ever began to read off the plan, in one transaction: they are gone from the
+        record, the event says which they were, and a later plan takes their offsets again.
+
+        What is kept of a range stays in its wave; a wave without any range left is DISSOLVED. Refused with
+        ConcurrentError unless streams and ranges are as `what` was decided from, and no wave of them was ever claimed.
         """
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:

@@ -62,7 +62,7 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
         return record
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
-            raise HeldError(f"every range of wave {wave} is held or cancelled: see kafka-lake wave {wave}", wave=wave)
+            raise _nothing_left(record)
         if record.state is WaveState.PLANNED:  # an open one may be in the lake already, and is looked for first
             _pass_gate(ports, wave, record.pipeline)
         try:
@@ -75,6 +75,18 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
         if failed:
             take(ports, ports.ledger.wave(wave), failed)
     return record
+
+
+def _nothing_left(record: WaveRecord) -> HeldError | StateError:
+    if record.ranges:
+        return HeldError(
+            f"every range of wave {record.id} is held or cancelled: see kafka-lake wave {record.id}", wave=record.id
+        )
+    return StateError(
+        f"wave {record.id} was withdrawn: nothing of it is planned any more. Plan its offsets again with: kafka-lake "
+        f"plan {record.pipeline}",
+        wave=record.id,
+    )
 
 
 def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:

@@ -89,6 +89,12 @@ def release(place: Place) -> tuple[str, ...]:
     return ("release", _range(place, RangeState.CANCELLED), "--json")
 
 
+def withdraw(place: Place) -> tuple[str, ...]:
+    """Take some offsets in the middle of a range off the plan."""
+    where = ("--partition", "0", "--from", "2", "--to", "4")
+    return ("withdraw", place.name, *where, "--reason", "because", "--json")
+
+
 def skip(place: Place) -> tuple[str, ...]:
     """Pass two offsets in the middle of a range unread."""
     where = ("--topic", place.topic, "--partition", "0", "--from", "2", "--to", "4")
@@ -223,6 +229,7 @@ ACTS = (
     Act(name="cancel what was begun", begins="staged", words=cancel_range),
     Act(name="skip in what was begun", begins="staged", words=skip),
     Act(name="release", begins="cancelled", words=release),
+    Act(name="withdraw", begins="planned", words=withdraw),
     Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
     Act(name="tell", begins="finished", words=tell),
     Act(name="audit", begins="finished", words=audit),

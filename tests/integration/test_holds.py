@@ -67,6 +67,28 @@ def test_the_trace_of_one_partition(single: Rig) -> None:
     assert watermark() == 14
     rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 9})
     assert len(rig.publishes()) == 5
+    withdraw_and_plan_anew(rig, settled=waves[9])
+
+
+def withdraw_and_plan_anew(rig: Rig, *, settled: str) -> None:
+    """A plan that nobody has begun is taken off again, shown first; the next run takes its offsets once more."""
+    rig.produce(2, begin=14)
+    planned = done(rig.command("plan", str(rig.file), "--json"))
+    asked = ("withdraw", planned["plan"], "--from", "2020-01-01T00:00:00Z", "--reason", "not all at once")
+    shown = done(rig.command(*asked, "--dry-run", "--json"))
+    assert ([item["withdrawn"] for item in shown["streams"]], shown["kept"]) == ([[[14, 16]]], [])
+    assert done(rig.command("status", rig.name, "--json"))["streams"][0]["planned_until"] == 16
+    assert done(rig.command(*asked, "--json")) == shown | {"dry_run": False}
+    (stream,) = done(rig.command("status", rig.name, "--json"))["streams"]
+    assert (stream["planned_until"], stream["watermark"], stream["blocked_by"]) == (14, 14, [])
+    refused = rig.command("withdraw", settled, "--reason", "too late")
+    assert (refused.code, "nothing is planned there that is not read yet" in refused.err) == (1, True)
+    late = rig.command("ingest", planned["waves"][0]["wave"])
+    assert (late.code, "was withdrawn: nothing of it is planned any more" in late.err) == (1, True)
+    rig.write_pipeline(source='start = "offsets:start.json"')
+    assert done(rig.run())["rows"] == 2
+    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 9})
+    assert done(rig.command("audit", rig.name, "--json"))["ok"] is True
 
 
 class Stopped:

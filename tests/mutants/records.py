@@ -13,6 +13,7 @@ _SKIPPING = "airflow_kafka_lake.adapters.sql_ledger.skipping"
 _RECORDING = "airflow_kafka_lake.adapters.sql_ledger.recording"
 _READING = "airflow_kafka_lake.adapters.sql_ledger.reading"
 _SCHEMA = "airflow_kafka_lake.adapters.sql_ledger.schema"
+_WITHDRAWING = "tests/contracts/test_ledger_withdrawing.py::"
 _GUARDS = "airflow_kafka_lake.core.guards"
 
 MEMORY = (
@@ -78,6 +79,24 @@ MEMORY = (
         old="            self._refuse_unguarded(draft.waves[name], held)\n",
         new="            pass\n",
         red=("tests/contracts/test_ledger_decisions.py::test_claimed_wave_loses_ranges_only_under_its_guard[memory]",),
+    ),
+    Mutant(
+        name="withdraw-what-was-begun",
+        law="L11",
+        guard="Only ranges of waves that were never claimed are taken off the plan.",
+        module="airflow_kafka_lake.core.withdrawing",
+        old="    return unread and fence == NEVER_CLAIMED and not item.generation\n",
+        new="    return unread and not item.generation\n",
+        red=(f"{_WITHDRAWING}test_claimed_waves_stay_and_are_named_with_what_to_do[memory]",),
+    ),
+    Mutant(
+        name="withdraw-what-is-in-the-lake",
+        law="L2",
+        guard="What was reopened is not taken off the plan: its rows are in the table.",
+        module="airflow_kafka_lake.core.withdrawing",
+        old="    return unread and fence == NEVER_CLAIMED and not item.generation\n",
+        new="    return unread and fence == NEVER_CLAIMED\n",
+        red=("tests/unit/services/test_withdrawing.py::test_reopened_offsets_are_not_withdrawn",),
     ),
     Mutant(
         name="all-goes-on-after-any-skip",
@@ -198,6 +217,24 @@ SQL = (
         old=" and name not in held:",
         new=" and name is None:",
         red=("tests/contracts/test_ledger_decisions.py::test_claimed_wave_loses_ranges_only_under_its_guard[sqlite]",),
+    ),
+    Mutant(
+        name="sql-withdraw-from-older-records",
+        law="L10",
+        guard="In SQL: what was claimed or decided about since is not taken off the plan.",
+        module="airflow_kafka_lake.adapters.sql_ledger.withdrawing",
+        old="    refuse_overtaken(what, {key: row.version for key, row in streams.items()}, found, fences)\n",
+        new="",
+        red=(f"{_WITHDRAWING}test_what_was_decided_from_older_records_is_refused[sqlite-claim]",),
+    ),
+    Mutant(
+        name="sql-withdraw-unseen",
+        law="L10",
+        guard="In SQL: a withdrawal is a decision about the stream; who plans beside it looks again.",
+        module="airflow_kafka_lake.adapters.sql_ledger.withdrawing",
+        old=".values(version=stream.c.version + 1)",
+        new=".values(version=stream.c.version)",
+        red=(f"{_WITHDRAWING}test_planner_that_saw_the_withdrawn_offsets_planned_is_refused[sqlite]",),
     ),
     Mutant(
         name="sql-overlap",

@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, AttemptKey, At
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
 from tests.contracts.test_ledger_reopening import decided
+from tests.contracts.test_ledger_withdrawing import decided as withdrawal_of
 
 TOP = 30
 EPOCH = None
@@ -257,6 +258,14 @@ class LedgerMachine(RuleBasedStateMachine):
                 guards=held,
             )
         )
+
+    @rule(stretch=stretches, whole=st.booleans())
+    def withdraw(self, stretch: tuple[int, int, int], whole: bool) -> None:
+        """Take off the plan what nobody has begun, of a stretch or of everything."""
+        _, start, end = stretch
+        what, _ = withdrawal_of(self.memory, OffsetRange(0, 10_000) if whole else OffsetRange(start, end))
+        if what.ranges:
+            self.both(lambda ledger: ledger.withdraw(what, "person"))
 
     @rule(stretch=stretches, accept=st.booleans())
     def reopen(self, stretch: tuple[int, int, int], accept: bool) -> None:

@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.waves import (
     RangeState,
     WaveState,
 )
+from airflow_kafka_lake.core.withdrawing import Withdrawal, refuse_overtaken
 
 
 class MemoryLedger(MemoryPlanning):
@@ -213,6 +214,21 @@ class MemoryLedger(MemoryPlanning):
             said = history.reopened(what, row.watermark, watermark)
             self._event(draft, what.pipeline, actor, "reopen", what.id, said)
             return watermark
+
+    def withdraw(self, what: Withdrawal, actor: str) -> None:
+        with self._writing() as draft:
+            versions = {key: row.version for (owner, key), row in draft.streams.items() if owner == what.pipeline}
+            fences = {name: draft.waves[name].fence for name in what.waves}
+            refuse_overtaken(what, versions, draft.ranges.values(), fences)
+            for item in what.ranges:
+                del draft.ranges[item.record.id]
+                draft.ranges.update({piece.id: piece for piece in item.kept})
+            for key, version in what.versions.items():
+                row = draft.streams[what.pipeline, key]
+                draft.streams[what.pipeline, key] = replace(row, version=version + 1)
+            for name in what.waves:
+                self._give_back(draft, draft.waves[name])
+            self._event(draft, what.pipeline, actor, "withdraw", what.subject, str(what))
 
     def _moved_by(self, what: Reopening, actor: str) -> AttemptRecord:
         now = self._clock.now()

@@ -23,6 +23,7 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     segmenting,
     skipping,
     streams,
+    withdrawing,
 )
 from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
 from airflow_kafka_lake.core import guards
@@ -58,6 +59,7 @@ from airflow_kafka_lake.core.waves import (
     Token,
     WaveState,
 )
+from airflow_kafka_lake.core.withdrawing import Withdrawal
 
 T = TypeVar("T")
 
@@ -279,6 +281,9 @@ class SqlLedger:
 
     def reopen(self, what: Reopening, actor: str) -> int:
         return self._write(lambda c: reopening.reopen(c, what, actor))
+
+    def withdraw(self, what: Withdrawal, actor: str) -> None:
+        self._write(lambda c: withdrawing.withdraw(c, what, actor))
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:
         return self._write(lambda c: reinstating.reinstate(c, what, actor))

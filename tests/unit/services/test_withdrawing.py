@@ -1,0 +1,102 @@
+"""What was planned by mistake is taken off the plan; nothing of it was read, and a later plan takes it again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.services import withdrawing
+from airflow_kafka_lake.services.selecting import Selection
+from tests.gates import Killed, KilledError
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+ALL = Selection()
+
+
+def withdraw(world: World, subject: str = "orders", selection: Selection = ALL, **options: bool) -> withdrawing.Done:
+    """Withdraw a subject, or what a selection leaves of it."""
+    named = withdrawing.named(world.ledger, subject)
+    return withdrawing.withdraw(world.worker(), named, selection, reason="too much", **options)
+
+
+def test_withdrawn_plan_is_planned_anew(world: World) -> None:
+    """By its id: what other plans have, and what is in the lake, stays; the next run reads all of it."""
+    world.produce(3)
+    world.run()
+    world.produce(4)
+    world.planned_wave(Bounds(start=5, end=7))
+    plan = world.plan()
+    done = withdraw(world, plan.id)
+    assert (done.what.offsets, done.kept) == (2, ())
+    assert world.stream().planned == RangeSet.of((0, 3), (5, 7))
+    assert world.run().exit_code == 0
+    world.check()
+    assert world.stream().watermark == 7
+
+
+def test_dry_run_of_a_withdrawal_changes_nothing(world: World) -> None:
+    """It says what would go, and what would stay and why."""
+    world.produce(5)
+    world.planned_wave()
+    before = world.ledger.snapshot()
+    assert withdraw(world, dry_run=True).what.offsets == 5
+    assert world.ledger.snapshot() == before
+
+
+def test_period_by_time_is_withdrawn(world: World) -> None:
+    """The offsets of the period go, on every partition that has some; what is before it stays planned."""
+    world.produce(3)
+    world.clock.advance(timedelta(hours=1))
+    begin = world.clock.now()
+    world.produce(4)
+    world.planned_wave()
+    assert withdraw(world, selection=Selection(start=begin)).what.offsets == 4
+    assert world.stream().planned == RangeSet.of((0, 3))
+
+
+def test_what_was_begun_is_named_and_stays(world: World) -> None:
+    """The rest goes; when nothing is left to go, that is a refusal which says why."""
+    world.produce(5)
+    begun = world.planned_wave(Bounds(start=0, end=2))
+    with pytest.raises(KilledError):
+        world.ingest(begun, world.worker(Killed("runner.stage")))
+    world.planned_wave()
+    done = withdraw(world)
+    assert (done.what.offsets, [item.record.wave for item in done.kept]) == (3, [begun])
+    with pytest.raises(StateError, match=rf"withdrawn of {begun}: orders/0 0-2: .* cancel {begun} --reason"):
+        withdraw(world, begun)
+
+
+def test_reopened_offsets_are_not_withdrawn() -> None:
+    """Their rows are in the table: as never planned they would be read twice; one wave of two was claimed."""
+    world = World(spec=replace(SPEC, target_range_bytes=1, max_wave_bytes=1))
+    world.produce(6)
+    world.run()
+    assert len(world.reopen(2, 4).waves) == 2
+    with pytest.raises(StateError, match="its rows are there, and stay"):
+        withdraw(world)
+
+
+def test_nothing_planned_is_said(world: World) -> None:
+    """A pipeline whose plans are all in the lake has nothing to withdraw; an unknown subject is named."""
+    world.produce(2)
+    world.run()
+    with pytest.raises(StateError, match="nothing was withdrawn of orders: nothing is planned there"):
+        withdraw(world)
+    with pytest.raises(UnknownSubjectError, match="no pipeline, plan, wave or range 'else'"):
+        withdraw(world, "else")
+
+
+def test_late_ingest_of_a_withdrawn_wave_says_so(world: World) -> None:
+    """A task of an older Dag run is told where its offsets went."""
+    world.produce(2)
+    wave = world.planned_wave()
+    withdraw(world)
+    with pytest.raises(StateError, match=f"wave {wave} was withdrawn: .* kafka-lake plan orders"):
+        world.ingest(wave)
