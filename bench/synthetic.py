@@ -103,6 +103,7 @@ class Rows:
                 "kafka_offset": pa.array(offsets),
                 "kafka_timestamp": pa.array(offsets, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
                 "kafka_timestamp_type": pa.array(np.zeros(count, dtype=np.int32)),
+                "kafka_timestamp_raw": pa.nulls(count, pa.int64()),
                 "ingest_attempt": pa.array([attempt] * count),
             }
         )

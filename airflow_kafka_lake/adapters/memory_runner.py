@@ -46,12 +46,15 @@ class MemoryRunner:
     """`ports.JobRunner` in memory.
 
     `failures` holds the last words of the next jobs that shall fail; `unfinished` is how many of the next jobs end
-    without a word and without a result, as a killed driver does; `tamper` may change what a job writes.
+    without a word and without a result, as a killed driver does; `tamper` may change what a job writes. A job that
+    reads an offset of `poison`, as `(topic, partition, offset)`, or more rows than `most`, fails for no known reason.
     """
 
     def __init__(self, kafka: Reader, lake: Stage) -> None:
         self.failures: deque[str] = deque()
         self.unfinished = 0
+        self.poison: set[tuple[str, int, int]] = set()
+        self.most: int | None = None
         self.tamper: Callable[[list[Position]], list[Position]] = lambda rows: rows
         self.jobs: list[StageJob] = []
         self.redecoded: list[RedecodeJob] = []
@@ -101,6 +104,8 @@ class MemoryRunner:
             records = self._kafka.read(stretch.topic, stretch.partition, stretch.range, job.isolation)
             rows += [(stretch.topic, stretch.topic_id, stretch.partition, *record) for record in records]
             heartbeat()
+        if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
+            raise JobFailedError("the job ended.\nIllegalStateException: what is this?", attempt=job.attempt)
         if self.unfinished:
             self.unfinished -= 1
             return

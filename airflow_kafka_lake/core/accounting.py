@@ -21,7 +21,13 @@ class Fate(StrEnum):
     CONTROL = "control"
     ABORTED = "aborted"
     COMPACTED = "compacted"
+    UNREADABLE = "unreadable"
+    """Kafka has a record there, or the bytes of one, that a job cannot read."""
     UNEXPLAINED = "unexplained"
+
+
+EXPLAINED = frozenset({Fate.CONTROL, Fate.ABORTED, Fate.COMPACTED})
+"""Fates that account for an offset without a row; all others are a loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +123,7 @@ def account(asked: OffsetRange, staged: RangeSet, explanations: Iterable[Explana
     for stretch, fate in _once_each(list(explanations)):
         said[fate].append(stretch)
     counts = {fate: (left & RangeSet(stretches)).span for fate, stretches in said.items()}
-    explained = counts[Fate.CONTROL] + counts[Fate.ABORTED] + counts[Fate.COMPACTED]
+    explained = sum(counts[fate] for fate in EXPLAINED)
     return Accounting(
         visible=asked.span - left.span,
         control=counts[Fate.CONTROL],

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
 
 
 class Control(StrEnum):
@@ -20,12 +21,16 @@ class Control(StrEnum):
     OTHER = "other"
 
 
+_NOTHING = RangeSet()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """The facts of one record batch, which owns the offsets `[base_offset, last_offset]`.
 
     `present` are those of them that have a record, at least among the offsets that are asked about; `producer_id` is
-    None for a producer without one, `control` is None for a batch of data.
+    None for a producer without one, `control` is None for a batch of data. `damage` says why nothing in it can be read;
+    `untimely` are records whose time no job can read, `latest_ms` is the latest time of the batch.
     """
 
     base_offset: int
@@ -34,6 +39,9 @@ class Batch:
     producer_id: int | None = None
     is_transactional: bool = False
     control: Control | None = None
+    damage: str = ""
+    untimely: RangeSet = _NOTHING
+    latest_ms: int = -1
 
     @property
     def range(self) -> OffsetRange:
@@ -89,7 +97,7 @@ def explain(
     and `aborted` lists every aborted transaction that overlaps it; where aborted records have rows (read_uncommitted)
     the list is empty. An offset without a record is COMPACTED only when a later batch follows, or when it is below
     `end_known`, the end up to which nothing more can come. All else is UNEXPLAINED. The result is sorted, disjoint and
-    covers exactly `asked`.
+    covers exactly `asked`. What a job cannot read is UNREADABLE, unless an abort hides it from every reader.
     """
     pieces = Pieces(asked)
     found = [_said(piece, Fate.UNEXPLAINED, f"below the log start {log_start}") for piece in pieces.upto(log_start)]
@@ -169,10 +177,21 @@ class _OpenAborts:
 
 
 def _in_batch(inside: RangeSet, batch: Batch, transaction: AbortedTransaction | None) -> list[Explanation]:
+    if batch.damage:
+        return [_said(part, Fate.UNREADABLE, f"{batch.damage}, batch {batch.range}") for part in inside]
     fate, seen = _of_records(batch, transaction)
-    said = [_said(part, fate, seen) for part in inside & batch.present]
+    untimely = inside & batch.untimely if fate is Fate.UNEXPLAINED else RangeSet()
+    said = [_said(part, Fate.UNREADABLE, _too_late(batch.latest_ms)) for part in untimely]
+    said += [_said(part, fate, seen) for part in (inside & batch.present) - untimely]
     said += [_said(part, Fate.COMPACTED, "its batch has no such record") for part in inside - batch.present]
     return sorted(said, key=lambda item: item.range)
+
+
+def _too_late(latest_ms: int) -> str:
+    return (
+        f"its time, up to {latest_ms} in its batch, is beyond what Spark's Kafka source reads ({SPARK_LATEST_MS} ms): "
+        "does the producer count nanoseconds where Kafka counts milliseconds?"
+    )
 
 
 def _of_records(batch: Batch, transaction: AbortedTransaction | None) -> tuple[Fate, str]:

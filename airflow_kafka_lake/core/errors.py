@@ -25,6 +25,7 @@
     │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
     │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
     │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
+    │   ├── UnreadableRecordError   Kafka has a record that no job can read
     │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
     ├── TransientError              worth repeating unchanged (exit 3)
@@ -195,6 +196,10 @@ class UnexplainedError(TerminalError):
     """Offsets of a staged attempt are not accounted for."""
 
 
+class UnreadableRecordError(TerminalError):
+    """Kafka has a record, or the bytes of one, that no job can read; it is named, and held by itself."""
+
+
 class DecodeLimitError(TerminalError):
     """More values of a wave do not decode than its pipeline allows."""
 
@@ -227,8 +232,12 @@ class StaleFenceError(TransientError):
     """The wave was claimed by somebody else since; this attempt may no longer write."""
 
 
+UNREADABLE_RECORD = "unreadable-record"
+"""`facts["reason"]` of a JobFailedError whose job met a record that it cannot read."""
+
+
 class JobFailedError(TransientError):
-    """The Spark job ended without a staged result."""
+    """The Spark job ended without a staged result; `facts["reason"]` names a usual reason, None an unknown one."""
 
 
 class UnexpectedError(TransientError):

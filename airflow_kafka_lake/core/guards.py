@@ -204,7 +204,8 @@ def check_verdicts(verdicts: Sequence[Verdict], apart: str | None = None) -> Non
     """
     if not verdicts:
         raise ValueError("no range is named to be taken from the wave")
-    if len({verdict.range_id for verdict in verdicts}) != len(verdicts):
+    whole = {verdict.range_id for verdict in verdicts if verdict.part is None}
+    if len(whole) + sum(verdict.range_id not in whole for verdict in verdicts) != len(verdicts):
         raise ValueError("a range is named twice")
     for verdict in verdicts:
         if verdict.state not in (RangeState.CANCELLED, RangeState.HELD, *((RangeState.PLANNED,) if apart else ())):

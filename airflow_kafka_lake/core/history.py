@@ -40,7 +40,9 @@ def ended(outcome: AttemptOutcome, error: str | None) -> str:
 
 def taken(verdicts: Sequence[Verdict]) -> str:
     """Tell which ranges left a wave and why; the first few by name."""
-    named = "; ".join(f"{item.range_id} {item.state}: {item.reason}" for item in verdicts[:3])
+    named = "; ".join(
+        f"{item.range_id}{f' ({item.part})' if item.part else ''} {item.state}: {item.reason}" for item in verdicts[:3]
+    )
     more = f"; and {len(verdicts) - 3} more" if len(verdicts) > 3 else ""
     return named[:LONGEST] + more
 

@@ -63,8 +63,13 @@ class RangeRecord:
         return (self.topic, self.topic_id, self.partition)
 
     def piece_id(self, start: int) -> str:
-        """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's."""
-        return self.id if start == self.range.start else f"{self.id}.{start}"
+        """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's.
+
+        A piece of a piece is named after the whole, so that ids stay short however often a range is cut.
+        """
+        if start == self.range.start:
+            return self.id
+        return f"{self.id.removesuffix(f'.{self.range.start}')}.{start}"
 
     def piece(self, part: OffsetRange) -> RangeRecord:
         """Return one piece of the range once it is cut, with its share of the estimate and of what it is held for."""
@@ -113,12 +118,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is decided about one range that is taken away from its wave, and the offsets of it that this is due to."""
+    """What is decided about one range that is taken away from its wave, or about one part of it, and the offsets of it
+    that this is due to.
+
+    A part becomes a range of its own, and so does what is beside it: that stays in the wave.
+    """
 
     range_id: str
     state: RangeState
     reason: str
     held_for: RangeSet = NOTHING
+    part: OffsetRange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

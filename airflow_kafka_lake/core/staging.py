@@ -23,6 +23,7 @@ LANDED = (
     "kafka_offset",
     "kafka_timestamp",
     "kafka_timestamp_type",
+    "kafka_timestamp_raw",
     "ingest_attempt",
 )
 """The columns that every landing table has, in their order."""

@@ -49,7 +49,7 @@ FIELDS: Mapping[Mismatch, str] = {
     Mismatch.HEADERS: "xxhash64(IF(headers IS NULL, 0, size(headers)), transform(headers, h -> struct("
     "h IS NULL AS a, h.key IS NULL AS b, length(h.key) AS c, h.key AS d, "
     "h.value IS NULL AS e, length(h.value) AS f, h.value AS g)))",
-    Mismatch.TIMESTAMP: "xxhash64(kafka_timestamp IS NULL, unix_micros(kafka_timestamp))",
+    Mismatch.TIMESTAMP: ("xxhash64(kafka_timestamp IS NULL, unix_micros(kafka_timestamp), kafka_timestamp_raw)"),
     Mismatch.TIMESTAMP_TYPE: "xxhash64(kafka_timestamp_type IS NULL, kafka_timestamp_type)",
 }
 """Field → its digest, as an expression over a row of the landing table."""

@@ -31,6 +31,7 @@ from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
 from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.wire import PREFIX
 from airflow_kafka_lake.jobs.progress import told_progress
 
@@ -51,6 +52,7 @@ _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
+_HOLDABLE = f"unix_millis(timestamp) BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
 
 WRITE_OPTIONS = {
     "write-format": "parquet",
@@ -208,8 +210,10 @@ def columns(job: StageJob) -> list[str]:
         f"map({pairs})[topic] AS kafka_topic_id",
         "partition AS kafka_partition",
         "offset AS kafka_offset",
-        "timestamp AS kafka_timestamp",
+        # No reader of the table, and no partition transform, needs to hold a time of the year 57,000.
+        f"IF({_HOLDABLE}, timestamp, NULL) AS kafka_timestamp",
         "timestampType AS kafka_timestamp_type",
+        f"IF({_HOLDABLE}, NULL, unix_millis(timestamp)) AS kafka_timestamp_raw",
         f"'{_checked(_ATTEMPT, job.attempt, 'attempt id')}' AS ingest_attempt",
     ]
 

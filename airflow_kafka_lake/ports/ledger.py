@@ -180,7 +180,8 @@ class Ledger(LedgerReader, Protocol):
         apart: str | None = None,
     ) -> None:
         """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason, or PLANNED: those stay as
-        they are, in a new wave named `apart`, of which others have no part.
+        they are, in a new wave named `apart`, of which others have no part. A verdict about a part cuts its range, and
+        what is beside the part stays PLANNED in the wave; ValueError for a part that is not inside its range.
 
         Guarded by the fence; `attempt` is None only for a wave that was never claimed (fence 0). When no PLANNED
         range is left the wave becomes CANCELLED (all its ranges CANCELLED) or DISSOLVED; else it returns to PLANNED.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, gaps, receipt
+from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Gap, Receipt, StreamContent, gaps, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.holds import hold
 from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by
@@ -97,11 +97,11 @@ def _explained(
 def _unexplained(item: RangeRecord, content: StreamContent | None, explanations: Sequence[Explanation]) -> Verdict:
     left = gaps(item.range, content.offsets if content else RangeSet())
     for known in explanations:
-        if known.fate != "unexplained":
+        if known.fate in EXPLAINED:
             left = left - RangeSet((known.range,))
     named = ", ".join(str(stretch) for stretch in left.ranges[:NAMED_STRETCHES])
     more = "" if len(left.ranges) <= NAMED_STRETCHES else f" and {len(left.ranges) - NAMED_STRETCHES} more stretches"
-    seen = "; ".join(dict.fromkeys(known.seen for known in explanations if known.fate == "unexplained" and known.seen))
+    seen = "; ".join(dict.fromkeys(known.seen for known in explanations if known.fate not in EXPLAINED and known.seen))
     said = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
     return hold(item.id, UnexplainedError(said).named, left)
 

@@ -222,7 +222,7 @@ def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDo
         outcome = AttemptOutcome.UNKNOWN
     else:
         outcome = AttemptOutcome.FAILED
-    reason = error.message if isinstance(error, KafkaLakeError) else type(error).__name__
+    reason = error.named if isinstance(error, KafkaLakeError) else type(error).__name__
     try:
         ports.ledger.end_attempt(claim.key, outcome, reason)
     except KafkaLakeError as problem:

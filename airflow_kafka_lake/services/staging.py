@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.errors import (
     HeldError,
     JobFailedError,
+    KafkaLakeError,
     RangeBeyondEndError,
     RangeExpiredError,
     StaleFenceError,
@@ -25,6 +27,7 @@ from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
+from airflow_kafka_lake.services.bisecting import find_unreadable, lighten
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
@@ -130,16 +133,13 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> tuple[Verdict, ...]:
     require_replaceable(ports.lake.table(held.table), replaced(held))
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     heartbeat = Heartbeat(ports, held.key)
-    if failed := _precheck(ports, held, heartbeat):
+    if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
         return failed
     asked = decoding_of(ports, held.pipeline)
     how = decoders(ports, asked, {item.topic for item in held.ranges})
-    try:
-        staged = _stage(ports, held, how, heartbeat)
-    except UNREADABLE:
-        if failed := _lost_meanwhile(ports, held):
-            return failed
-        raise
+    staged = _stage_or_find(ports, held, how, heartbeat)
+    if isinstance(staged, tuple):
+        return staged
     ports.ledger.renew(held.key, LEASE)
     audited = audit_attempt(ports, held, staged, heartbeat)
     if failed := audited.failed or refuse_fewer(ports, held, staged) or refuse_undecoded(asked, held, staged):
@@ -151,6 +151,24 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> tuple[Verdict, ...]:
     ports.say(f"publishing wave {held.key.wave}")
     publish(ports, held, staged.snapshot, audited.receipts, in_doubt)
     return ()
+
+
+def _stage_or_find(
+    ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat
+) -> Staged | tuple[Verdict, ...]:
+    """Run the job; where it fails over its records, return those that the others need not wait for."""
+    try:
+        return _stage(ports, held, how, heartbeat)
+    except Exception as error:
+        if isinstance(error, KafkaLakeError) and not isinstance(error, UNREADABLE):
+            raise
+        if failed := _lost_meanwhile(ports, held):
+            return failed
+        if failed := find_unreadable(
+            ports, held, error, lambda part: _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat), heartbeat
+        ):
+            return failed
+        raise
 
 
 def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict, ...]:

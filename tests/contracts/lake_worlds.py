@@ -373,5 +373,6 @@ def _columns(row: Position, attempt: str) -> dict[str, Any]:
         "kafka_offset": offset,
         "kafka_timestamp": AT,
         "kafka_timestamp_type": 0,
+        "kafka_timestamp_raw": None,
         "ingest_attempt": attempt,
     }

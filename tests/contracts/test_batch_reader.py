@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
@@ -35,6 +43,7 @@ class World(Protocol):
     def create(self, topic: str, partitions: int = 1) -> str: ...
     def delete(self, topic: str) -> None: ...
     def produce(self, topic: str, count: int, *, partition: int = 0) -> None: ...
+    def produce_at(self, topic: str, timestamp: int) -> None: ...
     def begin(self, topic: str, count: int, *, partition: int = 0) -> str: ...
     def end(self, transaction: str, *, commit: bool) -> None: ...
     def delete_before(self, topic: str, offset: int) -> None: ...
@@ -57,6 +66,9 @@ class MemoryWorld:
 
     def produce(self, topic: str, count: int, *, partition: int = 0) -> None:
         self.reader.produce(topic, partition, *[b"x"] * count)
+
+    def produce_at(self, topic: str, timestamp: int) -> None:
+        self.reader.produce(topic, 0, b"x", timestamp_ms=timestamp)
 
     def begin(self, topic: str, count: int, *, partition: int = 0) -> str:
         self._begun += 1
@@ -106,6 +118,16 @@ class BrokerWorld:
 
     def produce(self, topic: str, count: int, *, partition: int = 0) -> None:
         self._write(Producer(self._settings), topic, count, partition)
+
+    def produce_at(self, topic: str, timestamp: int) -> None:
+        change = ConfigEntry(
+            "message.timestamp.after.max.ms", str(2**63 - 1), incremental_operation=AlterConfigOpType.SET
+        )
+        asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+        self._admin.incremental_alter_configs([asked])[asked].result(120)
+        producer = Producer(self._settings)
+        producer.produce(topic, b"x", partition=0, timestamp=timestamp)
+        assert producer.flush(120) == 0
 
     def begin(self, topic: str, count: int, *, partition: int = 0) -> str:
         name = uuid.uuid4().hex
@@ -166,8 +188,8 @@ def gap(topic: str, topic_id: str, start: int, end: int, partition: int = 0) -> 
 
 
 def letters(asked: Gap, said: Sequence[Explanation]) -> str:
-    """One letter per offset: c(ontrol), a(borted), k (compacted), ? (unexplained, or not mentioned)."""
-    names = {Fate.CONTROL: "c", Fate.ABORTED: "a", Fate.COMPACTED: "k", Fate.UNEXPLAINED: "?"}
+    """One letter per offset: c(ontrol), a(borted), k (compacted), ! (unreadable), ? (unexplained, or not said)."""
+    names = {Fate.CONTROL: "c", Fate.ABORTED: "a", Fate.COMPACTED: "k", Fate.UNEXPLAINED: "?", Fate.UNREADABLE: "!"}
     fates = {at: item.fate for item in said for at in range(item.range.start, item.range.end)}
     return "".join(names[fates.get(at, Fate.UNEXPLAINED)] for at in range(asked.range.start, asked.range.end))
 
@@ -224,6 +246,15 @@ def test_explanations_stay_inside_their_gap(world: World, name: str) -> None:
     spoken = [at for item in said for at in range(item.range.start, item.range.end)]
     assert sorted(set(spoken)) == sorted(spoken)
     assert set(spoken) <= set(range(1, 8))
+
+
+def test_record_whose_time_no_job_can_read_is_named(world: World, name: str) -> None:
+    """Nanoseconds are a number like any other to Kafka; microseconds are still within what Spark reads."""
+    topic_id = world.create(name)
+    world.produce(name, 2)
+    for at in (1_700_000_000_000_000_000, 1_700_000_000_000_000):
+        world.produce_at(name, at)
+    assert explained(world, gap(name, topic_id, 0, 4)) == "??!?"
 
 
 def test_open_transaction_is_not_explained(world: World, name: str) -> None:

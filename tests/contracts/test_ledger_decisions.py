@@ -167,6 +167,53 @@ def test_nothing_is_set_apart_without_a_wave_for_it(ledger: Ledger) -> None:
     assert everything(ledger) == before
 
 
+def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
+    """The range is cut at the part's edges: what is beside it stays in the wave, with its share of the bytes."""
+    (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
+    source, key = ledger.range(f"{wave}r0"), claimed(ledger, wave).key
+    verdicts = [
+        Verdict(range_id=source.id, state=RangeState.HELD, reason="bad", part=OffsetRange(4, 5)),
+        Verdict(range_id=source.id, state=RangeState.PLANNED, reason="later", part=OffsetRange(7, 10)),
+        Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="whole"),
+    ]
+    ledger.take(wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0")
+    found = [item for item in ledger.ranges(pipeline=SPEC.name) if item.partition == 0]
+    assert [(item.id, str(item.range), item.state, item.wave, item.reason) for item in found] == [
+        (source.id, "0-4", RangeState.PLANNED, wave, None),
+        (f"{source.id}.4", "4-5", RangeState.HELD, wave, "bad"),
+        (f"{source.id}.5", "5-7", RangeState.PLANNED, wave, None),
+        (f"{source.id}.7", "7-10", RangeState.PLANNED, "apart-w0", None),
+    ]
+    assert [item.estimated_bytes for item in found] == [source.estimated_bytes * n // 10 for n in (4, 1, 2, 3)]
+    assert {(item.plan, item.stream, item.generation, item.leader_epoch) for item in found} == {
+        (source.plan, source.stream, source.generation, source.leader_epoch)
+    }
+    again = claimed(ledger, wave)
+    assert [item.id for item in again.ranges] == [source.id, f"{source.id}.5"]
+    key = again.key
+    piece = Verdict(range_id=f"{source.id}.5", state=RangeState.HELD, reason="x", part=OffsetRange(6, 7))
+    ledger.take(wave, fence=key.fence, attempt=key.attempt, verdicts=[piece], actor="tester")
+    assert ledger.range(f"{source.id}.6").range == OffsetRange(6, 7)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[(5, 11)], [(2, 4), (3, 5)], [(2, 4), (2, 4)], [(2, 4), None]],
+    ids=["beyond", "overlap", "twice", "beside the whole"],
+)
+def test_parts_that_do_not_fit_their_range_take_nothing(ledger: Ledger, parts: list[tuple[int, int] | None]) -> None:
+    """Nothing is cut then, and the wave can go on."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    before = everything(ledger)
+    verdicts = [
+        Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="x", part=OffsetRange(*part) if part else None)
+        for part in parts
+    ]
+    with pytest.raises(ValueError, match="range"):
+        ledger.take(wave, fence=0, attempt=None, verdicts=verdicts, actor="tester")
+    assert everything(ledger) == before
+
+
 def test_skip_may_accept_the_leader_epoch_of_a_log_that_lost_it(ledger: Ledger) -> None:
     """The stream is known under that epoch from then on; its ranges keep the one they were planned under."""
     (wave,) = planned(ledger, [(0, 0, 10)])

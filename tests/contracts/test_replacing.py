@@ -217,7 +217,7 @@ def test_other_rows_of_a_file_stay_byte_for_byte(iceberg: IcebergWorld) -> None:
     with iceberg.load().update_schema() as update:
         update.add_column("note", StringType())
     table = iceberg.load()
-    noted = contents(iceberg).set_column(10, "note", pa.array([None, "x"] * 10))
+    noted = contents(iceberg).drop_columns(["note"]).append_column("note", pa.array([None, "x"] * 10))
     table.overwrite(noted)
     before, new = contents(iceberg), attempt_id()
     iceberg.stage(new, [])

@@ -137,6 +137,7 @@ class JobsStandIn:
                     "kafka_offset": offset,
                     "kafka_timestamp": AT,
                     "kafka_timestamp_type": 0,
+                    "kafka_timestamp_raw": None,
                     "ingest_attempt": job.attempt,
                     **(standing_decoding.decoded(value) if job.decoders else {}),
                 }

@@ -41,6 +41,7 @@ class Spark:
                    'orders' AS kafka_topic, '{TOPIC_ID}' AS kafka_topic_id,
                    0 AS kafka_partition, id AS kafka_offset,
                    timestamp_millis(1700000000123 + id) AS kafka_timestamp, 0 AS kafka_timestamp_type,
+                   CAST(NULL AS BIGINT) AS kafka_timestamp_raw,
                    '{attempt}' AS ingest_attempt
             FROM range({first}, {end})"""
         self._ask({"stage": {"table": f"lake.{table}", "attempt": attempt, "select": select}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.audit import AUDIT
+from tests.mutants.bisecting import BISECTING
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
 from tests.mutants.order import GATE, SEALS
@@ -12,4 +13,15 @@ from tests.mutants.reopening import REOPENING
 from tests.mutants.services import SERVICES
 from tests.mutants.table import TABLE
 
-MUTANTS: tuple[Mutant, ...] = (*SERVICES, *GATE, *SEALS, *REBUILDING, *REOPENING, *RECORDS, *TABLE, *MACHINE, *AUDIT)
+MUTANTS: tuple[Mutant, ...] = (
+    *SERVICES,
+    *GATE,
+    *SEALS,
+    *REBUILDING,
+    *REOPENING,
+    *RECORDS,
+    *TABLE,
+    *MACHINE,
+    *AUDIT,
+    *BISECTING,
+)

@@ -151,21 +151,17 @@ PUBLISHING = (
         old="    ports.ledger.record_base(held.key, "
         "EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)\n"
         "    heartbeat = Heartbeat(ports, held.key)\n"
-        "    if failed := _precheck(ports, held, heartbeat):\n"
+        "    if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):\n"
         "        return failed\n"
         "    asked = decoding_of(ports, held.pipeline)\n"
         "    how = decoders(ports, asked, {item.topic for item in held.ranges})\n"
-        "    try:\n        staged = _stage(ports, held, how, heartbeat)\n"
-        "    except UNREADABLE:\n"
-        "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n",
+        "    staged = _stage_or_find(ports, held, how, heartbeat)\n",
         new="    heartbeat = Heartbeat(ports, held.key)\n"
-        "    if failed := _precheck(ports, held, heartbeat):\n"
+        "    if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):\n"
         "        return failed\n"
         "    asked = decoding_of(ports, held.pipeline)\n"
         "    how = decoders(ports, asked, {item.topic for item in held.ranges})\n"
-        "    try:\n        staged = _stage(ports, held, how, heartbeat)\n"
-        "    except UNREADABLE:\n"
-        "        if failed := _lost_meanwhile(ports, held):\n            return failed\n        raise\n"
+        "    staged = _stage_or_find(ports, held, how, heartbeat)\n"
         "    ports.ledger.record_base(held.key, "
         "EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)\n",
         red=("tests/unit/services/test_staging.py::test_table_is_never_ahead_of_the_base",),

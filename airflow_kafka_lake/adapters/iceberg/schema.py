@@ -38,9 +38,13 @@ LANDING = Schema(
     NestedField(7, "kafka_offset", LongType(), required=False),
     NestedField(8, "kafka_timestamp", TimestamptzType(), required=False),
     NestedField(9, "kafka_timestamp_type", IntegerType(), required=False),
+    NestedField(14, "kafka_timestamp_raw", LongType(), required=False),
     NestedField(10, "ingest_attempt", StringType(), required=False),
 )
-"""The raw landing table (docs: lake table)."""
+"""The raw landing table (docs: lake table).
+
+`kafka_timestamp_raw` is Kafka's number where readers cannot hold it as a time: `kafka_timestamp` is null then.
+"""
 
 LANDING_PROPERTIES = {
     "format-version": str(FORMAT_VERSION),

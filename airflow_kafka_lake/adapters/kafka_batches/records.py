@@ -6,10 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from airflow_kafka_lake.adapters.kafka_batches.client import LegacyRecordBatch, MemoryRecords
+from airflow_kafka_lake.adapters.kafka_batches.client import LegacyRecordBatch, MemoryRecords, errors
 from airflow_kafka_lake.core.batches import Batch, Control
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.timestamps import is_beyond_spark
+
+_LAST_CODEC = 4
+_NOTHING = RangeSet()
 
 
 def opened(data: bytes) -> list[Any]:
@@ -27,8 +31,8 @@ def end_of(batch: Any) -> int:
 def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
     """Return the facts of opened batches, in order; a batch can be read once.
 
-    Of batches that own no wanted offset only the header is read: all their offsets are given as present. Raises
-    UnavailableError for bytes that cannot be read.
+    Of batches that own no wanted offset only the header is read: all their offsets are given as present. A wanted batch
+    whose body cannot be read says so. Raises UnavailableError for bytes of which no batch can be made.
     """
     ranges, at = wanted.ranges, 0
     found = []
@@ -45,10 +49,16 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
 
 def _facts(batch: Any, *, wanted: bool) -> Batch:
     owned = OffsetRange(batch.base_offset, batch.last_offset + 1)
-    if wanted and not batch.validate_crc():
-        raise ValueError(f"wrong checksum in batch {owned}")
     # Without compaction every offset of a batch has a record, and the header says how many there are.
-    decoded = list(batch) if batch.is_control_batch or (wanted and batch.records_count < owned.span) else None
+    untimely = is_beyond_spark(batch.max_timestamp)
+    decoded, damage = None, _damage(batch) if wanted else ""
+    if not damage and (batch.is_control_batch or (wanted and (batch.records_count < owned.span or untimely))):
+        try:
+            decoded = list(batch)
+        except errors.UnsupportedCodecError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the codecs' errors have no common root
+            damage = f"its records cannot be decoded ({type(error).__name__})"
     return Batch(
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,
@@ -56,7 +66,21 @@ def _facts(batch: Any, *, wanted: bool) -> Batch:
         producer_id=batch.producer_id if batch.has_producer_id() else None,
         is_transactional=batch.is_transactional,
         control=_control(decoded or []) if batch.is_control_batch else None,
+        damage=damage,
+        untimely=_offsets([item for item in decoded or [] if is_beyond_spark(item.timestamp)])
+        if untimely
+        else _NOTHING,
+        latest_ms=batch.max_timestamp,
     )
+
+
+def _damage(batch: Any) -> str:
+    """Return why nothing of a batch can be read; nothing is said of a body that looks whole from outside."""
+    if not batch.validate_crc():
+        return "wrong checksum"
+    if batch.compression_type > _LAST_CODEC:
+        return f"unknown codec {batch.compression_type}"
+    return ""
 
 
 def _legacy(message: Any) -> Batch:

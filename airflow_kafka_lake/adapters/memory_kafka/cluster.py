@@ -13,7 +13,9 @@ from airflow_kafka_lake.adapters.memory_kafka.transactions import open_transacti
 from airflow_kafka_lake.core.accounting import Explanation, Gap
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
+    UNREADABLE_RECORD,
     IdentityError,
+    JobFailedError,
     RangeBeyondEndError,
     RangeExpiredError,
     UnavailableError,
@@ -146,7 +148,8 @@ class MemoryKafka:
     ) -> list[tuple[int, bytes | None, bytes | None]]:
         """Return `(offset, key, value)` of the records that a reader of a stretch sees.
 
-        As under Spark's `failOnDataLoss`, a start below the log start or an end beyond the readable end is an error.
+        As under Spark's `failOnDataLoss`, a start below the log start or an end beyond the readable end is an error; a
+        record that cannot be read fails the job, which does not say which one it is.
         """
         log = self._reached(topic, partition)
         facts = {"topic": topic, "partition": partition, "start": stretch.start, "end": stretch.end}
@@ -155,6 +158,8 @@ class MemoryKafka:
             raise RangeExpiredError(f"{what} begin below the log start {log.log_start}.", **facts)
         if stretch.end > log.readable_end(isolation):
             raise RangeBeyondEndError(f"{what} end above {log.readable_end(isolation)}.", **facts)
+        if any(log.unreadable(offset, isolation) for offset in range(stretch.start, stretch.end)):
+            raise JobFailedError("a record cannot be read", reason=UNREADABLE_RECORD)
         return [(offset, entry.key, entry.value) for offset, entry in log.records(stretch, isolation)]
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:

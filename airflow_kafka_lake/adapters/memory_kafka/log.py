@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.timestamps import is_beyond_spark
+
+UNTIMELY = "its time is beyond what Spark's Kafka source reads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class Entry:
 class Log:
     """A partition. An offset that is not in `entries` was compacted or lost; `running` maps an open transaction to the
     offsets of its records, `aborted` are those taken back; `epochs` maps each leader epoch that wrote to its first
-    offset. A text in `unreachable` puts it out of reach."""
+    offset. A text in `unreachable` puts it out of reach, one in `damaged` says why an offset cannot be read."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
     log_start: int = 0
@@ -38,6 +41,7 @@ class Log:
     epochs: dict[int, int] = field(default_factory=lambda: {0: 0})
     running: dict[str, list[int]] = field(default_factory=dict)
     aborted: set[int] = field(default_factory=set)
+    damaged: dict[int, str] = field(default_factory=dict)
     unreachable: str = ""
 
     @property
@@ -123,15 +127,26 @@ class Log:
             return Fate.ABORTED
         return None
 
+    def unreadable(self, offset: int, isolation: Isolation) -> str:
+        """Return why a job fails on an offset; nothing for one that it reads, or that no reader sees."""
+        if self.fate(offset, isolation, compacted=False) is not None:
+            return ""
+        untimely = is_beyond_spark(self.entries[offset].timestamp_ms)
+        return self.damaged.get(offset, "") or (UNTIMELY if untimely else "")
+
     def explained(self, stretch: OffsetRange, isolation: Isolation, *, compacted: bool) -> Iterator[Explanation]:
         """Yield what becomes of a stretch without rows, in runs of one fate."""
-        fates = (
-            (offset, self.fate(offset, isolation, compacted=compacted) or Fate.UNEXPLAINED)
-            for offset in range(stretch.start, stretch.end)
-        )
-        for fate, run in itertools.groupby(fates, key=lambda item: item[1]):
+        said = ((offset, self._said(offset, isolation, compacted)) for offset in range(stretch.start, stretch.end))
+        for (fate, seen), run in itertools.groupby(said, key=lambda item: item[1]):
             offsets = [offset for offset, _ in run]
-            yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=f"memory: {fate}")
+            yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=seen)
+
+    def _said(self, offset: int, isolation: Isolation, compacted: bool) -> tuple[Fate, str]:
+        fate = self.fate(offset, isolation, compacted=compacted)
+        if fate is None and (why := self.unreadable(offset, isolation)):
+            return Fate.UNREADABLE, why
+        fate = fate or Fate.UNEXPLAINED
+        return fate, f"memory: {fate}"
 
     def first_at(self, timestamp_ms: int) -> int | None:
         """Return the first offset whose entry is not older than a time."""

@@ -9,6 +9,7 @@ from airflow_kafka_lake.adapters.memory_ledger.planning import MemoryPlanning
 from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.cutting import cut_for_taking
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
@@ -49,6 +50,8 @@ class MemoryLedger(MemoryPlanning):
                 raise guards.stale(key, row.state, row.fence)
             if row.state not in WAVE_TRANSITIONS[Act.CANCEL][0]:
                 raise guards.forbidden(wave, row.pipeline, row.state, WAVE_TRANSITIONS[Act.CANCEL])
+            pieces, verdicts = cut_for_taking(wave, draft.ranges, verdicts)
+            draft.ranges.update({item.id: item for item in pieces})
             for verdict in verdicts:
                 item = draft.ranges.get(verdict.range_id)
                 if item is None or item.wave != wave or item.state is not RangeState.PLANNED:

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.comparing import CompareJob
-from airflow_kafka_lake.core.errors import ConcurrentError, JobFailedError, SchemaMismatchError
+from airflow_kafka_lake.core.errors import (
+    UNREADABLE_RECORD,
+    ConcurrentError,
+    JobFailedError,
+    SchemaMismatchError,
+)
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 
@@ -53,6 +58,14 @@ REASONS = (
         pattern=re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTableException|Table does not exist"),
         advice="Spark does not find the lake table: it was dropped, or the lake connection names another catalog or "
         "warehouse for Spark than for this worker.",
+    ),
+    Reason(
+        name=UNREADABLE_RECORD,
+        pattern=re.compile(
+            r"ArithmeticException: long overflow|CorruptRecordException|Record is corrupt|Unknown compression type"
+        ),
+        advice="Kafka has a record that Spark cannot read. It is looked for in Kafka's raw batches, to be held by "
+        "itself while the rest goes on.",
     ),
     Reason(
         name="out-of-memory",

@@ -16,6 +16,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import move, outbox, range_, 
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
 from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.cutting import cut_for_taking, parts_of
 from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
 from airflow_kafka_lake.core.waves import (
     ON_HOLD,
@@ -52,6 +53,7 @@ def take(
         if connection.execute(select(wave.c.id).where(*where)).first():
             raise guards.forbidden(name, found.pipeline, found.state, transition)
         raise guards.stale(AttemptKey(wave=name, fence=fence, attempt=attempt or "-"), found.state, found.fence)
+    verdicts = _cut(connection, name, verdicts)
     given = rows(
         connection,
         [range_.c.id, range_.c.state, range_.c.reason, range_.c.held_for],
@@ -72,6 +74,51 @@ def take(
     give_back(connection, [name])
     owner = connection.execute(select(wave.c.pipeline).where(wave.c.id == name)).scalar_one()
     record_event(connection, owner, actor, "take", name, history.taken(verdicts))
+
+
+def _cut(connection: Connection, name: str, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+    """Cut the ranges that verdicts speak of in part; return the verdicts about whole pieces.
+
+    What is cut shrinks before its other pieces are inserted: at no moment do two ranges overlap.
+    """
+    if not (names := parts_of(verdicts)):
+        return verdicts
+    given = rows(connection, [range_.c.id], ({"id": item} for item in names))
+    chosen = range_.c.id.in_(select(given.c.id))
+    found = {item.id: item for item in reading.ranges(connection, chosen)}
+    streams = {row.id: row.stream for row in connection.execute(select(range_.c.id, range_.c.stream).where(chosen))}
+    pieces, whole = cut_for_taking(name, found, verdicts)
+    given = rows(
+        connection,
+        [range_.c.id, range_.c.end_offset, range_.c.estimated_bytes],
+        (
+            {"id": item.id, "end_offset": item.range.end, "estimated_bytes": item.estimated_bytes}
+            for item in pieces
+            if item.id in found
+        ),
+    )
+    connection.execute(
+        update(range_)
+        .where(range_.c.id == given.c.id)
+        .values(end_offset=given.c.end_offset, estimated_bytes=given.c.estimated_bytes)
+    )
+    by_stream = {item.stream: streams[item.id] for item in found.values()}
+    new = [
+        {
+            "id": item.id,
+            "stream": by_stream[item.stream],
+            "plan": item.plan,
+            "start_offset": item.range.start,
+            "end_offset": item.range.end,
+            "generation": item.generation,
+            "fewer_accepted": item.fewer_accepted,
+            "estimated_bytes": item.estimated_bytes,
+        }
+        for item in pieces
+        if item.id not in found
+    ]
+    insert_rows(connection, range_, new, wave=name, state=RangeState.PLANNED)
+    return whole
 
 
 def _set_apart(connection: Connection, name: str, new: str, moved: Sequence[str]) -> None:

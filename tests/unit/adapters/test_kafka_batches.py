@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,16 +17,24 @@ from airflow_kafka_lake.adapters.kafka_batches.session import Answer
 from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.batches import AbortedTransaction, Batch, Control
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
 
 EVERYTHING = RangeSet.between(0, 10**6)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def written(
-    base: int, offsets: Sequence[int], *, codec: int = 0, magic: int = 2, producer: int = -1, size: int = 10
+    base: int,
+    offsets: Sequence[int],
+    *,
+    codec: int = 0,
+    magic: int = 2,
+    producer: int = -1,
+    size: int = 10,
+    times: Mapping[int, int] = MappingProxyType({}),
 ) -> bytearray:
     """The bytes of a batch with records at some offsets."""
     from kafka.record.memory_records import MemoryRecordsBuilder
@@ -34,7 +43,7 @@ def written(
     builder = MemoryRecordsBuilder(magic, codec, 10**7, producer_id=producer, **own)
     for offset in offsets:
         builder.skip(offset - base - builder.next_offset())
-        builder.append(1, b"key", b"v" * size)
+        builder.append(times.get(offset, 1), b"key", b"v" * size)
     builder.close()
     data = bytearray(builder.buffer())
     # Brokers number what producers send: formats 0 and 1 (compressed) by the last message, 2 by the first.
@@ -42,10 +51,17 @@ def written(
     return data
 
 
+def stamped(data: bytearray) -> bytearray:
+    """Give a batch the checksum of what it holds now."""
+    from kafka.record.util import calc_crc32c
+
+    struct.pack_into(">I", data, 17, calc_crc32c(memoryview(data)[21:]))
+    return data
+
+
 def marker(at: int, producer: int, kind: int) -> bytearray:
     """The bytes of a control batch: kind 0 aborts, 1 commits."""
     from kafka.record.memory_records import MemoryRecordsBuilder
-    from kafka.record.util import calc_crc32c
 
     builder = MemoryRecordsBuilder(2, 0, 1000, producer_id=producer, producer_epoch=0, base_sequence=0)
     builder.append(1, struct.pack(">hh", 0, kind), b"value!")
@@ -53,8 +69,7 @@ def marker(at: int, producer: int, kind: int) -> bytearray:
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, at)
     struct.pack_into(">h", data, 21, 0x30)
-    struct.pack_into(">I", data, 17, calc_crc32c(memoryview(data)[21:]))
-    return data
+    return stamped(data)
 
 
 def read(data: bytes, wanted: RangeSet = EVERYTHING) -> list[Batch]:
@@ -106,11 +121,34 @@ def test_batches_nobody_asks_about_are_not_decoded() -> None:
 
 @pytest.mark.parametrize("position", [30, 58, 75, 90])
 def test_damaged_batch_is_no_evidence(position: int) -> None:
-    """A wrong byte anywhere is found, and nothing is concluded from it."""
+    """A wrong byte anywhere is found, and nothing is concluded from it but that no job can read the batch."""
     data = written(0, range(0, 40, 2), codec=4)
     data[position] ^= 0x55
-    with pytest.raises(UnavailableError, match="cannot be read"):
-        read(data)
+    assert [batch.damage for batch in read(data)] == ["wrong checksum"]
+
+
+def test_codec_that_nobody_knows_is_damage() -> None:
+    """Its checksum is right, and its records are nobody's to read."""
+    data = written(0, range(4))
+    data[22] |= 5
+    assert [batch.damage for batch in read(stamped(data))] == ["unknown codec 5"]
+
+
+def test_body_that_its_codec_cannot_read_is_damage() -> None:
+    """The checksum of the producer is right: it compressed nonsense."""
+    data = written(0, [0, 5], codec=1)
+    data[75] ^= 0xFF
+    (batch,) = read(stamped(data))
+    assert batch.damage.startswith("its records cannot be decoded (")
+
+
+@pytest.mark.parametrize("codec", range(5), ids=CODECS)
+def test_records_whose_time_no_job_can_read_are_named(codec: int) -> None:
+    """A batch is opened for it only when its header says that there is one."""
+    times = {3: 1_700_000_000_000_000_000, 4: 1_700_000_000_000_000, 5: SPARK_LATEST_MS + 1}
+    (batch,) = read(written(0, range(8), codec=codec, times=times))
+    assert batch.untimely == RangeSet.of((3, 4), (5, 6))
+    assert batch.latest_ms == times[3]
 
 
 @dataclass

@@ -317,15 +317,15 @@ def test_fences_of_the_old_life_are_not_reused(world: World) -> None:
     world.produce(2)
     wave = world.planned_wave()
     backup = world.ledger.snapshot()
-    for _ in range(3):
+    for _ in range(2):
         with pytest.raises(KilledError):
             world.ingest(wave, world.worker(Killed("ledger.mark_publishing")))
         world.lease_ends()
     world.ledger.restore(backup)
     restored(world)
-    assert world.ledger.wave(wave).fence == 3
+    assert world.ledger.wave(wave).fence == 2
     assert world.run().exit_code == 0
-    assert [item.fence for item in world.ledger.attempts(wave)] == [4]
+    assert [item.fence for item in world.ledger.attempts(wave)] == [3]
     world.check()
 
 

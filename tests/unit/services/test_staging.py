@@ -94,7 +94,7 @@ def test_failed_job_leaves_the_wave_planned(world: World) -> None:
     with pytest.raises(JobFailedError, match="out of memory"):
         world.ingest(wave)
     assert world.ledger.wave(wave).state is WaveState.PLANNED
-    assert world.ledger.attempts(wave)[0].error == "out of memory"
+    assert world.ledger.attempts(wave)[0].error == "JobFailedError: out of memory"
     world.ingest(wave)
     assert outcomes(world, wave) == [AttemptOutcome.FAILED, AttemptOutcome.COMMITTED]
     world.advance()

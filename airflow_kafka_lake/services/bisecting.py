@@ -1,0 +1,99 @@
+"""Find what of a wave cannot be read: in Kafka's raw batches, else by trials of halves that nothing publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from airflow_kafka_lake.core import bisecting
+from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.bisecting import History
+from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, TransientError
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.ports import Ports
+
+Stage = Callable[[Sequence[RangeRecord]], object]
+"""Stages some ranges of a claim, or pieces of them; raises what a job may end with."""
+
+
+def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
+    """Halve a wave that workers died over before another one tries; hold a single offset that did it by itself."""
+    if not History.of(held.attempts).is_deadly:
+        return ()
+    why = "workers died over it, or lost their lease, twice"
+    ports.say(f"wave {held.key.wave} is halved: {why}")
+    (first, *_) = held.ranges
+    return bisecting.apart(held.ranges, why) or (bisecting.held(first, first.range, why),)
+
+
+def find_unreadable(
+    ports: Ports, held: Claim, error: Exception, stage: Stage, heartbeat: Callable[[], None]
+) -> tuple[Verdict, ...]:
+    """Return what to take away from a wave whose job ended with `error`, so that the rest can be read; often nothing.
+
+    Exceptions that the search meets by itself, such as a broker out of reach, pass through.
+    """
+    history = History.of(held.attempts)
+    if history.asks_for_batches(error) and (found := _damaged(ports, held, heartbeat)):
+        return found
+    return _tried(ports, held, error, stage, heartbeat) if history.asks_for_trials(error) else ()
+
+
+def _damaged(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[Verdict, ...]:
+    """Ask Kafka's raw batches which offsets of the wave no job can read."""
+    ports.say(f"looking for what cannot be read in Kafka's batches of wave {held.key.wave}")
+    gaps = {
+        Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=item.range): item
+        for item in held.ranges
+    }
+    try:
+        told = ports.batches.explain(tuple(gaps), held.spec.isolation, heartbeat)
+    except TransientError as problem:
+        if isinstance(problem, StaleFenceError):
+            raise
+        ports.say(f"Kafka's batches of wave {held.key.wave} could not be read: {problem}")
+        return ()
+    return tuple(
+        bisecting.held(item, part, cause)
+        for gap, item in gaps.items()
+        for part, cause in bisecting.joined(
+            [(known.range, known.seen) for known in told.get(gap, ()) if known.fate is Fate.UNREADABLE]
+        )
+    )
+
+
+def _tried(
+    ports: Ports, held: Claim, error: Exception, stage: Stage, heartbeat: Callable[[], None]
+) -> tuple[Verdict, ...]:
+    """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
+    table, wave = ports.lake.table(held.table), held.key.wave
+    trials, most = 0, bisecting.most_trials(held.ranges)
+
+    def fails(part: Sequence[RangeRecord]) -> bool:
+        nonlocal trials, error
+        trials += 1
+        named = ", ".join(f"{item.topic}/{item.partition} {item.range}" for item in part[:3])
+        more = f" and {len(part) - 3} more ranges" if len(part) > 3 else ""
+        ports.say(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
+        heartbeat()
+        table.drop(held.key.attempt)
+        try:
+            stage(part)
+        except Exception as problem:
+            if not bisecting.is_unknown(problem):
+                raise
+            error = problem
+            return True
+        return False
+
+    found = bisecting.search(held.ranges, fails)
+    if found.culprit is not None:
+        return (bisecting.held(bisecting.source_of(held.ranges, found.culprit), found.culprit.range, _words(error)),)
+    ports.say(f"no single record of wave {wave} is the cause")
+    return bisecting.apart(held.ranges, "its parts can be read, and not all at once") if found.read_well else ()
+
+
+def _words(error: Exception) -> str:
+    """Return the last line that a job said; of any other exception its name alone, for its text may hold a secret."""
+    if isinstance(error, KafkaLakeError):
+        return next((line for line in reversed(error.message.splitlines()) if line.strip()), "").strip()
+    return type(error).__qualname__

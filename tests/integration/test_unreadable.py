@@ -1,0 +1,90 @@
+"""Records that no Spark job can read, beside others, on a real broker: they are held, and the rest lands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from tests.rig import Rig
+
+MILLISECONDS = 1_700_000_000_123
+MICROSECONDS, NANOSECONDS = MILLISECONDS * 1000, MILLISECONDS * 1_000_000
+
+
+def accept_any_time(rig: Rig) -> None:
+    """Let the rig's topic take any number for a time, as brokers did before Kafka 4, and keep what is old."""
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+    wanted = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+    changes = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in wanted.items()]
+    asked = ConfigResource(ResourceType.TOPIC, rig.topic, incremental_configs=changes)
+    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
+    admin.incremental_alter_configs([asked])[asked].result(30)
+
+
+def produce(rig: Rig, partition: int, *batches: Sequence[int]) -> None:
+    """Produce batches to a partition: a record for each time."""
+    from confluent_kafka import Producer
+
+    for batch in batches:
+        producer = Producer({"bootstrap.servers": rig.bootstrap, "linger.ms": 200})
+        for at in batch:
+            offset = sum(number == partition for number, _ in rig.acknowledged)
+            rig.acknowledged[partition, offset] = value = f"record {offset} of partition {partition}".encode()
+            producer.produce(rig.topic, value, partition=partition, timestamp=at)
+        assert producer.flush(60) == 0
+
+
+def damage(folder: Path, number: int) -> None:
+    """Flip a byte in the body of one batch of a partition whose broker is down."""
+    (log,) = folder.glob("*.log")
+    data = bytearray(log.read_bytes())
+    at = 0
+    for _ in range(number):
+        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    data[at + 70] ^= 0xFF
+    log.write_bytes(data)
+
+
+def test_records_that_no_job_can_read_are_held_by_themselves(spark_jars: list[Path], tmp_path: Path) -> None:
+    """Microseconds land with their number kept; nanoseconds and a damaged batch are held by partition, offset and
+    cause; every other record is in the lake after the same run, and the deep audit and a rebuild agree."""
+    from airflow_kafka_lake.local.kafka import LocalKafka
+
+    with LocalKafka() as broker, closing(Rig(tmp_path / "place", broker.bootstrap, partitions=3)) as rig:
+        text = rig.file.read_text()
+        rig.file.write_text(text.replace("[spark]", 'partition_by = "days(kafka_timestamp)"\n[spark]'))
+        accept_any_time(rig)
+        usual = [MILLISECONDS] * 3
+        produce(rig, 0, usual, [MICROSECONDS] * 2, usual)
+        produce(rig, 1, usual, [MILLISECONDS, NANOSECONDS, MILLISECONDS], usual)
+        produce(rig, 2, usual, usual, usual)
+        broker.stop()
+        damage(broker.log_dir / f"{rig.topic}-2", 1)
+        broker.start()
+
+        done = rig.run()
+        assert done.code == 1, done.err
+        assert len(done.document["held"]) == 2, done.document["held"]
+        late, broken = sorted(done.document["held"])
+        assert late.startswith(
+            f"{rig.topic}/1 4-5 held: UnreadableRecordError: {rig.topic}/1 4-5 cannot be read: its time, up to "
+            f"{NANOSECONDS} in its batch, is beyond what Spark's Kafka source reads"
+        )
+        assert broken.startswith(
+            f"{rig.topic}/2 3-6 held: UnreadableRecordError: {rig.topic}/2 3-6 cannot be read: wrong checksum, batch "
+            "3-6. Pass it with: kafka-lake skip "
+        )
+        lost = {(1, 4), (2, 3), (2, 4), (2, 5)}
+        landed = {key: value for key, value in rig.acknowledged.items() if key not in lost}
+        rig.assert_exact(landed)
+        rows = rig.iceberg().scan(row_filter="kafka_timestamp is null").to_arrow().to_pylist()
+        assert [row["kafka_timestamp_raw"] for row in rows] == [MICROSECONDS] * 2
+
+        audit = rig.command("audit", str(rig.file), "--deep", "--json")
+        assert audit.document["deep"]["records"] == len(landed), audit.out
+        rig.ledger.unlink()
+        rebuilt = rig.command("rebuild", str(rig.file), "--json")
+        assert rebuilt.code == 0, rebuilt.err
+        rig.assert_exact(landed)

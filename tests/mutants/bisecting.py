@@ -1,0 +1,39 @@
+"""Guards of the search for what cannot be read: no record is blamed, and no range is cut, without need."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_BISECTING = "airflow_kafka_lake.core.bisecting"
+_CUTTING = "airflow_kafka_lake.core.cutting"
+_SERVICE = "tests/unit/services/test_bisecting.py"
+
+BISECTING = (
+    Mutant(
+        name="blame-a-record-for-the-cluster",
+        law="L13",
+        guard="No record is held as unreadable by trials of which none was read well.",
+        module=_BISECTING,
+        old="            if all(fails(edge) for edge in _edges(ranges)):\n                return",
+        new="            if False:\n                return",
+        red=(f"{_SERVICE}::test_failure_that_is_not_of_the_records_holds_nothing",),
+    ),
+    Mutant(
+        name="search-whatever-failed",
+        law="L13",
+        guard="A failure that the world around the job explains begins no search in its records.",
+        module=_BISECTING,
+        old="    return _reason(error) in _UNKNOWN_REASONS\n",
+        new="    return True\n",
+        red=(f"{_SERVICE}::test_failure_that_the_world_explains_begins_no_search",),
+    ),
+    Mutant(
+        name="cut-what-is-not-in-the-range",
+        law="L2",
+        guard="A part that is not inside its range, or overlaps another, cuts nothing.",
+        module=_CUTTING,
+        old="        if by_part.keys() - set(cuts) or len(by_part) != len(its):\n",
+        new="        if False:\n",
+        red=("tests/contracts/test_ledger_decisions.py::test_parts_that_do_not_fit_their_range_take_nothing",),
+    ),
+)

@@ -1,0 +1,206 @@
+"""Waves with something that no job can read: it is found and held by itself, and the rest lands."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from airflow_kafka_lake.core.errors import JobFailedError, UnexpectedError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.services import deciding
+from tests.gates import Before, Killed, KilledError, Passing
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+NANOSECONDS = 1_700_000_000_000_000_000
+
+
+def held(world: World) -> dict[tuple[int, str], str]:
+    """Return what is on hold and why."""
+    found = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
+    return {(item.partition, str(item.range)): item.reason or "" for item in found}
+
+
+def jobs_of(world: World) -> int:
+    return len(world.runner.jobs)
+
+
+def test_record_that_the_raw_batches_name_is_held_by_itself() -> None:
+    """One failed job is enough: partition, offset and cause are named, everything else lands in the same run."""
+    world = World(partitions=2)
+    for partition in (0, 1):
+        world.produce(5, partition)
+    world.kafka.produce("orders", 1, b"late", timestamp_ms=NANOSECONDS)
+    world.produce(3, 1)
+    done = world.run()
+    assert (done.exit_code, jobs_of(world)) == (1, 2)
+    assert held(world) == {
+        (1, "5-6"): "UnreadableRecordError: orders/1 5-6 cannot be read: its time is beyond what Spark's Kafka source "
+        "reads. Pass it with: kafka-lake skip orders --topic orders --partition 1 --from 5 --to 6 --reason TEXT; or, "
+        f"once it can be read, try again with: kafka-lake release {held_id(world)}"
+    }
+    assert (world.offsets(0), world.offsets(1)) == ([*range(5)], [0, 1, 2, 3, 4, 6, 7, 8])
+    assert (world.stream(0).watermark, world.stream(1).watermark) == (5, 5)
+    deciding.skip(
+        world.worker(), "orders", world.stream(1), OffsetRange(5, 6), reason="no time", acknowledge_order=False
+    )
+    assert (world.run().exit_code, world.stream(1).watermark) == (0, 9)
+    world.check()
+
+
+def held_id(world: World) -> str:
+    (found,) = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
+    return found.id
+
+
+def test_many_damaged_records_are_held_at_once() -> None:
+    """Parts that touch are one hold; so many that nobody could look through them are held with what lies between."""
+    world = World()
+    world.produce(200)
+    log = world.kafka.log("orders", 0)
+    log.damaged = dict.fromkeys((3, 4, *range(100, 200, 2)), "wrong checksum")
+    assert world.run().exit_code == 1
+    assert jobs_of(world) == 2
+    found = held(world)
+    assert len(found) <= 20
+    assert (0, "3-5") in found
+    assert world.offsets() == [offset for offset in range(200) if not any(offset in _range(key) for _, key in found)]
+    assert {0, 1, 2, 5, 99} <= set(world.offsets())
+
+
+def _range(text: str) -> OffsetRange:
+    return OffsetRange(*map(int, text.split("-")))
+
+
+@pytest.mark.parametrize("offset", [0, 17, 99])
+def test_record_that_nothing_explains_is_found_by_trials(offset: int) -> None:
+    """The second failure begins a search: a job per halving, then the rest lands and the one offset is held."""
+    world = World(partitions=3)
+    for partition in range(3):
+        world.produce(100, partition)
+    world.runner.poison = {("orders", 1, offset)}
+    first = world.run()
+    assert (first.exit_code, [type(item) for item in first.problems], held(world)) == (3, [JobFailedError], {})
+    before = jobs_of(world)
+    assert world.run().exit_code == 1
+    (((partition, text), reason),) = held(world).items()
+    assert (partition, text) == (1, f"{offset}-{offset + 1}")
+    assert "cannot be read: IllegalStateException: what is this?. Pass it with" in reason
+    assert world.offsets(1) == [number for number in range(100) if number != offset]
+    assert (world.offsets(0), world.offsets(2)) == ([*range(100)], [*range(100)])
+    assert jobs_of(world) - before <= math.ceil(math.log2(300)) + 6
+    assert any("trial 1 of at most" in line for line in world.said)
+    assert world.table.branches() == ()
+
+
+def test_several_records_that_nothing_explains_are_found_one_after_the_other(world: World) -> None:
+    """Each is held by itself in the same run."""
+    world.produce(40)
+    world.runner.poison = {("orders", 0, 7), ("orders", 0, 8), ("orders", 0, 30)}
+    world.run()
+    assert world.run().exit_code == 1
+    assert sorted(held(world)) == [(0, "30-31"), (0, "7-8"), (0, "8-9")]
+    assert len(world.offsets()) == 37
+
+
+def test_failure_that_is_not_of_the_records_holds_nothing(world: World) -> None:
+    """Where no part can be read, no record is blamed; searches become rarer, and the wave lands once jobs work."""
+    world.produce(100)
+    jobs = []
+    for _ in range(6):
+        world.runner.failures.extend(["the cluster is broken"] * 20)
+        before = jobs_of(world)
+        assert world.run().exit_code == 3
+        jobs.append(jobs_of(world) - before)
+        world.runner.failures.clear()
+    assert (jobs, held(world)) == ([1, 4, 1, 4, 1, 1], {})
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_failure_that_the_world_explains_begins_no_search(world: World) -> None:
+    """A broker out of reach says nothing of the records."""
+    world.produce(10)
+
+    def fails(_call: str) -> None:
+        raise JobFailedError("Spark does not reach Kafka", reason="kafka-unreachable")
+
+    for _ in range(3):
+        assert world.run(worker=world.worker(Before("runner.stage", lambda: fails("")))).exit_code == 3
+    assert jobs_of(world) == 0
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_wave_that_is_too_much_at_once_is_halved(world: World) -> None:
+    """No record is at fault where every part can be read: the wave comes apart until its parts fit."""
+    world.produce(100)
+    world.runner.most = 30
+    for _ in range(6):
+        world.run()
+    assert (world.offsets(), held(world)) == ([*range(100)], {})
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_exception_that_no_part_expects_is_searched_like_any_failure(world: World) -> None:
+    """A library that chokes on a value says no more than a driver that dies of it."""
+    world.produce(16)
+
+    def choking(rows: list[tuple[str, str, int, int, bytes | None, bytes | None]]) -> list[object]:
+        if any(row[3] == 11 for row in rows):
+            raise OverflowError
+        return rows
+
+    world.runner.tamper = choking  # type: ignore[assignment]
+    assert [type(item) for item in world.run().problems] == [UnexpectedError]
+    assert world.run().exit_code == 1
+    assert list(held(world)) == [(0, "11-12")]
+    assert "cannot be read: OverflowError." in held(world)[0, "11-12"]
+
+
+def test_wave_over_which_workers_died_twice_is_halved(world: World) -> None:
+    """Whatever kills a worker gets smaller with every two deaths, and the halves that kill nobody land."""
+    world.produce(8)
+    world.plan()
+    deaths = 0
+    while not held(world):
+        try:
+            world.run(worker=world.worker(_dying(world, 5)))
+        except KilledError:
+            deaths += 1
+            world.lease_ends()
+        assert deaths <= 8
+    world.run()
+    assert list(held(world)) == [(0, "5-6")]
+    assert "workers died over it, or lost their lease, twice" in held(world)[0, "5-6"]
+    assert world.offsets() == [0, 1, 2, 3, 4, 6, 7]
+
+
+def _dying(world: World, offset: int) -> Passing:
+    """Kill the worker that reads what was staged of an offset; a dead one calls nothing any more."""
+    dead: list[str] = []
+
+    def passing(call: str) -> None:
+        if call == "table.staged" and any(offset in item.range for item in world.runner.jobs[-1].stretches):
+            dead.append(call)
+        if dead:
+            raise KilledError
+
+    return passing
+
+
+def test_two_kills_before_a_job_halve_nothing(world: World) -> None:
+    """Only a death over a job says something of what the job reads."""
+    world.produce(8)
+    world.plan()
+    for _ in range(3):
+        with pytest.raises(KilledError):
+            world.run(worker=world.worker(Killed("runner.stage")))
+        world.lease_ends()
+    assert world.run().exit_code == 0
+    assert jobs_of(world) == 1
+    world.check()
