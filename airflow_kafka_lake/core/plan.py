@@ -121,6 +121,10 @@ class Plan:
         """All ranges, in wave order."""
         return tuple(item for wave in self.waves for item in wave.ranges)
 
+    def since(self, stream: PlannedStream) -> datetime | None:
+        """Return by when everything below a new stream's origin had been written: the log was seen to reach to it."""
+        return self.observed_at if stream.origin <= stream.snapshot.high_watermark else None
+
     @property
     def changes_nothing(self) -> bool:
         """Say whether recording this plan would add neither a range, nor a stream, nor anything to the segments."""

@@ -170,23 +170,29 @@ def asked_of(
         start=start,
         end=end,
         reason="the period that was asked for",
-        landed_below=_may_begin_below(bounds, item, times),
+        landed_below=_below(bounds, item, record, times) is not None,
     )
 
 
-def _may_begin_below(bounds: Bounds, item: PartitionSnapshot, times: Times) -> bool:
-    """Return whether a period by time may begin below the log start: no record that is left is older than it."""
+def _below(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> OffsetRange | None:
+    """Return where below the log start a period by time may begin: no record that is left is older than its begin.
+
+    Not below the origin of a stream that was followed by then: all that lies there is older.
+    """
     if item.log_start == 0 or not isinstance(bounds.start, datetime):
-        return False
-    return times.found(_FIRST, item) == times.found(milliseconds(bounds.start) + 1, item)
+        return None
+    if times.found(_FIRST, item) != times.found(milliseconds(bounds.start) + 1, item):
+        return None
+    followed = record is not None and record.since is not None and record.since <= bounds.start
+    lowest = record.origin if record and followed else 0
+    return OffsetRange(lowest, item.log_start) if lowest < item.log_start else None
 
 
 def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> RangeSet:
     """Return which offsets are gone that were never planned and may lie in a period by time; nothing tells their times
     any more."""
-    if not _may_begin_below(bounds, item, times):
-        return RangeSet()
-    return missing(OffsetRange(0, item.log_start), record.planned if record else RangeSet())
+    below = _below(bounds, item, record, times)
+    return missing(below, record.planned if record else RangeSet()) if below else RangeSet()
 
 
 def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from airflow_kafka_lake.core.offsets import RangeSet
 
@@ -31,6 +32,8 @@ class StreamRecord:
     leader_epoch: int | None = None
     unacknowledged: RangeSet = field(default_factory=RangeSet)
     """What of `covered` was skipped without acknowledging the order: it frees the watermark, and no later segment."""
+    since: datetime | None = None
+    """By when everything below the origin had been written; None where that is not on record (a rebuilt ledger)."""
 
     @property
     def key(self) -> StreamKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -104,6 +105,17 @@ def test_plan_raises_the_version(ledger: Ledger) -> None:
     ledger.record_plan(replace(plan, streams=(replace(plan.streams[0], snapshot=newer),)), "tester")
     (stream,) = ledger.streams(SPEC.name)
     assert (stream.origin, stream.version, stream.end_seen, stream.leader_epoch) == (0, 2, 2000, 9)
+
+
+def test_stream_knows_by_when_what_lies_below_its_origin_had_been_written(ledger: Ledger) -> None:
+    """By its first plan, if the log was seen to reach to the origin then; later plans tell nothing new."""
+    plan = plan_of(ledger, [(0, 5, 10)], origin=5)
+    beyond = plan_of(ledger, [(1, 2000, 2001)], origin=2000)
+    ledger.record_plan(plan, "tester")
+    ledger.record_plan(beyond, "tester")
+    later = replace(plan_of(ledger, [(0, 10, 20)]), observed_at=plan.observed_at + timedelta(hours=1))
+    ledger.record_plan(later, "tester")
+    assert [stream.since for stream in ledger.streams(SPEC.name)] == [plan.observed_at, None]
 
 
 def test_streams_can_be_narrowed(ledger: Ledger) -> None:

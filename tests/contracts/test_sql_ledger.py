@@ -179,6 +179,22 @@ def test_upgrade_can_be_repeated(new_url: NewUrl, opened: Open, kind: str) -> No
     assert [item.id for item in ledger.waves(SPEC.name)] == wave
 
 
+@KINDS
+def test_upgrade_tells_of_older_streams_when_they_began(new_url: NewUrl, opened: Open, kind: str) -> None:
+    """By the first plan that is on record with a log that reached to the origin."""
+    ledger = opened(new_url(kind))
+    ledger.upgrade()
+    planned(ledger, [(0, 0, 10)])
+    planned(ledger, [(0, 10, 20)])
+    (before,) = ledger.streams(SPEC.name)
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE kafka_lake_stream SET since = NULL")
+        fill = ScriptDirectory(str(schema.FOLDER)).get_revision("0005").module.FILL
+        connection.exec_driver_sql(fill)
+    assert before.since is not None
+    assert ledger.streams(SPEC.name) == (before,)
+
+
 def test_failed_upgrade_leaves_nothing(new_url: NewUrl, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema is made in one transaction, on SQLite too."""
     ledger = opened(new_url("sqlite"))

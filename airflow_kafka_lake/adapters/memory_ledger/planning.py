@@ -83,6 +83,7 @@ class MemoryPlanning(MemoryRestoring):
             covered=RangeSet(),
             end_seen=seen.readable_end(plan.spec.isolation),
             leader_epoch=seen.leader_epoch,
+            since=known.since if known else plan.since(stream),
         )
 
     @staticmethod

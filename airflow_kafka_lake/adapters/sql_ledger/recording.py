@@ -209,7 +209,7 @@ def _same(given: Any, names: Sequence[str]) -> ColumnElement[bool]:
 
 
 def _write_streams(connection: Connection, plan: Plan, ids: dict[StreamKey, int]) -> dict[StreamKey, int]:
-    new = [_stream_values(item, plan) for item in plan.streams if item.version is None]
+    new = [item for item in plan.streams if item.version is None]
     old = [
         {"id": ids[item.snapshot.key], "version": item.version, **_stream_values(item, plan)}
         for item in plan.streams
@@ -226,7 +226,9 @@ def _write_streams(connection: Connection, plan: Plan, ids: dict[StreamKey, int]
             raise guards.overtaken(f"Streams of pipeline {plan.spec.name} were planned by somebody else first.")
     if not new:
         return ids
-    insert_rows(connection, stream, new, pipeline=plan.spec.name, version=1)
+    for since in (plan.observed_at, None):
+        born = [_stream_values(item, plan) for item in new if plan.since(item) == since]
+        insert_rows(connection, stream, born, pipeline=plan.spec.name, version=1, since=since)
     return {key: row.id for key, row in _lock_streams(connection, plan).items()}
 
 

@@ -51,6 +51,7 @@ def streams(
                 covered=RangeSet((*passed, *covered[row.id])),
                 end_seen=row.end_seen,
                 leader_epoch=row.leader_epoch,
+                since=row.since,
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
             )
         )

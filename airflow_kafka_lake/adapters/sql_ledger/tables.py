@@ -63,6 +63,7 @@ stream = _table(
     Column("version", BigInteger, nullable=False),
     _offset("end_seen"),
     Column("leader_epoch", Integer),
+    Column("since", Timestamp),
 )
 layout = _table(
     "layout",

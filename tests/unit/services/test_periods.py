@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.errors import EmptyPeriodError, KafkaLakeError, RangeBeyondEndError, RangeExpiredError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
 from tests.unit.services.test_planning import pieces
 from tests.world import World
 
@@ -127,6 +127,34 @@ def test_what_retention_took_after_it_was_read_is_no_refusal(world: World, begin
     world.retain_from(10)
     assert world.run(between(begin, 2, 9)).exit_code == 0
     world.check()
+
+
+def test_period_from_before_the_pipeline_began_is_refused(world: World, begin: datetime) -> None:
+    """What lay below the origin is gone unread, and may have been of the period; not of one that began later."""
+    world.with_spec(start=Policy(kind=PolicyKind.LATEST))
+    world.plan()
+    minutes(world, 5)
+    world.run()
+    world.retain_from(12)
+    assert "offsets 0-10 are gone" in refused(world, between(begin, 5, 15), RangeExpiredError)
+    done = world.run(between(begin, 10, 15))
+    assert (done.exit_code, done.waves) == (0, ())
+    world.retain_from(15)
+    assert "offsets 0-10 are gone" in refused(world, between(begin, 5, 15), RangeExpiredError)
+    assert world.run(between(begin, 11, 14)).exit_code == 0
+    world.check()
+
+
+def test_log_that_was_emptied_before_a_period_is_no_refusal() -> None:
+    """An idle partition whose records retention took, all of them older than the period, leaves the others theirs."""
+    world = World(partitions=2)
+    world.produce(3)
+    world.kafka.log("orders", 0).delete_before(2)
+    world.run()
+    world.retain_from(3)
+    begin = world.clock.now()
+    minutes(world, 4, 1)
+    assert pieces(world.plan(between(begin, 1, 3))) == [(1, OffsetRange(1, 3))]
 
 
 def test_period_says_what_of_it_is_there_already(world: World, begin: datetime) -> None:
