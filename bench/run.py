@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.accounting import overhead
 from bench.audit import Measured, comparing, counting
+from bench.history import growing
 
 ARMS: dict[str, Callable[[argparse.Namespace], list[Measured]]] = {
     "audit": lambda chosen: [
@@ -20,6 +21,7 @@ ARMS: dict[str, Callable[[argparse.Namespace], list[Measured]]] = {
         counting("audit, 1 % gaps", chosen.records, 100),
     ],
     "accounting": lambda chosen: overhead(chosen.wave_records),
+    "history": lambda chosen: growing(chosen.waves),
     "deep": lambda chosen: comparing(chosen.deep_records),
 }
 
@@ -31,6 +33,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--records", type=int, default=10_000_000, help="offsets that are counted")
     parser.add_argument("--deep-records", type=int, default=1_000_000, help="records that are compared byte by byte")
     parser.add_argument("--wave-records", type=int, default=300_000, help="records of a wave whose audit is timed")
+    parser.add_argument("--waves", type=int, default=100, help="waves that a table's history grows to")
     parser.add_argument("--report", type=Path, help="also write the numbers to this file, as JSON")
     chosen = parser.parse_args(words)
     found: list[Measured] = []
@@ -40,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> None:
             found.append(item)
             share = (item.seconds / item.records) / (found[0].seconds / found[0].records)
             speed = item.records / item.seconds
-            print(f"{item.arm:28}{item.records:12,}{item.seconds:10.1f}{item.mib:8,.0f}{speed:12,.0f}{share:13.1f}x")
+            print(f"{item.arm:28}{item.records:12,}{item.seconds:10.2f}{item.mib:8,.0f}{speed:12,.0f}{share:13.1f}x")
     if chosen.report:
         chosen.report.write_text(json.dumps([asdict(item) for item in found], indent=1) + "\n", encoding="utf-8")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
+from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable, merging
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Publication
@@ -193,3 +193,29 @@ def test_slow_clock_leaves_metadata_that_spark_reads(spark: Spark, settings: Lak
     slow.close()
     assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 3}]
     assert table.head().last
+
+
+def test_spark_reads_deletes_and_compacts_what_was_merged(
+    spark: Spark, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Manifests that a publish has merged are Spark's too; a job that leaves dangling deletes out only appends."""
+    monkeypatch.setattr(merging, "MOST_SMALL", 2)
+    name = f"raw.t{attempt_id()}"
+    table = owned(lake, name)
+    for first in (0, 3, 6, 9):
+        attempt = attempt_id()
+        spark.stage(name, attempt, first, first + 3)
+        publish(table, attempt)
+    assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}.manifests")[0]["n"] <= 2
+    spark.sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    spark.sql(f"DELETE FROM lake.{name} WHERE kafka_offset IN (1, 7)")
+    assert [str(holding.offsets) for holding in table.holdings()] == ["0-1, 2-3", "3-6", "6-7, 8-9", "9-12"]
+    options = "map('rewrite-all', 'true', 'target-file-size-bytes', '1073741824')"
+    for _ in range(2):
+        spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}', options => {options})")
+        attempt = attempt_id()
+        spark.stage(name, attempt, 12, 13)
+        publish(table, attempt)
+        spark.sql(f"DELETE FROM lake.{name} WHERE kafka_offset = 12")
+    assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 10}]
+    assert sum(holding.offsets.span for holding in table.holdings()) == 10

@@ -12,6 +12,7 @@ _LOOK = "airflow_kafka_lake.adapters.iceberg.look"
 _STAGED = "airflow_kafka_lake.adapters.iceberg.staged"
 _TIME = "airflow_kafka_lake.adapters.iceberg.commit_time"
 _SNAPSHOTS = "airflow_kafka_lake.core.snapshots"
+_HISTORY = "tests/contracts/test_iceberg_history.py"
 _CONTRACT = "tests/contracts/test_lake_table.py"
 _POLICIES = "airflow_kafka_lake.core.policies"
 _PLAN = "airflow_kafka_lake.core.packing"
@@ -293,6 +294,15 @@ ICEBERG = (
         old="    if staged and (len(staged) > 1 or staged[0] is not own[0]):\n",
         new="    if False:\n",
         red=("tests/contracts/test_iceberg_table.py::test_branch_written_to_after_its_job_is_refused",),
+    ),
+    Mutant(
+        name="merge-brings-back",
+        law="L9",
+        guard="In Iceberg: a merged manifest takes its sources' place only while main has all of them.",
+        module="airflow_kafka_lake.adapters.iceberg.merging",
+        old="        if not self.paths <= {item.manifest_path for item in manifests}:\n",
+        new="        if False:\n",
+        red=(f"{_HISTORY}::test_merged_manifest_brings_nothing_back_that_others_have_rewritten",),
     ),
     Mutant(
         name="slow-clock",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,7 +23,8 @@ from pyiceberg.exceptions import (
     RESTError,
     UnauthorizedError,
 )
-from pyiceberg.table import Table
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.update import TableRequirement, TableUpdate
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -34,6 +35,7 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableE
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
 _LONGEST = 300
+_REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
 class CatalogSettings(Protocol):
@@ -107,6 +109,17 @@ class OpenCatalog:
                     self.api.create_namespace(namespace)
             except (NamespaceAlreadyExistsError, IntegrityError):
                 return
+
+    def commit(self, table: Table, required: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
+        """Commit once; then remove the metadata files that the table does not list any more, if its properties ask for
+        it. Raises what the catalog raises."""
+        done = self.api.commit_table(table, required, updates)
+        listed = {entry.metadata_file for entry in done.metadata.metadata_log}
+        if str(done.metadata.properties.get(_REMOVE_OLD, "")).lower() == "true":
+            for entry in table.metadata.metadata_log:
+                if entry.metadata_file not in listed:
+                    with suppress(Exception):  # the commit is made; a file that stays does no harm
+                        table.io.delete(entry.metadata_file)
 
     @contextmanager
     def reaching(self, doing: str) -> Iterator[None]:

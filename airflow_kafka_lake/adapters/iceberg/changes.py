@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
@@ -13,6 +13,7 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
     RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
@@ -49,6 +50,11 @@ def append_to_main(snapshot: Snapshot) -> tuple[TableUpdate, ...]:
 def set_properties(properties: Mapping[str, str]) -> TableUpdate:
     """Set table properties."""
     return SetPropertiesUpdate(updates=dict(properties))
+
+
+def forget_snapshots(snapshots: Iterable[int]) -> TableUpdate:
+    """Take snapshots out of the metadata; files that only they name stay behind."""
+    return RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(snapshots)})
 
 
 def remove_branch(branch: str) -> TableUpdate:

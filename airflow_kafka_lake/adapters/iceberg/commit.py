@@ -125,7 +125,7 @@ def move_main(
             *(require_ref(name, ref.snapshot_id) for name, ref in ending.items()),
         )
         try:
-            catalog.api.commit_table(table, required, move.updates(snapshot, ending))
+            catalog.commit(table, required, move.updates(snapshot, ending))
         except Exception as error:  # noqa: BLE001 - whatever is not a named failure is an unknown outcome
             if not is_named_failure(error):
                 return Unknown(reason=catalog.words(error))

@@ -23,14 +23,16 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from airflow_kafka_lake.adapters.iceberg.commit_time import commit_time_ms
+from airflow_kafka_lake.adapters.iceberg.merging import Merge, entries_of, to_merge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A snapshot to be: its id, the manifest of the files it will add, already written, and the files it will remove.
 
-    Writing the manifest is the long part (seconds for many thousand files) and does not depend on main, so it happens
-    before main is loaded, and once for all tries. `without` keeps main's manifests that were written anew without
+    With files comes the merge of main's small manifests, where it is due. Writing manifests is the long part (seconds
+    for many thousand files) and does not depend on the head, so it happens before that is loaded, and once for all
+    tries. `without` keeps main's manifests that were written anew without
     files that go, by path: most of them are the same at the next try.
     """
 
@@ -39,6 +41,7 @@ class Prepared:
     files: tuple[DataFile, ...]
     spec_id: int | None
     removed: tuple[DataFile, ...] = ()
+    merge: Merge | None = None
     without: dict[str, ManifestFile] = field(default_factory=dict, compare=False)
 
 
@@ -64,7 +67,16 @@ def prepare(table: Table, files: Sequence[DataFile], removed: Sequence[DataFile]
         files=tuple(files),
         spec_id=spec.spec_id,
         removed=gone,
+        merge=None if gone else _merge(table, snapshot_id),
     )
+
+
+def _merge(table: Table, snapshot_id: int) -> Merge | None:
+    chosen = to_merge(table)
+    if not chosen:
+        return None
+    manifest = _write_manifest(table, table.spec(), snapshot_id, entries_of(table, chosen))
+    return Merge(paths=frozenset(item.manifest_path for item in chosen), manifest=manifest)
 
 
 def _write_manifest(
@@ -91,7 +103,9 @@ def write_snapshot(table: Table, prepared: Prepared, summary: Mapping[str, str],
     manifests = [] if prepared.manifest is None else [prepared.manifest]
     if parent is not None:
         alive = [m for m in parent.manifests(table.io) if m.has_added_files() or m.has_existing_files()]
-        manifests += _without_removed(table, prepared, alive) if prepared.removed else alive
+        if prepared.removed:
+            alive = _without_removed(table, prepared, alive)
+        manifests += prepared.merge.applied(alive) if prepared.merge else alive
     name = f"snap-{prepared.snapshot_id}-0-{uuid.uuid4()}.avro"
     path = table.location_provider().new_metadata_location(name)
     sequence_number = metadata.next_sequence_number()

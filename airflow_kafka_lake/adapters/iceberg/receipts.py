@@ -13,12 +13,20 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import TableUpdate
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
-from airflow_kafka_lake.adapters.iceberg.changes import append_to_main, require_ref, require_schema, require_uuid
+from airflow_kafka_lake.adapters.iceberg.changes import (
+    append_to_main,
+    forget_snapshots,
+    require_ref,
+    require_schema,
+    require_uuid,
+)
 from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure
 from airflow_kafka_lake.adapters.iceberg.filters import among
+from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
@@ -58,6 +66,8 @@ _PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
+
+_SNAPSHOTS_KEPT = 20
 
 Identity = tuple[str, str, str, int, int, int, int]
 
@@ -108,7 +118,7 @@ class Receipts:
                 require_schema(table.metadata.current_schema_id),
             )
             try:
-                self._catalog.api.commit_table(table, required, append_to_main(snapshot))
+                self._catalog.commit(table, required, (*append_to_main(snapshot), *_forgotten(table)))
             except (CommitFailedException, ValueError, BadRequestError) as error:
                 if not is_named_failure(error):
                     raise
@@ -143,6 +153,16 @@ class Receipts:
                 return self._catalog.api.create_table(self._identifier, RECEIPTS, properties=_PROPERTIES)
             except TableAlreadyExistsError:
                 return self._catalog.load(self._identifier)
+
+
+def _forgotten(table: Table) -> Iterable[TableUpdate]:
+    """Forget all but the newest snapshots: every receipt is in each of them, so no older one is of use.
+
+    Not with every commit, for a reader needs what it began on a little longer.
+    """
+    snapshots = list(main_history(table.metadata))
+    if len(snapshots) >= 2 * _SNAPSHOTS_KEPT:
+        yield forget_snapshots(item.snapshot_id for item in snapshots[_SNAPSHOTS_KEPT:])
 
 
 def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:

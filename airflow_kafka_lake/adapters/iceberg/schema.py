@@ -55,6 +55,9 @@ LANDING_PROPERTIES = {
     # Whole bounds let a look for an attempt skip every file that cannot hold it.
     "write.metadata.metrics.column.ingest_attempt": "full",
     "write.metadata.metrics.column.kafka_topic_id": "full",
+    # Each commit writes all of the metadata anew: keep the last few files of it, not every one there ever was.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "50",
 }
 
 

@@ -155,7 +155,7 @@ class IcebergTable:
             required = (require_uuid(str(table.metadata.table_uuid)), require_ref(branch, ref.snapshot_id))
             with self._catalog.reaching(f"drop {branch} of {self.identifier}"):
                 try:
-                    self._catalog.api.commit_table(table, required, (remove_branch(branch),))
+                    self._catalog.commit(table, required, (remove_branch(branch),))
                 except CommitFailedException:
                     continue
                 return
