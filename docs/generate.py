@@ -84,7 +84,8 @@ EXIT_CODES = (
     ("2", "wrong usage"),
     ("3", "worth repeating: something was out of reach, or another run is working on what is left"),
     ("4", "the outcome of a commit is unknown: `kafka-lake settle PIPELINE` finds out"),
-    ("130", "interrupted; the same command goes on from there"),
+    ("130", "interrupted (Ctrl-C); its Spark job is ended, and the same command goes on from there"),
+    ("143", "terminated (SIGTERM), in the same way; 129 for SIGHUP"),
 )
 
 ENVIRONMENT = (

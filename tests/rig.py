@@ -143,10 +143,12 @@ class Rig:
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         }
 
-    def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, env: Mapping[str, str] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
         """Start a command as a process group of its own."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "airflow_kafka_lake.cli", *words],
+            [*before, sys.executable, "-m", "airflow_kafka_lake.cli", *words],
             env=self.environment | dict(env or {}),
             cwd=self.home,
             stdout=subprocess.PIPE,

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from airflow_kafka_lake.cli.commands import COMMANDS, Command
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
 
-INTERRUPTED = 130
+ENDING = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
+"""Signals that end a command as Ctrl-C does: what runs is unwound, and the exit code is 128 and the signal's number."""
 LEDGER = "kafka_lake_ledger"
 DEBUG = "KAFKA_LAKE_DEBUG"
+
+
+class EndedBySignal(KeyboardInterrupt):
+    """A signal asked the command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class InternalError(TerminalError):
@@ -84,14 +96,16 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
     """Run a parsed command; the front door of `airflow kafka-lake` enters here."""
     output = output or Output(as_json=arguments.json)
     try:
-        with output.working():
+        with _signals_unwind(), output.working():
             return int(arguments.run(arguments, output))
     except KafkaLakeError as error:
         output.error(error)
         return error.exit_code
-    except KeyboardInterrupt:
-        output.note("interrupted: run the same command again, it goes on from where it stopped")
-        return INTERRUPTED
+    except KeyboardInterrupt as ended:
+        number = ended.number if isinstance(ended, EndedBySignal) else signal.SIGINT
+        word = ENDING.get(signal.Signals(number), "interrupted")
+        output.note(f"{word}: run the same command again, it goes on from where it stopped")
+        return 128 + number
     except BrokenPipeError:
         # The reader of our output has left (`| head`): point stdout elsewhere, or the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,3 +116,28 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
         defect = InternalError(cause)
         output.error(defect)
         return defect.exit_code
+
+
+@contextmanager
+def _signals_unwind() -> Iterator[None]:
+    """Let signals that would end the process at once unwind it instead: children are ended, attempts recorded.
+
+    A signal that is ignored (`nohup`) or handled already stays so. Only the first one counts: unwinding takes its time.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+
+    def unwind(number: int, _frame: object) -> None:
+        for each in taken:
+            signal.signal(each, signal.SIG_IGN)
+        raise EndedBySignal(number)
+
+    for number in taken:
+        signal.signal(number, unwind)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)

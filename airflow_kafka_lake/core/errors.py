@@ -28,6 +28,7 @@
     │   ├── UnreadableRecordError   Kafka has a record that no job can read
     │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
+    │       └── UnfinishedError     something is left, and only another run brings it
     ├── TransientError              worth repeating unchanged (exit 3)
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
     │   ├── UnstableError           the answer exists but is not stable yet
@@ -206,6 +207,10 @@ class DecodeLimitError(TerminalError):
 
 class HeldError(TerminalError):
     """Ranges are held, cancelled or unresolved and need a person or another run."""
+
+
+class UnfinishedError(HeldError):
+    """Ranges are planned and were not run to their end; to look again brings nothing, another run does."""
 
 
 class UnavailableError(TransientError):

@@ -7,14 +7,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_kafka_lake.assets import ALIAS, event_extra, pipeline_asset
-from airflow_kafka_lake.core.errors import HeldError, TransientError
+from airflow_kafka_lake.core.errors import HeldError, UnfinishedError
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, text_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY, name_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.mirroring import mirror
@@ -141,13 +141,13 @@ class FinishPlanOperator(BaseOperator):
             record.spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
         ) as ports:
             plans = {ports.ledger.wave(wave).plan for wave in result["waves"]}
-            unfinished: TransientError | None = None
+            unfinished: UnfinishedError | None = None
             for plan in sorted(plans | ({result["plan"]} if result["plan"] else set())):
                 try:
                     finish_plan(ports, plan, result.get("left", ()))
-                except TransientError as error:
+                except UnfinishedError as error:
                     unfinished = unfinished or error
-            # What waits for a person comes first: the rest may wait for just that, and repeating would not help.
+            # What waits for a person comes first: the rest may wait for just that.
             refuse_holds(ports, record.spec.name)
             if unfinished is not None:
                 raise unfinished
@@ -167,7 +167,7 @@ class RefuseOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's signature
         """Raise AirflowFailException."""
-        raise AirflowFailException(self.problem)
+        raise refusal(self.problem)
 
 
 def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
@@ -179,7 +179,7 @@ def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[plan_task_id])
     if "skipped" in states.get(ti.run_id, {}).values():
         raise AirflowSkipException("the plan was skipped")
-    raise AirflowFailException(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
+    raise refusal(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
 
 
 def record_told(context: Mapping[str, Any]) -> None:

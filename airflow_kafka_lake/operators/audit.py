@@ -7,13 +7,13 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
+from airflow.sdk.exceptions import AirflowTaskTerminated
 
 from airflow_kafka_lake.core.checking.report import Scope, said
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, text_of
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, text_of
 from airflow_kafka_lake.operators.plan import name_of
 from airflow_kafka_lake.pages.audit import audit_page
 from airflow_kafka_lake.pipeline import Pipeline
@@ -143,7 +143,7 @@ class AuditOperator(BaseOperator):
         for item in found[:LOGGED]:
             self.log.error("%s: %s", item["kind"], item["words"])
         if found:
-            raise AirflowFailException(
+            raise refusal(
                 f"the audit of {document['pipeline']} has {len(found)} findings, the first: {found[0]['kind']}: "
                 f"{found[0]['words']}. All of them: kafka-lake audit {document['pipeline']}"
             )

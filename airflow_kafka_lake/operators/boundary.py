@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,19 +20,30 @@ from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.units import shown
 
 MAX_PARTITION = 2**31 - 1
+_logger = logging.getLogger(__name__)
 _ABSENT = (None, "")
 _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}
 
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Let Airflow retry what may pass, and fail at once where repeating cannot help."""
+    """Let Airflow retry what may pass, and fail at once where repeating cannot help.
+
+    The message is logged as a line of its own: Airflow's page cuts an exception's head off.
+    """
     try:
         yield
     except (TransientError, UnknownOutcomeError) as error:
+        _logger.error("%s", error.message)  # noqa: TRY400  # a sentence for people, no traceback
         raise AirflowException(f"{type(error).__name__}: {error.message}") from None
     except KafkaLakeError as error:
-        raise AirflowFailException(f"{type(error).__name__}: {error.message}") from None
+        raise refusal(error.message, type(error).__name__) from None
+
+
+def refusal(message: str, kind: str | None = None) -> AirflowFailException:
+    """Log what a person has to know as an error, and return the exception that fails a task at once."""
+    _logger.error("%s", message)
+    return AirflowFailException(f"{kind}: {message}" if kind else message)
 
 
 def actor_of(context: Mapping[str, Any]) -> str:

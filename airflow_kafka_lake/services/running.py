@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.errors import (
     GateClosedError,
     HeldError,
     KafkaLakeError,
-    TransientError,
+    UnfinishedError,
     expected,
 )
 from airflow_kafka_lake.core.losses import way_out
@@ -143,7 +143,11 @@ def finish_plan(ports: Ports, plan_id: str, leaving: Collection[str] = ()) -> No
     where = f"{first.topic}/{first.partition} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
         _refuse_closed_for_good(ports, first, f"{message}; first {where}")
-        raise TransientError(f"{message}; first {where}: not run to its end. Run it again", plan=plan_id)
+        raise UnfinishedError(
+            f"{message}; first {where}: not run to its end. The log of its ingest says why; the next run takes it up, "
+            f"or: kafka-lake run {first.pipeline}",
+            plan=plan_id,
+        )
     why = way_out(first) if first.state in ON_HOLD else "not run to its end"
     raise HeldError(f"{message} (see kafka-lake status {first.pipeline}); first {where}: {why}", plan=plan_id)
 

@@ -7,6 +7,7 @@ the answer unknown: the wait goes on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -33,6 +34,7 @@ from airflow_kafka_lake.triggers.conditions import (
 )
 
 T = TypeVar("T")
+_logger = logging.getLogger(__name__)
 POLL_SECONDS = 5.0
 EVENTS_AT_ONCE = 1000
 _UNKNOWN = (TransientError, ConnectionSettingsError)
@@ -42,7 +44,10 @@ _UNKNOWN = (TransientError, ConnectionSettingsError)
 def done_or_fail(event: Mapping[str, Any]) -> str:
     """Return the words of a trigger's event; AirflowFailException when the wait ended in an error."""
     if event.get("status") != "done":
-        raise AirflowFailException(event.get("words", "the wait ended without an answer"))
+        words = event.get("words", "the wait ended without an answer")
+        # A line of its own: Airflow's page cuts an exception's head off.
+        _logger.error("%s", words)
+        raise AirflowFailException(words)
     return str(event["words"])
 
 

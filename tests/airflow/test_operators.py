@@ -418,12 +418,18 @@ def test_users_own_callbacks_and_outlets_stay(world: World) -> None:
     assert list(operator.on_success_callback) == [mine, record_told]
 
 
-def test_finish_fails_while_ranges_of_the_plan_are_unresolved(world: World, context: Context) -> None:
-    """A run whose waves did not all land is not called a success, although its watermarks moved."""
+def test_finish_fails_while_ranges_of_the_plan_are_unresolved(
+    world: World, context: Context, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run whose waves did not all land is not called a success, although its watermarks moved.
+
+    It fails at once, for to look again brings nothing; what helps is logged as an error of its own.
+    """
     world.produce(2)
     (wave,) = plan(world, context)
-    with pytest.raises(AirflowException, match="1 ranges of plan"):
+    with pytest.raises(AirflowFailException, match=r"1 ranges of plan .* kafka-lake run orders$"):
         finish(context)
+    assert "kafka-lake run orders" in caplog.text
     cancel(world.ports(), wave, "not today")
     with pytest.raises(AirflowFailException, match="not today"):
         finish(context)
@@ -496,10 +502,12 @@ def test_skipped_plan_skips_the_rest(world: World, context: Context) -> None:
 @pytest.mark.parametrize(
     ("error", "final"), [(JobFailedError("x"), False), (UnknownOutcomeError("x"), False), (ValueError("x"), None)]
 )
-def test_errors_are_airflows_words(error: Exception, final: bool | None) -> None:
-    """What may pass is retried, a bug stays a bug."""
+def test_errors_are_airflows_words(error: Exception, final: bool | None, caplog: pytest.LogCaptureFixture) -> None:
+    """What may pass is retried, a bug stays a bug; the sentence is logged first: Airflow cuts a header off."""
     with pytest.raises(type(error) if final is None else AirflowException) as raised, airflow_errors():
         raise error
+    said = [(line.levelname, line.getMessage()) for line in caplog.records]
+    assert said == ([] if final is None else [("ERROR", "x")])
     assert not isinstance(raised.value, AirflowFailException)
 
 

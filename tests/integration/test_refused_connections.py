@@ -176,6 +176,34 @@ def test_a_database_that_does_not_answer_is_worth_repeating(
     assert SECRET not in json.dumps(found)
 
 
+def test_what_may_not_be_written_is_a_persons_business(rig: Rig) -> None:
+    """Exit 1 and not "repeat": ledger, catalog and warehouse each say what may not be written, Spark's job too."""
+    from tests.integration.refusing import hold_against_the_rules
+    from tests.unprivileged import bound_by_permissions, read_only
+
+    rig.produce(5)
+    before = bound_by_permissions()
+
+    def refused(*words: str, says: tuple[str, ...]) -> None:
+        ended = rig.end(rig.start(*words, str(rig.file), "--json", before=before))
+        hold_against_the_rules(ended, code=1, kind="ConnectionSettingsError", says=says)
+
+    warehouse, catalog = rig.home / "warehouse", rig.home / "catalog.db"
+    for places, says in (
+        ((warehouse,), ("create table raw.orders", "'lake_default'", "warehouse/raw", "Give this user the permission")),
+        ((catalog,), ("'lake_default'", "readonly database", "Give this user the permission")),
+        ((rig.ledger,), ("The ledger sqlite", "may not be written", "Give this user the permission")),
+    ):
+        with read_only(*places):
+            refused("plan", says=says)
+    assert rig.command("plan", str(rig.file)).code == 0
+    with read_only(*(path for path in warehouse.rglob("*") if path.is_dir())):
+        ended = rig.end(rig.start("run", str(rig.file), "--json", before=before))
+        assert ended.code == 1, ended
+        assert "may not write to the lake" in ended.err
+    assert rig.run().code == 0
+
+
 def test_a_file_that_is_no_database_is_no_ledger(refusals: Refusals, tmp_path: Path) -> None:
     """Whatever lies there stays as it is."""
     file = tmp_path / "notes.db"

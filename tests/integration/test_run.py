@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 
+import psutil
 import pytest
 
+from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Rig
 
 
@@ -177,3 +181,29 @@ def test_compaction_and_expiry_between_any_two_steps_lose_nothing(rig: Rig) -> N
     assert rig.run().document["waves"] == []
     rig.assert_exact()
     assert rig.command("audit", rig.name, "--json").document["ok"] is True
+
+
+def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(rig: Rig) -> None:
+    """SIGTERM, as `kill` and service managers send it, unwinds as Ctrl-C does: 143, no driver, the attempt recorded."""
+    rig.produce(20)
+    process = rig.start("run", str(rig.file))
+    started = psutil.Process(process.pid)
+
+    def stages(child: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            return any(word.endswith("stage.py") for word in child.cmdline())
+        return False
+
+    wait_until(lambda: any(map(stages, started.children())), timeout=120, failed=AssertionError)
+    drivers = started.children(recursive=True)
+    process.send_signal(signal.SIGTERM)
+    ended = rig.end(process)
+    assert ended.code == 143, ended
+    assert "terminated: run the same command again, it goes on from where it stopped" in ended.err
+    assert not [driver for driver in drivers if driver.is_running() and driver.status() != psutil.STATUS_ZOMBIE]
+    (wave,) = rig.command("status", rig.name, "--json").document["waves"]
+    assert wave["state"] == "PLANNED"
+    (attempt,) = rig.command("wave", wave["wave"], "--json").document["attempts"]
+    assert (attempt["outcome"], attempt["error"]) == ("failed", "EndedBySignal")
+    assert rig.run().code == 0
+    rig.assert_exact()

@@ -29,6 +29,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from airflow_kafka_lake.adapters.denied import denied
 from airflow_kafka_lake.adapters.iceberg.rest import BoundedRestCatalog
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
@@ -67,7 +68,7 @@ class OpenCatalog:
         with self._opening:
             if self._catalog is None:
                 properties = self._settings.pyiceberg()
-                self._require_folder(properties["uri"])
+                self._require_folder()
                 # Not by `load_catalog`, which would mix in what a file of this machine says and Spark does not know.
                 kind = BoundedRestCatalog if properties["type"] == "rest" else SqlCatalog
                 self._catalog = kind(self._settings.catalog_name, **properties)
@@ -75,12 +76,15 @@ class OpenCatalog:
                     _keep_no_locks(self._catalog.engine)
             return self._catalog
 
-    def _require_folder(self, uri: str) -> None:
+    def _require_folder(self) -> None:
         """Refuse a SQLite catalog in a folder that is not there, which no repetition would make appear."""
-        scheme, _, path = uri.partition("///")
-        folder = Path(path.partition("?")[0]).parent
-        if scheme == "sqlite:" and not folder.is_dir():
-            raise self._settings_error("open the catalog", f"there is no folder {folder} for its SQLite file")
+        file = self._sqlite_file()
+        if file is not None and not file.parent.is_dir():
+            raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
+
+    def _sqlite_file(self) -> Path | None:
+        scheme, _, path = self._settings.pyiceberg()["uri"].partition("///")
+        return Path(path.partition("?")[0]) if scheme == "sqlite:" else None
 
     def load(self, identifier: str) -> Table:
         """Load a table's newest metadata; UnknownSubjectError when it does not exist."""
@@ -137,6 +141,11 @@ class OpenCatalog:
             problem = "what answers there does not speak Iceberg's REST protocol"
             raise self._settings_error(doing, problem) from None
         except (SQLAlchemyError, RESTError, CommitFailedException, OSError, pa.ArrowException) as error:
+            if denied(error, self._sqlite_file()):
+                problem = (
+                    f"what it needs may not be read or written: {self.words(error)}. Give this user the permission"
+                )
+                raise self._settings_error(doing, problem) from None
             raise UnavailableError(
                 f"Could not {doing} (connection {self._settings.connection_id!r}): {self.words(error)}. "
                 "Nothing was changed; try again when catalog and storage answer.",

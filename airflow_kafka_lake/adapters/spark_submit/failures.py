@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
     ConcurrentError,
+    ConnectionSettingsError,
     JobFailedError,
     SchemaMismatchError,
 )
@@ -46,6 +47,15 @@ REASONS = (
         ),
         advice="Kafka no longer has offsets of this wave: retention, deletion or truncation passed them before or "
         "during the read. Nothing was published; plan again to see what is left, and skip what is lost.",
+    ),
+    Reason(
+        name="not-permitted",
+        pattern=re.compile(
+            r"\(Permission denied\)|\(Read-only file system\)|AccessDenied|ACCESS_DENIED|AccessControlException|"
+            r"ForbiddenException|permission denied for|readonly database"
+        ),
+        advice="Spark may not write to the lake: give its user the permission for the catalog and the warehouse, or "
+        "correct the lake connection. Repeating it does not help.",
     ),
     Reason(
         name="branch-exists",
@@ -128,10 +138,11 @@ def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
 
 def job_failed(
     job: Job, code: int, lines: Iterable[str], secrets: Secrets
-) -> JobFailedError | SchemaMismatchError | ConcurrentError:
+) -> JobFailedError | SchemaMismatchError | ConcurrentError | ConnectionSettingsError:
     """Return the error of a driver that ended with `code`, from the lines it wrote.
 
-    SchemaMismatchError for a job that refused its schema before it read anything: repeating it cannot help;
+    SchemaMismatchError for a job that refused its schema before it read anything, ConnectionSettingsError for one that
+    may not write to the lake: repeating it cannot help;
     ConcurrentError for one that found main moved, and changed nothing.
     """
     text = [secrets.masked(line) for line in lines]
@@ -145,7 +156,8 @@ def job_failed(
     advice = reason.advice if reason else f"Its last words are below; {left}."
     if reason and reason.name == "data-loss" and isinstance(job, CompareJob):
         advice = f"Retention or deletion passed offsets while they were compared; {left}."
-    return JobFailedError(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
+    ends = ConnectionSettingsError if reason and reason.name == "not-permitted" else JobFailedError
+    return ends(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
 
 
 def job_stalled(job: Job, seconds: float) -> JobFailedError:

@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
+from airflow_kafka_lake.adapters.denied import denied
 from airflow_kafka_lake.adapters.timeouts import POSTGRES
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -125,6 +126,11 @@ class Database:
             said = said.replace(str(password), "***")
         if isinstance(error, (IntegrityError, DataError)):
             return StateError(f"The ledger {self.name()} refuses the change: {said}. Nothing was recorded.")
+        if denied(error, _file(self.url) if self.is_sqlite else None):
+            return ConnectionSettingsError(
+                f"The ledger {self.name()} may not be written: {said}. Give this user the permission, or correct the "
+                "ledger connection."
+            )
         return UnavailableError(f"The ledger {self.name()} cannot be used: {said}. Check its connection, then repeat.")
 
     def _create(self) -> Engine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 
 import pytest
 
@@ -82,8 +83,46 @@ def test_an_error_of_ours_keeps_its_exit_code_and_facts(capsys: pytest.CaptureFi
 
 def test_an_interrupt_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     """Ctrl-C is no error."""
-    assert _run(_interrupted) == front.INTERRUPTED
+    assert _run(_interrupted) == 130
     assert "run the same command again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "says"), [(signal.SIGTERM, 143, "terminated: run"), (signal.SIGHUP, 129, "hung up: run")]
+)
+def test_a_signal_unwinds_as_an_interrupt_does(
+    number: signal.Signals, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What runs is ended in order, a second signal does not disturb it, and afterwards all is as before."""
+    ended: list[str] = []
+
+    def interrupted(arguments: argparse.Namespace, output: Output) -> int:
+        try:
+            signal.raise_signal(number)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            ended.append("the driver")
+        return 0
+
+    assert signal.getsignal(number) is signal.SIG_DFL
+    assert _run(interrupted) == code
+    assert ended == ["the driver"]
+    assert says in capsys.readouterr().err
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """As `nohup` wants it."""
+
+    def hung_up(arguments: argparse.Namespace, output: Output) -> int:
+        signal.raise_signal(signal.SIGHUP)
+        return 0
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert _run(hung_up) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_output_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnavailableError,
     UnexpectedError,
+    UnfinishedError,
 )
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import WaveState
@@ -242,10 +243,10 @@ def test_unknown_outweighs_held_outweighs_transient(world: World) -> None:
 
 
 def test_plan_is_finished_only_when_every_range_is_settled(world: World) -> None:
-    """Unresolved ranges are worth another run, or need a person."""
+    """Unresolved ranges need another run, or a person."""
     world.produce(3)
     plan = world.plan()
-    with pytest.raises(TransientError, match="Run it again"):
+    with pytest.raises(UnfinishedError, match="kafka-lake run orders"):
         finish_plan(world.worker(), plan.id)
     deciding.cancel(world.worker(), plan.waves[0].id, "not now")
     with pytest.raises(HeldError, match="not now"):

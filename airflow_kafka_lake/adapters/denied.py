@@ -1,0 +1,38 @@
+"""Which errors say that we may not: repeating the same call cannot help, a person has to allow it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_INSUFFICIENT_PRIVILEGE = "42501"
+_SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
+_STORE = re.compile(r"ACCESS_DENIED|AccessDenied|AuthorizationPermissionMismatch|storage\.objects\.\w+ (access|denied)")
+"""What S3, Azure and Google's store say."""
+
+
+def denied(error: BaseException, file: Path | None = None) -> bool:
+    """Return whether an error of a database, a store or a file system is a missing permission.
+
+    SQLite has one word for a file that it cannot open, whatever the reason: `file` is looked at then.
+    """
+    if isinstance(error, DBAPIError):
+        if getattr(error.orig, "pgcode", None) == _INSUFFICIENT_PRIVILEGE:
+            return True
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code is None:
+            return False
+        return code & 0xFF in _SQLITE_DENIED or (code & 0xFF == sqlite3.SQLITE_CANTOPEN and _is_closed(file))
+    return isinstance(error, OSError) and (error.errno in _DENIED or _STORE.search(str(error)) is not None)
+
+
+def _is_closed(file: Path | None) -> bool:
+    if file is None or not file.parent.exists():
+        return False
+    return not os.access(file.parent, os.W_OK | os.X_OK) or (file.exists() and not os.access(file, os.R_OK | os.W_OK))
