@@ -142,7 +142,7 @@ def job_failed(
     """Return the error of a driver that ended with `code`, from the lines it wrote.
 
     SchemaMismatchError for a job that refused its schema before it read anything, ConnectionSettingsError for one that
-    may not write to the lake: repeating it cannot help;
+    may not write to the lake, for repeating it cannot help;
     ConcurrentError for one that found main moved, and changed nothing.
     """
     text = [secrets.masked(line) for line in lines]
