@@ -3,7 +3,8 @@
 Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to `metadata.max.age.ms` late
 (5 minutes by default). So an expansion is seen first, and its old segments are sealed a settle time later, at the ends
 that the logs have by then. Old partition i and new partition j can share a key exactly when i = j modulo the greatest
-common divisor of the old and the new number of partitions.
+common divisor of the old and the new number of partitions. A topic that grows again before it has settled was written
+under both numbers meanwhile: a segment holds records of every layout that was seen while it was open.
 """
 
 from __future__ import annotations
@@ -70,16 +71,17 @@ def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[
     if not new:
         return ()
     older = _older_generation(topic, known)
-    opened = [
-        Segment(
-            stream=topic.stream(p),
-            start=0,
-            layout=topic.partitions,
-            parents=related(spec, p, topic.partitions, older),
-        )
-        for p in new
-    ]
+    opened = [_first_of(spec, topic, known, p, below, older) for p in new]
     return (*_sealed_where_they_end(older, known), *opened)
+
+
+def _first_of(
+    spec: PipelineSpec, topic: Topic, known: Known, partition: int, layout: int, older: Iterable[Segment]
+) -> Segment:
+    """Return the first segment of a partition that the topic has since it had `layout` partitions."""
+    first = Segment(stream=topic.stream(partition), start=0, layout=layout)
+    under = written_under(first, known.layouts) | {topic.partitions}
+    return replace(first, parents=related(spec, partition, under, older, known.layouts))
 
 
 def _older_generation(topic: Topic, known: Known) -> list[Segment]:
@@ -123,43 +125,71 @@ def _expand(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> Gro
 
 
 def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tuple[Segment, ...]:
-    """Return the old segments, sealed where their logs end now, and those of the new layout."""
+    """Return the old segments, sealed where their logs end now, and those of the new layout.
+
+    Old are also the partitions of a layout that was outgrown before it had settled: they continue what was there before
+    them, and are continued.
+    """
     older = _older_generation(topic, known)
     old: dict[int, Segment] = {}
-    for p in range(current):
-        found = known.graph.of(topic.stream(p))
-        parents = related(spec, p, current, older)
-        open_ = found[-1] if found else Segment(stream=topic.stream(p), start=0, layout=current, parents=parents)
-        end = topic.seen[p].high_watermark if open_.seal is None else open_.seal
-        old[p] = replace(open_, seal=end, sealed=True)
+    below = 0
+    for layout in (current, *(n for n in _pending(topic, known) if current < n < topic.partitions)):
+        before = list(old.values()) or older
+        for p in range(below, layout):
+            found = known.graph.of(topic.stream(p))
+            open_ = found[-1] if found else _first_of(spec, topic, known, p, layout, before)
+            end = topic.seen[p].high_watermark if open_.seal is None else open_.seal
+            old[p] = replace(open_, seal=end, sealed=True)
+        below = layout
     opened = []
     for p in range(topic.partitions):
-        before = old.get(p)
-        own = before.parents if before and before.is_empty else frozenset()
+        own = old.get(p)
+        inherited = own.parents if own and own.is_empty else frozenset()
         opened.append(
             Segment(
                 stream=topic.stream(p),
-                start=(before.seal or 0) if before else 0,
+                start=(own.seal or 0) if own else 0,
                 layout=topic.partitions,
-                parents=own | related(spec, p, topic.partitions, old.values()),
+                parents=inherited | related(spec, p, {topic.partitions}, old.values(), known.layouts),
             )
         )
     return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
 
 
-def related(spec: PipelineSpec, partition: int, partitions: int, older: Iterable[Segment]) -> frozenset[SegmentKey]:
-    """Return those older segments that can hold records of the same story; an empty one is replaced by its parents."""
+def _pending(topic: Topic, known: Known) -> list[int]:
+    """Return the numbers of partitions that a topic was seen to have and that have not settled."""
+    return sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
+
+
+def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]:
+    """Return the layouts under which records of a segment may have been written: its own, and those that the topic was
+    seen in before the next one came into force."""
+    later = [item for item in layouts if item.topic_id == segment.stream[1] and item.partitions > segment.layout]
+    following = min((item.partitions for item in later if item.in_force), default=None)
+    seen = {item.partitions for item in later if following is None or item.partitions < following}
+    return frozenset({segment.layout} | seen)
+
+
+def related(
+    spec: PipelineSpec, partition: int, under: Collection[int], older: Iterable[Segment], layouts: Iterable[Layout]
+) -> frozenset[SegmentKey]:
+    """Return those older segments that can hold records of the same story as a partition that is written `under` some
+    layouts; an empty one is replaced by its parents."""
+    layouts = tuple(layouts)
     found: set[SegmentKey] = set()
     for item in older:
-        if not _shares(spec, item, partition, partitions):
+        if not _shares(spec, item, written_under(item, layouts), partition, under):
             continue
         found |= item.parents if item.is_empty else {item.key}
     return frozenset(found)
 
 
-def _shares(spec: PipelineSpec, older: Segment, partition: int, partitions: int) -> bool:
+def _shares(
+    spec: PipelineSpec, older: Segment, older_under: Collection[int], partition: int, under: Collection[int]
+) -> bool:
     if spec.ordering is Ordering.PARTITION:
         return older.stream[2] == partition
     if spec.partitioner is Partitioner.UNKNOWN:
         return True
-    return (older.stream[2] - partition) % gcd(older.layout, partitions) == 0
+    apart = older.stream[2] - partition
+    return any(apart % gcd(then, now) == 0 for then in older_under for now in under)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.growth import Growth, Known, Overrun, Settling, Topic
-from airflow_kafka_lake.core.layouts import related
+from airflow_kafka_lake.core.layouts import related, written_under
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.segments import Segment
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
@@ -53,9 +53,11 @@ def _check_seal(
 
 def declared(topic: Topic, partition: int, at: int, known: Known) -> Segment:
     """Return a stream's last segment with the end that a person declared, if its log ends exactly there now."""
-    last = known.graph.of(topic.stream(partition))[-1]
     where = f"{topic.name}/{partition}"
     facts = {"topic": topic.name, "partition": partition}
+    if not (found := known.graph.of(topic.stream(partition))):
+        raise StateError(f"{where} has not settled yet, the topic got more partitions: plan when it has", **facts)
+    last = found[-1]
     if last.seal is not None and last.seal != at:
         raise StateError(f"{where} is sealed at {last.seal}: a seal is never moved", **facts)
     seen = topic.seen[partition]
@@ -77,6 +79,11 @@ def migrated(spec: PipelineSpec, source: Topic, target: Topic, seals: Mapping[in
     old = [declared(source, partition, seal, known) for partition, seal in sorted(seals.items())]
     new = []
     for partition in range(target.partitions):
-        first = known.graph.of(target.stream(partition))[0]
-        new.append(replace(first, parents=first.parents | related(spec, partition, target.partitions, old)))
+        if not (found := known.graph.of(target.stream(partition))):
+            raise StateError(
+                f"{target.name}/{partition} has not settled yet, the topic got more partitions: plan when it has"
+            )
+        under = written_under(found[0], known.layouts)
+        parents = related(spec, partition, under, old, known.layouts)
+        new.append(replace(found[0], parents=found[0].parents | parents))
     return Growth(segments=(*old, *new))

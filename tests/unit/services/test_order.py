@@ -98,6 +98,91 @@ def test_children_share_a_key_with_their_parents_only() -> None:
     assert parents(world, 1) == {(1, 6)}
 
 
+def of(partitions: int) -> World:
+    """Return a world whose topic has some partitions, each with settled records."""
+    world = World(partitions, SPEC)
+    for partition in range(partitions):
+        world.produce(2, partition)
+    assert world.run().exit_code == 0
+    return world
+
+
+def grown_quickly(world: World, first: int, second: int) -> None:
+    """Let a topic grow twice within one settle time, each time seen by a plan, with records in every partition."""
+    for partitions in (first, second):
+        world.kafka.add_partitions("orders", partitions)
+        for partition in range(partitions):
+            world.produce(2, partition)
+        world.plan()
+        world.clock.advance(SETTLE / 2)
+    world.clock.advance(SETTLE / 2)
+
+
+def test_layout_that_was_outgrown_before_it_settled_is_continued() -> None:
+    """From 3 to 4 to 8 partitions within one settle time: what the fourth one got under the layout of four comes before
+    the partition that its keys are written to now."""
+    world = of_three()
+    grown_quickly(world, 4, 8)
+    plan = world.plan()
+    wave = {(item.partition, item.range.start): wave.id for wave in plan.waves for item in wave.ranges}
+    assert parents(world, 7) == {(0, 0), (1, 0), (2, 0), (3, 0)}
+    assert parents(world, 5) == {(0, 0), (1, 0), (2, 0)}
+    for earlier in world.ledger.waves("orders", UNFINISHED):
+        if earlier.plan != plan.id:
+            world.ingest(earlier.id)
+    with pytest.raises(GateClosedError, match="orders/3 from 0 to its seal 4"):
+        world.ingest(wave[7, 0])
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_old_partition_holds_what_was_written_under_every_layout_that_was_seen() -> None:
+    """From 4 to 6 to 12: a key of partition 8 was in 0 by the first layout and in 2 by the second."""
+    world = of(4)
+    grown_quickly(world, 6, 12)
+    assert world.run().exit_code == 0
+    assert parents(world, 8) == {(0, 0), (2, 0)}
+    assert parents(world, 11) == {(3, 0), (5, 0)}
+    world.check()
+
+
+def test_partition_first_asked_for_during_an_expansion_has_records_of_the_old_layout() -> None:
+    """It is continued like its neighbours, though the ledger came to know it when there were more."""
+    world = World(4, SPEC)
+    for partition in range(4):
+        world.produce(2, partition)
+    assert world.run(Bounds(partitions=(1, 2, 3))).exit_code == 0
+    expanded(world, 6)
+    assert world.run().exit_code == 0
+    assert parents(world, 4) == {(0, 0), (2, 0)}
+    world.check()
+
+
+def test_recreated_topic_continues_every_layout_that_the_old_one_was_seen_in() -> None:
+    """Also one that had not settled: its records lie in the old partitions."""
+    world = of(4)
+    world.kafka.add_partitions("orders", 6)
+    for partition in range(4):
+        world.produce(2, partition)
+    world.run()
+    world.create("orders", 12)
+    world.produce(2, 8)
+    world.plan()
+    assert parents(world, 8) == {(0, 0), (2, 0)}
+
+
+def test_topic_with_partitions_that_have_not_settled_cannot_be_declared_to_end() -> None:
+    """A migration takes all of its ends, also those that no plan has read yet."""
+    world = of(2)
+    world.create("payments")
+    world.with_spec(topics=("orders", "payments"))
+    world.run()
+    world.kafka.add_partitions("orders", 3)
+    world.run()
+    with pytest.raises(StateError, match="orders/2 has not settled"):
+        sealing.migrate(world.worker(), world.spec, "orders", "payments", {0: 2, 1: 2, 2: 0})
+
+
 def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
     """Nobody knows where a key was: all must be drained."""
     world = of_three(partitioner=Partitioner.UNKNOWN)
