@@ -26,7 +26,7 @@ class PipelineRecord:
 class RangeRecord:
     """A range as the ledger has it. `accounting` and the row numbers are None until it is settled.
 
-    `leader_epoch` is the partition's when the range was planned; None where no plan of it is on record.
+    `leader_epoch` is the partition's when the range was planned; None where nothing is known of that.
     `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
     read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
     the range as a whole: once a skip has passed them, the rest goes on.

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, event, insert, inspect, text, update
+from sqlalchemy import Connection, event, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, schema, tables
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, recording, schema, tables
 from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -203,6 +204,61 @@ def test_failed_upgrade_leaves_nothing(new_url: NewUrl, opened: Open, monkeypatc
     with pytest.raises(UnavailableError, match="already exists"):
         ledger.upgrade()
     assert tables_of(ledger) == ["kafka_lake_outbox"]
+
+
+def snapshots(ledger: SqlLedger) -> list[tuple[str, int]]:
+    """Return plan and partition of what plans saw."""
+    with ledger.engine.connect() as connection:
+        partition = tables.stream.c.partition
+        query = select(tables.snapshot.c.plan, partition).join(
+            tables.stream, tables.stream.c.id == tables.snapshot.c.stream
+        )
+        return sorted((row[0], row[1]) for row in connection.execute(query))
+
+
+def test_plan_keeps_what_it_saw_only_of_what_it_plans(sql_ledger: SqlLedger) -> None:
+    """Thousands of quiet partitions leave nothing behind in each plan of one that is not."""
+    plan = plan_of(sql_ledger, [(0, 0, 10)], [(1, 0, 10)], [(2, 0, 10)], plan="p")
+    sql_ledger.save_pipeline(SPEC)
+    sql_ledger.record_plan(replace(plan, waves=plan.waves[1:2]), "planner")
+    assert snapshots(sql_ledger) == [("p", 1)]
+    assert [stream.partition for stream in sql_ledger.streams(SPEC.name)] == [0, 1, 2]
+
+
+def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By newer plans, a bounded number at once; what decides about the old ranges is kept beside them."""
+    monkeypatch.setattr(recording, "PLANS_KEPT", 2)
+    monkeypatch.setattr(recording, "FORGOTTEN_AT_ONCE", 1)
+    planned(sql_ledger, [(0, 0, 10), (1, 0, 10)], plan="a")
+    planned(sql_ledger, [(0, 10, 20)], plan="b")
+    planned(sql_ledger, [(0, 20, 30)], plan="c")
+    assert [plan for plan, _ in snapshots(sql_ledger)] == ["a", "b", "c"]
+    planned(sql_ledger, [(1, 10, 20)], plan="d")
+    planned(sql_ledger, [(1, 20, 30)], plan="e")
+    assert [plan for plan, _ in snapshots(sql_ledger)] == ["c", "d", "e"]
+    assert {item.leader_epoch for item in sql_ledger.ranges(pipeline=SPEC.name)} == {3}
+
+
+@KINDS
+def test_upgrade_keeps_the_epochs_that_ranges_were_planned_under(new_url: NewUrl, opened: Open, kind: str) -> None:
+    """They stood beside what each plan saw of every partition; what was seen of quiet ones goes."""
+    ledger = opened(new_url(kind))
+    ledger.upgrade()
+    planned(ledger, [(0, 0, 10)], [(1, 0, 10)], plan="p")
+    with ledger.engine.begin() as connection:
+        for statement in (
+            "DELETE FROM kafka_lake_range WHERE wave = 'p-w1'",
+            "DROP INDEX kafka_lake_snapshot_number",
+            "ALTER TABLE kafka_lake_snapshot DROP COLUMN number",
+            "ALTER TABLE kafka_lake_range DROP COLUMN leader_epoch",
+        ):
+            connection.execute(text(statement))
+    set_revision(ledger, "0004")
+    ledger.upgrade()
+    assert [item.leader_epoch for item in ledger.ranges(pipeline=SPEC.name)] == [3]
+    assert snapshots(ledger) == [("p", 0)]
+    with ledger.engine.connect() as connection:
+        assert connection.execute(select(tables.snapshot.c.number)).scalar() == 1
 
 
 def test_newest_revision_is_the_head_of_the_scripts() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
-from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, snapshot, stream, wave
+from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core import guards
@@ -127,9 +127,7 @@ def one_wave(connection: Connection, name: str) -> WaveRecord:
 
 def _range_query() -> Select[Any]:
     key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
-    planned = and_(snapshot.c.plan == range_.c.plan, snapshot.c.stream == range_.c.stream)
-    query = select(range_, *key, snapshot.c.leader_epoch).join(stream, stream.c.id == range_.c.stream)
-    return query.outerjoin(snapshot, planned)
+    return select(range_, *key).join(stream, stream.c.id == range_.c.stream)
 
 
 def ranges(connection: Connection, *where: ColumnElement[bool]) -> tuple[RangeRecord, ...]:

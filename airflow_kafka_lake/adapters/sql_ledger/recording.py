@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, tuple_, update
 
 from airflow_kafka_lake.adapters.sql_ledger import reading, segmenting
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
@@ -28,6 +28,12 @@ from airflow_kafka_lake.core.plan import Plan, PlannedStream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState, WaveState
+
+PLANS_KEPT = 1_000
+"""Of how many plans of all pipelines, the newest, the ledger keeps what they saw: six weeks of one an hour."""
+
+FORGOTTEN_AT_ONCE = 100_000
+"""How many streams that older plans saw one plan forgets at most."""
 
 
 def latch(connection: Connection) -> None:
@@ -97,8 +103,9 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
     guards.check_origins(plan, {key: row.origin for key, row in known.items()})
     version = plan_version(connection, plan.spec)
     ids = _write_streams(connection, plan, {key: row.id for key, row in known.items()})
-    connection.execute(
-        insert(plan_).values(
+    number = connection.execute(
+        insert(plan_)
+        .values(
             id=plan.id,
             pipeline=name,
             pipeline_version=version,
@@ -107,8 +114,9 @@ def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
             actor=actor,
             detail=json.dumps(_detail(plan)),
         )
-    )
-    insert_rows(connection, snapshot, [_snapshot(item, ids) for item in plan.streams], plan=plan.id)
+        .returning(plan_.c.number)
+    ).scalar_one()
+    _write_snapshots(connection, plan, number, ids)
     insert_rows(
         connection,
         wave,
@@ -232,6 +240,19 @@ def _write_streams(connection: Connection, plan: Plan, ids: dict[StreamKey, int]
     return {key: row.id for key, row in _lock_streams(connection, plan).items()}
 
 
+def _write_snapshots(connection: Connection, plan: Plan, number: int, ids: dict[StreamKey, int]) -> None:
+    """Keep what was seen of the streams of which something is planned, and forget what older plans saw.
+
+    What is forgotten at once has a bound, so that the first plan after an upgrade is not a slow one.
+    """
+    planned = {guards.range_key(item) for item in plan.ranges}
+    seen = [_snapshot(item, ids) for item in plan.streams if item.snapshot.key in planned]
+    insert_rows(connection, snapshot, seen, plan=plan.id, number=number)
+    key = (snapshot.c.plan, snapshot.c.stream)
+    old = select(*key).where(snapshot.c.number <= number - PLANS_KEPT).order_by(snapshot.c.number)
+    connection.execute(delete(snapshot).where(tuple_(*key).in_(old.limit(FORGOTTEN_AT_ONCE))))
+
+
 def _snapshot(item: PlannedStream, ids: dict[StreamKey, int]) -> dict[str, Any]:
     seen = item.snapshot
     return {
@@ -249,6 +270,7 @@ def _snapshot(item: PlannedStream, ids: dict[StreamKey, int]) -> dict[str, Any]:
 
 
 def _ranges(plan: Plan, ids: dict[StreamKey, int]) -> list[dict[str, Any]]:
+    epochs = {item.snapshot.key: item.snapshot.leader_epoch for item in plan.streams}
     return [
         {
             "id": item.id,
@@ -257,6 +279,7 @@ def _ranges(plan: Plan, ids: dict[StreamKey, int]) -> list[dict[str, Any]]:
             "start_offset": item.range.start,
             "end_offset": item.range.end,
             "estimated_bytes": item.estimated_bytes,
+            "leader_epoch": epochs[guards.range_key(item)],
         }
         for group in plan.waves
         for item in group.ranges

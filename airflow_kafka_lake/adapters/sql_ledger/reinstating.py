@@ -233,6 +233,7 @@ def _values(item: Placed, ids: Mapping[StreamKey, Any], homes: Mapping[str, dict
         "held_for": Offsets.text(record.held_for),
         "fewer_accepted": record.fewer_accepted,
         "estimated_bytes": record.estimated_bytes,
+        "leader_epoch": record.leader_epoch,
         "row_count": record.rows,
         "first_offset": record.first_offset,
         "last_offset": record.last_offset,

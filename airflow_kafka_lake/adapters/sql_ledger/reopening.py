@@ -30,6 +30,7 @@ _CHANGED = (
     "held_for",
     "fewer_accepted",
     "estimated_bytes",
+    "leader_epoch",
     *_HOMES,
     *_NUMBERS,
 )
@@ -76,8 +77,9 @@ def _lock(connection: Connection, what: Reopening) -> Any:
 def _write_plan(connection: Connection, what: Reopening, key: int, actor: str) -> None:
     newest = reading.newest_spec(connection, what.pipeline)
     assert newest is not None
-    connection.execute(
-        insert(plan_).values(
+    number = connection.execute(
+        insert(plan_)
+        .values(
             id=what.id,
             pipeline=what.pipeline,
             pipeline_version=newest.version,
@@ -86,7 +88,8 @@ def _write_plan(connection: Connection, what: Reopening, key: int, actor: str) -
             actor=actor,
             detail="{}",
         )
-    )
+        .returning(plan_.c.number)
+    ).scalar_one()
     connection.execute(
         insert(snapshot).values(
             plan=what.id,
@@ -99,6 +102,7 @@ def _write_plan(connection: Connection, what: Reopening, key: int, actor: str) -
             start_offset=what.stretch.start,
             end_offset=what.stretch.end,
             reason=what.reason,
+            number=number,
         )
     )
 
@@ -163,6 +167,7 @@ def _values(cut: Cut, homes: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "held_for": Offsets.text(record.held_for),
         "fewer_accepted": record.fewer_accepted,
         "estimated_bytes": record.estimated_bytes,
+        "leader_epoch": record.leader_epoch,
         **(again if cut.is_read_again else homes[cut.source.id]),
         **_numbers(record),
     }

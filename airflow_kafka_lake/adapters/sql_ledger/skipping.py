@@ -151,6 +151,7 @@ def _write_pieces(
             "plan": None if piece.plan == asked.id else piece.plan,
             "generation": piece.generation,
             "fewer_accepted": piece.fewer_accepted,
+            "leader_epoch": piece.leader_epoch,
             **_values(piece, asked),
         }
         for piece in pieces

@@ -113,7 +113,9 @@ snapshot = _table(
     _offset("start_offset"),
     _offset("end_offset"),
     Column("reason", Prose, nullable=False),
+    Column("number", BigInteger),
 )
+"""What a plan saw of the streams that it planned: for people, and for a while; nothing decides by it."""
 wave = _table(
     "wave",
     _id("id", key=True),
@@ -170,6 +172,7 @@ range_ = _table(
     Column("reason", Prose),
     Column("held_for", Offsets),
     Column("fewer_accepted", Boolean, nullable=False),
+    Column("leader_epoch", Integer),
     Column("estimated_bytes", BigInteger, nullable=False),
     *_accounting(null=True),
 )

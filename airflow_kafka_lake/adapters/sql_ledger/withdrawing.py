@@ -62,4 +62,5 @@ def _kept(what: Withdrawal, ids: dict[StreamKey, int]) -> Iterable[dict[str, Any
                 "held_for": Offsets.text(piece.held_for),
                 "fewer_accepted": piece.fewer_accepted,
                 "estimated_bytes": piece.estimated_bytes,
+                "leader_epoch": piece.leader_epoch,
             }
