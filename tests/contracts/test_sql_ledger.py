@@ -253,7 +253,7 @@ def test_upgrade_keeps_the_epochs_that_ranges_were_planned_under(new_url: NewUrl
             "ALTER TABLE kafka_lake_range DROP COLUMN leader_epoch",
         ):
             connection.execute(text(statement))
-    set_revision(ledger, "0004")
+    set_revision(ledger, "0005")
     ledger.upgrade()
     assert [item.leader_epoch for item in ledger.ranges(pipeline=SPEC.name)] == [3]
     assert snapshots(ledger) == [("p", 0)]
