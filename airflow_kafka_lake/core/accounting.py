@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from heapq import heappop, heappush
 from itertools import pairwise
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+
+SEEN = 10
+"""How many findings where an explanation is missing are kept in words."""
 
 
 class Fate(StrEnum):
@@ -51,7 +54,7 @@ class Accounting:
 
     def to_json(self) -> dict[str, int]:
         """Return the wire form."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,29 +111,43 @@ class Receipt:
         return (self.topic, self.topic_id, self.partition)
 
 
-def gaps(asked: OffsetRange, staged: RangeSet) -> RangeSet:
-    """Return what of a range has no staged row."""
-    return RangeSet((asked,)) - staged
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What became of a range's offsets without a row, as far as it was asked: numbers, and what nobody explains.
+
+    `seen` is what was found where an explanation is missing, a few of them in words.
+    """
+
+    accounting: Accounting = field(default_factory=Accounting)
+    unexplained: RangeSet = field(default_factory=RangeSet)
+    seen: list[str] = field(default_factory=list)
+
+    def add(self, left: RangeSet, explanations: Sequence[Explanation]) -> None:
+        """Count some offsets without a row once each.
+
+        Overlapping explanations count for the first one given; explanations of other offsets are ignored.
+        """
+        said: dict[Fate, list[OffsetRange]] = {fate: [] for fate in Fate}
+        for stretch, fate in _once_each(explanations):
+            said[fate].append(stretch)
+        known = {fate: left & RangeSet(said[fate]) for fate in EXPLAINED}
+        lost = left - RangeSet.union(known.values())
+        self.accounting += Accounting(
+            control=known[Fate.CONTROL].span,
+            aborted=known[Fate.ABORTED].span,
+            compacted=known[Fate.COMPACTED].span,
+            unexplained=lost.span,
+        )
+        self.unexplained |= lost
+        why = dict.fromkeys(item.seen for item in explanations if item.fate not in EXPLAINED and item.seen)
+        self.seen = list(dict.fromkeys((*self.seen, *why)))[:SEEN]
 
 
 def account(asked: OffsetRange, staged: RangeSet, explanations: Iterable[Explanation]) -> Accounting:
-    """Count every offset of a range once; what nobody explains is unexplained.
-
-    Overlapping explanations count for the first one given; explanations outside the gaps are ignored.
-    """
-    left = gaps(asked, staged)
-    said: dict[Fate, list[OffsetRange]] = {fate: [] for fate in Fate}
-    for stretch, fate in _once_each(list(explanations)):
-        said[fate].append(stretch)
-    counts = {fate: (left & RangeSet(stretches)).span for fate, stretches in said.items()}
-    explained = sum(counts[fate] for fate in EXPLAINED)
-    return Accounting(
-        visible=asked.span - left.span,
-        control=counts[Fate.CONTROL],
-        aborted=counts[Fate.ABORTED],
-        compacted=counts[Fate.COMPACTED],
-        unexplained=left.span - explained,
-    )
+    """Count every offset of a range once; what nobody explains is unexplained."""
+    tally = Tally()
+    tally.add(staged.gaps(asked), tuple(explanations))
+    return Accounting(visible=staged.within(asked).span) + tally.accounting
 
 
 def _once_each(explanations: Sequence[Explanation]) -> Iterator[tuple[OffsetRange, Fate]]:
@@ -154,18 +171,20 @@ def receipt(
     partition: int,
     asked: OffsetRange,
     staged: RangeSet,
-    explanations: Iterable[Explanation],
+    tally: Tally,
 ) -> Receipt:
-    """Build the receipt of one range from what is staged and what the gaps' batches say."""
-    inside = (RangeSet((asked,)) & staged).ranges
+    """Build the receipt of one range from what is staged and what became of the rest; what was not asked about is
+    unexplained."""
+    inside = staged.within(asked)
+    found = Accounting(visible=inside.span) + tally.accounting
     return Receipt(
         range_id=range_id,
         topic=topic,
         topic_id=topic_id,
         partition=partition,
         range=asked,
-        rows=sum(item.span for item in inside),
-        first_offset=inside[0].start if inside else None,
-        last_offset=inside[-1].end - 1 if inside else None,
-        accounting=account(asked, staged, explanations),
+        rows=inside.span,
+        first_offset=inside.first if inside else None,
+        last_offset=inside.last if inside else None,
+        accounting=found + Accounting(unexplained=asked.span - found.span),
     )

@@ -61,7 +61,7 @@ class Pieces:
     """Asked offsets, taken away from the front."""
 
     def __init__(self, asked: RangeSet) -> None:
-        self._left = list(reversed(asked.ranges))
+        self._left = list(reversed(asked))
 
     @property
     def next(self) -> int | None:

@@ -123,7 +123,7 @@ _AS: Mapping[type, Callable[[Any], Any]] = {
     timedelta: lambda value: value.total_seconds(),
     Holder: str,
     OffsetRange: lambda value: [value.start, value.end],
-    RangeSet: lambda value: value.to_pairs() if len(value.ranges) <= LONGEST else {"ranges": len(value.ranges)},
+    RangeSet: lambda value: value.to_pairs() if value.stretches <= LONGEST else {"ranges": value.stretches},
     PipelineSpec: lambda value: {"name": value.name, "digest": value.digest},
 }
 """How values without fields of their own are written."""

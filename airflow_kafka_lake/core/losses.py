@@ -101,8 +101,8 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
 
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
     """Say that what was read again has fewer rows than the lake has now, and how a person agrees to that."""
-    named = ", ".join(str(part) for part in lost.ranges[:NAMED])
-    more = f" and {len(lost.ranges) - NAMED} more stretches" if len(lost.ranges) > NAMED else ""
+    named = lost.named(NAMED)
+    more = f" and {lost.stretches - NAMED} more stretches" if lost.stretches > NAMED else ""
     return (
         f"read again it has {after} rows, the lake has {before}: {lost.span} offsets would be gone, {named}{more}. The "
         f"lake stays as it is. Accept the smaller result with: kafka-lake reopen {item.pipeline} --topic {item.topic} "

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from typing import Self
 
 NAMED = 10
 """Stretches that a sentence names."""
+
+_SLICES_PAY = 8
+"""From how many times as many ranges on one side on it is cheaper to cut slices out of it than to walk through both."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,30 +55,28 @@ class OffsetRange:
         return f"{self.start}-{self.end}"
 
 
-_BOUNDS = attrgetter("start", "end")
-
-
-def _normalised(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    given = tuple(ranges)
-    if len(given) < 2:  # most sets: nothing to sort
-        return given
-    merged: list[OffsetRange] = []
-    for item in sorted(given, key=_BOUNDS):
-        if not merged or item.start > merged[-1].end:
-            merged.append(item)
-        elif item.end > merged[-1].end:
-            merged[-1] = OffsetRange(merged[-1].start, item.end)
-    return tuple(merged)
-
-
-@dataclass(frozen=True, slots=True, init=False)
 class RangeSet:
-    """A set of offsets as sorted, disjoint, non-touching ranges; equal sets compare equal."""
+    """A set of offsets as sorted, disjoint, non-touching ranges; equal sets compare equal. Never changes.
 
-    ranges: tuple[OffsetRange, ...]
+    `starts` and `ends` are those of its ranges: two machine integers each and nothing else, because a wave may have a
+    hundred million gaps.
+    """
+
+    __slots__ = ("ends", "starts")
+    starts: array[int]
+    ends: array[int]
 
     def __init__(self, ranges: Iterable[OffsetRange] = ()) -> None:
-        object.__setattr__(self, "ranges", _normalised(ranges))
+        runs = _Runs()
+        for item in ranges:
+            runs.add(item.start, item.end)
+        self.starts, self.ends = runs.sorted()
+
+    @classmethod
+    def _of(cls, starts: array[int], ends: array[int]) -> Self:
+        made = cls.__new__(cls)
+        made.starts, made.ends = starts, ends
+        return made
 
     @classmethod
     def of(cls, *pairs: tuple[int, int]) -> RangeSet:
@@ -85,91 +88,196 @@ class RangeSet:
         """Return `[start, end)` as a set; empty when `end <= start`."""
         return cls((OffsetRange(start, end),)) if start < end else cls()
 
+    @classmethod
+    def of_sorted(cls, starts: memoryview, ends: memoryview) -> RangeSet:
+        """Build from native 64-bit integers whose ranges are sorted and neither overlap nor touch."""
+        made = cls()
+        made.starts.frombytes(starts.cast("B"))
+        made.ends.frombytes(ends.cast("B"))
+        return made
+
+    @classmethod
+    def union(cls, sets: Iterable[RangeSet]) -> RangeSet:
+        """Return what is in any of some sets; those that lie one behind the other are only put together."""
+        runs, reached = _Runs(), 0
+        together: list[RangeSet] = []
+        for item in sorted((some for some in sets if some), key=lambda some: some.first):
+            if together and item.first >= reached:
+                runs.extend(together)
+                together = []
+            together.append(item)
+            reached = max(reached, item.last + 1)
+        runs.extend(together)
+        return cls._of(*runs.sorted())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RangeSet):
+            return NotImplemented
+        return self.starts == other.starts and self.ends == other.ends
+
+    def __hash__(self) -> int:
+        return hash((self.starts.tobytes(), self.ends.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"RangeSet({self.in_words()})"
+
     def __iter__(self) -> Iterator[OffsetRange]:
-        return iter(self.ranges)
+        return map(OffsetRange, self.starts, self.ends)
+
+    def __reversed__(self) -> Iterator[OffsetRange]:
+        return map(OffsetRange, reversed(self.starts), reversed(self.ends))
 
     def __bool__(self) -> bool:
-        return bool(self.ranges)
+        return bool(self.starts)
 
     def __contains__(self, offset: object) -> bool:
         if not isinstance(offset, int):
             return False
-        at = bisect_right(self.ranges, offset, key=lambda item: item.start)
-        return at > 0 and offset < self.ranges[at - 1].end
+        at = bisect_right(self.starts, offset)
+        return at > 0 and offset < self.ends[at - 1]
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """The ranges, in order; of a large set rather iterate."""
+        return tuple(self)
+
+    @property
+    def stretches(self) -> int:
+        """Number of ranges."""
+        return len(self.starts)
 
     @property
     def span(self) -> int:
         """Number of offsets in the set."""
-        return sum(item.span for item in self.ranges)
+        return sum(self.ends) - sum(self.starts)
+
+    @property
+    def first(self) -> int:
+        """The first offset; the set is not empty."""
+        return self.starts[0]
+
+    @property
+    def last(self) -> int:
+        """The last offset; the set is not empty."""
+        return self.ends[-1] - 1
 
     def __or__(self, other: RangeSet) -> RangeSet:
-        return RangeSet((*self.ranges, *other.ranges))
+        return RangeSet.union((self, other))
 
     def __and__(self, other: RangeSet) -> RangeSet:
-        found: list[OffsetRange] = []
-        mine, theirs = list(self.ranges), list(other.ranges)
+        few, many = (self, other) if self.stretches < other.stretches else (other, self)
+        if few.stretches * _SLICES_PAY < many.stretches:
+            return RangeSet.union(map(many.within, few))
+        starts, ends = array("q"), array("q")
         i = j = 0
-        while i < len(mine) and j < len(theirs):
-            if shared := mine[i].intersection(theirs[j]):
-                found.append(shared)
-            if mine[i].end <= theirs[j].end:
+        while i < len(few.starts) and j < len(many.starts):
+            start, end = max(few.starts[i], many.starts[j]), min(few.ends[i], many.ends[j])
+            if start < end:
+                starts.append(start)
+                ends.append(end)
+            if few.ends[i] <= many.ends[j]:
                 i += 1
             else:
                 j += 1
-        return RangeSet(found)
+        return RangeSet._of(starts, ends)
 
     def __sub__(self, other: RangeSet) -> RangeSet:
-        if not self.ranges:
+        if not self or not other:
             return self
-        return self & other.complement(self.ranges[-1].end)
+        return self & other.gaps(OffsetRange(self.first, self.last + 1))
 
     def complement(self, end: int) -> RangeSet:
         """Return what of `[0, end)` is not in this set."""
-        gaps: list[OffsetRange] = []
-        cursor = 0
-        for item in self.ranges:
-            if item.start >= end:
-                break
-            if cursor < item.start:
-                gaps.append(OffsetRange(cursor, item.start))
-            cursor = item.end
-        if cursor < end:
-            gaps.append(OffsetRange(cursor, end))
-        return RangeSet(gaps)
+        return self.gaps(OffsetRange(0, end)) if end > 0 else RangeSet()
 
     def within(self, stretch: OffsetRange) -> RangeSet:
         """Return what of the set lies in one stretch, without a walk through all the rest."""
-        first = max(0, bisect_right(self.ranges, stretch.start, key=lambda item: item.start) - 1)
-        last = bisect_left(self.ranges, stretch.end, lo=first, key=lambda item: item.start)
-        return RangeSet(part for item in self.ranges[first:last] if (part := item.intersection(stretch)))
+        first, last = bisect_right(self.ends, stretch.start), bisect_left(self.starts, stretch.end)
+        if first >= last:
+            return RangeSet()
+        starts, ends = self.starts[first:last], self.ends[first:last]
+        starts[0], ends[-1] = max(starts[0], stretch.start), min(ends[-1], stretch.end)
+        return RangeSet._of(starts, ends)
+
+    def gaps(self, stretch: OffsetRange) -> RangeSet:
+        """Return what of one stretch is not in this set: a gap begins where a range ends, and ends where one begins."""
+        inside = self.within(stretch)
+        starts, ends = array("q", (stretch.start,)) + inside.ends, inside.starts + array("q", (stretch.end,))
+        for edge in (0, -1):
+            if starts and starts[edge] == ends[edge]:  # the set reaches over this edge of the stretch
+                del starts[edge], ends[edge]
+        return RangeSet._of(starts, ends)
+
+    def sliced(self, size: int) -> Iterator[RangeSet]:
+        """Yield the set in parts of so many ranges."""
+        for at in range(0, self.stretches, size):
+            yield RangeSet._of(self.starts[at : at + size], self.ends[at : at + size])
 
     def unbroken_end(self, start: int) -> int:
         """Return the end of the unbroken run that begins at `start`; `start` itself when there is none."""
-        for item in self.ranges:
-            if item.start <= start < item.end:
-                return item.end
-        return start
+        at = bisect_right(self.starts, start)
+        return max(start, self.ends[at - 1]) if at else start
 
     def at_most(self, stretches: int) -> RangeSet:
         """Return the set, or a larger one of at most so many stretches: what is too many is one with all between."""
-        if len(self.ranges) <= stretches:
+        if self.stretches <= stretches:
             return self
-        first, more = self.ranges[: stretches - 1], self.ranges[stretches - 1 :]
-        return RangeSet((*first, OffsetRange(more[0].start, more[-1].end)))
+        first = itertools.islice(self, stretches - 1)
+        return RangeSet((*first, OffsetRange(self.starts[stretches - 1], self.ends[-1])))
 
     def to_pairs(self) -> list[list[int]]:
         """Return the wire form `[[start, end], ...]`."""
-        return [[item.start, item.end] for item in self.ranges]
+        return [[start, end] for start, end in zip(self.starts, self.ends, strict=True)]
 
     def __str__(self) -> str:
-        return ", ".join(str(item) for item in self.ranges) or "nothing"
+        return ", ".join(map(str, self)) or "nothing"
+
+    def named(self, count: int) -> str:
+        """Return the first few ranges for a sentence."""
+        return ", ".join(map(str, itertools.islice(self, count)))
 
     def in_words(self) -> str:
         """Return the set for a sentence: of many stretches the first few, and how many there are."""
-        if len(self.ranges) <= NAMED:
+        if self.stretches <= NAMED:
             return str(self)
-        first = ", ".join(str(item) for item in self.ranges[:NAMED])
-        return f"{first}, … ({self.span:,} offsets in {len(self.ranges):,} stretches)"
+        return f"{self.named(NAMED)}, … ({self.span:,} offsets in {self.stretches:,} stretches)"
+
+
+class _Runs:
+    """Ranges on their way into a set: those that come in order are joined at once."""
+
+    def __init__(self) -> None:
+        self.starts, self.ends = array("q"), array("q")
+        self._in_order = True
+
+    def add(self, start: int, end: int) -> None:
+        if self.starts and start < self.starts[-1]:
+            self._in_order = False
+        elif self.starts and start <= self.ends[-1]:
+            self.ends[-1] = max(self.ends[-1], end)
+            return
+        self.starts.append(start)
+        self.ends.append(end)
+
+    def extend(self, sets: Sequence[RangeSet]) -> None:
+        """Take some sets whose ranges may interleave, and begin behind all that was taken before."""
+        if len(sets) > 1:
+            pairs = [zip(some.starts, some.ends, strict=True) for some in sets]
+            for start, end in heapq.merge(*pairs):
+                self.add(start, end)
+        for some in sets if len(sets) == 1 else ():
+            self.add(some.starts[0], some.ends[0])
+            self.starts.extend(some.starts[1:])
+            self.ends.extend(some.ends[1:])
+
+    def sorted(self) -> tuple[array[int], array[int]]:
+        """Return starts and ends."""
+        if self._in_order:
+            return self.starts, self.ends
+        again = _Runs()
+        for start, end in sorted(zip(self.starts, self.ends, strict=True)):
+            again.add(start, end)
+        return again.starts, again.ends
 
 
 NOTHING = RangeSet()

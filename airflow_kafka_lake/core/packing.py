@@ -20,6 +20,9 @@ MAX_WAVE_RANGES = 10_000
 """Spark plans `assign` reads quadratically above about 20,000 partitions."""
 
 
+MAX_WAVE_OFFSETS = 100_000_000
+"""Every second one may be a gap, of which the worker that audits the wave keeps sixteen bytes."""
+
 UNMEASURED_BYTES_PER_OFFSET = 1024.0
 
 
@@ -48,7 +51,8 @@ def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
 
 def cut(stretch: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tuple[OffsetRange, ...]:
     """Cut a stretch into equal ranges of at most about `target_bytes`, but never into more than a wave can hold."""
-    pieces = max(1, min(stretch.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * stretch.span) // target_bytes)))
+    by_weight = min(stretch.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * stretch.span) // target_bytes))
+    pieces = max(by_weight, -(-stretch.span // MAX_WAVE_OFFSETS))
     step, extra = divmod(stretch.span, pieces)
     edges = [stretch.start]
     for index in range(pieces):
@@ -178,14 +182,15 @@ def _batches(
     ordered: list[tuple[int, PartitionSnapshot, OffsetRange]], limit: int, weights: Weights
 ) -> Iterable[list[tuple[PartitionSnapshot, OffsetRange]]]:
     batch: list[tuple[PartitionSnapshot, OffsetRange]] = []
-    size = 0
+    size = offsets = 0
     for _, snapshot, part in ordered:
         weight = weights.bytes_of(snapshot.topic, snapshot.partition, part.span)
-        if batch and (size + weight > limit or len(batch) >= MAX_WAVE_RANGES):
+        full = size + weight > limit or offsets + part.span > MAX_WAVE_OFFSETS or len(batch) >= MAX_WAVE_RANGES
+        if batch and full:
             yield batch
-            batch, size = [], 0
+            batch, size, offsets = [], 0, 0
         batch.append((snapshot, part))
-        size += weight
+        size, offsets = size + weight, offsets + part.span
     if batch:
         yield batch
 

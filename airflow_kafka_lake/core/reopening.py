@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.packing import MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
+from airflow_kafka_lake.core.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -217,28 +217,29 @@ def _again(piece: RangeRecord, changes: Mapping[str, Any]) -> RangeRecord:
 
 
 def _shared(piece: RangeRecord, share: Share) -> RangeRecord:
-    rows = share.visible.within(piece.range).ranges
+    rows = share.visible.within(piece.range)
     return replace(
         piece,
         rows=share.accounting.visible,
-        first_offset=rows[0].start if rows else None,
-        last_offset=rows[-1].end - 1 if rows else None,
+        first_offset=rows.first if rows else None,
+        last_offset=rows.last if rows else None,
         accounting=share.accounting,
     )
 
 
 def _in_waves(cuts: Sequence[Cut], name: str, most_bytes: int, segments: Sequence[int]) -> Iterator[Cut]:
     """Put what is read again into waves of at most so many bytes and one segment, in order of offsets."""
-    number, size, count, segment = 0, 0, 0, 0
+    number, size, offsets, count, segment = 0, 0, 0, 0, 0
     for cut in cuts:
         if not cut.is_read_again:
             yield cut
             continue
         here = bisect_right(segments, cut.record.range.start)
-        full = size + cut.record.estimated_bytes > most_bytes or count >= MAX_WAVE_RANGES or here != segment
+        size, offsets = size + cut.record.estimated_bytes, offsets + cut.record.range.span
+        full = size > most_bytes or offsets > MAX_WAVE_OFFSETS or count >= MAX_WAVE_RANGES or here != segment
         if count and full:
-            number, size, count = number + 1, 0, 0
-        size, count, segment = size + cut.record.estimated_bytes, count + 1, here
+            number, size, offsets, count = number + 1, cut.record.estimated_bytes, cut.record.range.span, 0
+        count, segment = count + 1, here
         yield replace(cut, record=replace(cut.record, wave=_wave(name, number)))
 
 

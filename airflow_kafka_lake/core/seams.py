@@ -153,6 +153,6 @@ def judge(question: SeamQuestion, explanations: Iterable[Explanation]) -> Seam:
 
 def named(offsets: RangeSet) -> str:
     """Return a few stretches by name, and how many offsets there are."""
-    first = ", ".join(str(item) for item in offsets.ranges[:NAMED])
-    more = ", …" if len(offsets.ranges) > NAMED else ""
+    first = offsets.named(NAMED)
+    more = ", …" if offsets.stretches > NAMED else ""
     return f"{first}{more} ({offsets.span:,} offset{'' if offsets.span == 1 else 's'})"

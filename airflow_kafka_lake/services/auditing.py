@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Gap, Receipt, StreamContent, gaps, receipt
+from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.holds import hold
 from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by
@@ -18,6 +18,8 @@ from airflow_kafka_lake.services.losses import look
 from airflow_kafka_lake.services.topics import changed_topics
 
 NAMED_STRETCHES = 5
+GAPS_AT_ONCE = 20_000
+"""How many gaps are asked about in one go: about 15 MB of explanations, and more time than it takes to ask again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
         raise UnexplainedError(f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {foreign}")
     failed = _changed(ports, claim.ranges)
     open_ranges = [item for item in claim.ranges if item.id not in failed]
-    explained = _explained(ports, claim, open_ranges, contents, heartbeat)
+    tallies = _explained(ports, claim, open_ranges, contents, heartbeat)
     seen = look(ports, open_ranges)
     if seen.unknown:
         raise UnavailableError(f"{next(iter(seen.unknown.values()))}, so what was read of it is not proven: repeat")
@@ -53,12 +55,12 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
             *item.stream,
             item.range,
             content.offsets if content else RangeSet(),
-            explained.get(item.id, ()),
+            tallies.get(item.id, Tally()),
         )
         receipts.append(result)
         if result.accounting.unexplained and item.id not in failed:
             lost = seen.failed.get(item.id)
-            failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, content, explained[item.id])
+            failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, tallies[item.id])
     failed |= {i: hold(i, reason) for i, reason in _strays(claim.ranges, contents).items()}
     return Audited(receipts=tuple(receipts), failed=tuple(failed.values()))
 
@@ -76,37 +78,59 @@ def _explained(
     ports: Ports,
     claim: Claim,
     ranges: Sequence[RangeRecord],
-    contents: dict[StreamKey, StreamContent],
+    contents: Mapping[StreamKey, StreamContent],
     heartbeat: Callable[[], None],
-) -> dict[str, tuple[Explanation, ...]]:
-    wanted: dict[Gap, str] = {}
+) -> Mapping[str, Tally]:
+    """Ask Kafka's batches about every offset without a row, so many gaps at a time: what is kept of them is numbers."""
+    number = sum(_gaps(item, contents).stretches for item in ranges)
+    if number:
+        ports.say(f"explaining {number} gaps of wave {claim.key.wave}")
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    for some in _at_once(ranges, contents):
+        wanted = {
+            Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=stretch): number
+            for number, (item, left) in enumerate(some)
+            for stretch in left
+        }
+        said: list[list[Explanation]] = [[] for _ in some]
+        for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
+            said[wanted[gap]] += explanations
+        for (item, left), mine in zip(some, said, strict=True):
+            tallies[item.id].add(left, mine)
+    return tallies
+
+
+def _gaps(item: RangeRecord, contents: Mapping[StreamKey, StreamContent]) -> RangeSet:
+    return (contents[item.stream].offsets if item.stream in contents else RangeSet()).gaps(item.range)
+
+
+def _at_once(
+    ranges: Sequence[RangeRecord], contents: Mapping[StreamKey, StreamContent]
+) -> Iterator[list[tuple[RangeRecord, RangeSet]]]:
+    """Yield the gaps of all ranges in groups of about `GAPS_AT_ONCE`."""
+    some: list[tuple[RangeRecord, RangeSet]] = []
+    count = 0
     for item in ranges:
-        content = contents.get(item.stream)
-        for stretch in gaps(item.range, content.offsets if content else RangeSet()):
-            gap = Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=stretch)
-            wanted[gap] = item.id
-    if not wanted:
-        return {}
-    ports.say(f"explaining {len(wanted)} gaps of wave {claim.key.wave}")
-    found: dict[str, list[Explanation]] = defaultdict(list)
-    for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
-        found[wanted[gap]] += explanations
-    return {range_id: tuple(explanations) for range_id, explanations in found.items()}
+        for part in _gaps(item, contents).sliced(GAPS_AT_ONCE):
+            if some and count + part.stretches > GAPS_AT_ONCE:
+                yield some
+                some, count = [], 0
+            some.append((item, part))
+            count += part.stretches
+    if some:
+        yield some
 
 
-def _unexplained(item: RangeRecord, content: StreamContent | None, explanations: Sequence[Explanation]) -> Verdict:
-    left = gaps(item.range, content.offsets if content else RangeSet())
-    for known in explanations:
-        if known.fate in EXPLAINED:
-            left = left - RangeSet((known.range,))
-    named = ", ".join(str(stretch) for stretch in left.ranges[:NAMED_STRETCHES])
-    more = "" if len(left.ranges) <= NAMED_STRETCHES else f" and {len(left.ranges) - NAMED_STRETCHES} more stretches"
-    seen = "; ".join(dict.fromkeys(known.seen for known in explanations if known.fate not in EXPLAINED and known.seen))
+def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
+    left = tally.unexplained
+    more = "" if left.stretches <= NAMED_STRETCHES else f" and {left.stretches - NAMED_STRETCHES} more stretches"
+    seen = "; ".join(tally.seen)
+    named = left.named(NAMED_STRETCHES)
     said = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
     return hold(item.id, UnexplainedError(said).named, left)
 
 
-def _strays(ranges: Sequence[RangeRecord], contents: dict[StreamKey, StreamContent]) -> dict[str, str]:
+def _strays(ranges: Sequence[RangeRecord], contents: Mapping[StreamKey, StreamContent]) -> dict[str, str]:
     """Name the ranges of streams with rows twice, or with rows that nobody planned."""
     planned: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
     for item in ranges:
@@ -142,7 +166,7 @@ def refuse_fewer(ports: Ports, claim: Claim, staged: Staged) -> tuple[Verdict, .
 
 
 def _offsets(found: Iterable[Holding | StreamContent]) -> dict[StreamKey, RangeSet]:
-    offsets: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    offsets: dict[StreamKey, list[RangeSet]] = defaultdict(list)
     for item in found:
-        offsets[item.topic, item.topic_id, item.partition].extend(item.offsets)
-    return {stream: RangeSet(parts) for stream, parts in offsets.items()}
+        offsets[item.topic, item.topic_id, item.partition].append(item.offsets)
+    return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}

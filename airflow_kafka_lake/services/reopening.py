@@ -253,13 +253,11 @@ def _shares(
     found: dict[tuple[str, OffsetRange], Share] = {}
     for item in to_be_shared(ranges, stretch):
         ports.say(f"counting the rows of {item.range}, which is cut")
-        visible = RangeSet(
-            part for holding in ports.lake.table(table).visible([item.stretch]) for part in holding.offsets
-        )
+        visible = RangeSet.union(holding.offsets for holding in ports.lake.table(table).visible([item.stretch]))
         readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
         gaps = [
             Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=gap)
-            for gap in (RangeSet((readable,)) - visible)
+            for gap in visible.gaps(readable)
         ]
         said = ports.batches.explain(gaps, spec.isolation) if gaps else {}
         assert item.accounting is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, account, gaps, receipt
+from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Tally, account, receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from tests.properties.strategies import as_set, explanations, offset_ranges, range_sets
 
@@ -47,14 +47,17 @@ def test_what_is_staged_outside_the_range_is_ignored(
 @given(offset_ranges(), range_sets())
 def test_without_evidence_every_gap_is_unexplained(asked: OffsetRange, staged: RangeSet) -> None:
     """Nothing is explained by default."""
-    assert account(asked, staged, []).unexplained == gaps(asked, staged).span == len(as_set([asked]) - as_set(staged))
+    assert account(asked, staged, []).unexplained == staged.gaps(asked).span == len(as_set([asked]) - as_set(staged))
 
 
 @given(offset_ranges(), range_sets(), explanations)
 def test_receipt_tells_the_rows_of_the_range(asked: OffsetRange, staged: RangeSet, said: list[Explanation]) -> None:
     """Rows, first and last offset are those of the staged offsets inside the range."""
     rows = as_set([asked]) & as_set(staged)
-    got = receipt("r", "t", "id", 0, asked, staged, said)
+    tally = Tally()
+    tally.add(staged.gaps(asked), said)
+    got = receipt("r", "t", "id", 0, asked, staged, tally)
+    assert got.accounting == account(asked, staged, said)
     assert got.rows == got.accounting.visible == len(rows)
     assert (got.first_offset, got.last_offset) == ((min(rows), max(rows)) if rows else (None, None))
 

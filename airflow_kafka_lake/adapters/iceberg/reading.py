@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
 from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntry, ManifestFile
-from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table, _to_arrow_batch_reader_via_file_scan_tasks
+from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table
 
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
@@ -29,10 +30,16 @@ def written_files_of(table: Table, row_filter: BooleanExpression) -> Sequence[Fi
 
 def batches_of(
     table: Table, row_filter: BooleanExpression, fields: Sequence[str], files: Iterable[FileScanTask]
-) -> pa.RecordBatchReader:
-    """Read some columns of a filter's rows in files, batch by batch."""
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a filter's rows in files, one file after the other, batch by batch.
+
+    PyIceberg's own reader begins with all files at once, and holds whatever is read faster than it is taken.
+    """
     scan = table.scan(row_filter=row_filter, selected_fields=tuple(fields))
-    return _to_arrow_batch_reader_via_file_scan_tasks(scan, scan.projection(), files)
+    reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
+    for file in files:
+        deletes = _read_all_delete_files(scan.io, [file])
+        yield from reader._record_batches_from_scan_tasks_and_deletes([file], deletes)  # noqa: SLF001  # no other door
 
 
 def require_no_equality_deletes(table: Table, manifests: Sequence[ManifestFile], identifier: str) -> None:

@@ -116,8 +116,7 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _among(offsets: NDArray[np.int64], wanted: RangeSet) -> _Flags:
-    starts = np.array([item.start for item in wanted], dtype=np.int64)
-    ends = np.array([item.end for item in wanted], dtype=np.int64)
+    starts, ends = (np.frombuffer(edges, dtype=np.int64) for edges in (wanted.starts, wanted.ends))
     place = np.searchsorted(starts, offsets, side="right") - 1
     found: _Flags = (place >= 0) & (offsets < ends[np.maximum(place, 0)])
     return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding
 
 POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")
@@ -66,9 +66,9 @@ class Runs:
             self._ends[key].extend(other._ends[key])
 
     def contents(self) -> tuple[StreamContent, ...]:
-        """Return every stream seen, sorted; duplicates are rows beyond one per offset."""
+        """Give out every stream seen, sorted; duplicates are rows beyond one per offset."""
         return tuple(
-            _content(key, np.concatenate(self._starts[key]), np.concatenate(self._ends[key]))
+            _content(key, np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
             for key in sorted(self._starts)
         )
 
@@ -104,23 +104,24 @@ def _by(column: pa.Array, attempt: str | None) -> pa.Array:
 
 
 def _content(key: tuple[str, str, int], starts: _Ints, ends: _Ints) -> StreamContent:
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], ends[order]
-    reached = np.maximum.accumulate(ends)
-    fresh = np.concatenate(([True], starts[1:] > reached[:-1]))
-    firsts = np.flatnonzero(fresh)
-    lasts = np.concatenate((firsts[1:] - 1, [len(starts) - 1]))
-    merged_starts, merged_ends = starts[firsts], reached[lasts]
-    rows, distinct = int((ends - starts).sum()), int((merged_ends - merged_starts).sum())
+    rows = int((ends - starts).sum())
+    if not np.all(starts[1:] > ends[:-1]):  # files are in offset order, most of them without an edge inside a run
+        starts, ends = _merged(starts, ends)
+    offsets = RangeSet.of_sorted(starts.data, ends.data)
     return StreamContent(
-        topic=key[0],
-        topic_id=key[1],
-        partition=key[2],
-        offsets=RangeSet(
-            OffsetRange(start, end) for start, end in zip(merged_starts.tolist(), merged_ends.tolist(), strict=True)
-        ),
-        duplicates=rows - distinct,
+        topic=key[0], topic_id=key[1], partition=key[2], offsets=offsets, duplicates=rows - offsets.span
     )
+
+
+def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:
+    """Sort runs, and join those that overlap or touch."""
+    if not np.all(starts[1:] >= starts[:-1]):
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reached = np.maximum.accumulate(ends)
+    firsts = np.flatnonzero(np.concatenate(([True], starts[1:] > reached[:-1])))
+    lasts = np.concatenate((firsts[1:] - 1, [len(starts) - 1]))
+    return starts[firsts], reached[lasts]
 
 
 def _coded(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], _Ints]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -63,9 +64,9 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
     )
     for stream in sorted(seen.keys() | ranges.keys()):
         holdings = seen.get(stream, [])
-        rows = RangeSet(item for holding in holdings for item in holding.offsets)
+        rows = RangeSet.union(holding.offsets for holding in holdings)
         truth = evidence.truth.get(stream)
-        yield from _twice(stream, holdings)
+        yield from _twice(stream, holdings, rows)
         for item in settled.get(stream, ()):
             yield from check_settled(item, rows, truth)
             yield from _check_replaced(item, holdings, witnesses)
@@ -81,22 +82,21 @@ def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[StreamKey, list[RangeRe
     return found
 
 
-def _twice(stream: StreamKey, holdings: Sequence[Holding]) -> Iterator[Finding]:
+def _twice(stream: StreamKey, holdings: Sequence[Holding], rows: RangeSet) -> Iterator[Finding]:
     """Find offsets that several attempts brought, and rows that one attempt brought twice."""
-    shared = overlaps(item for holding in holdings for item in holding.offsets)
-    extra = sum(holding.offsets.span + holding.duplicates for holding in holdings)
-    extra -= RangeSet(item for holding in holdings for item in holding.offsets).span
+    extra = sum(holding.offsets.span + holding.duplicates for holding in holdings) - rows.span
     if extra:
+        shared = overlaps([holding.offsets for holding in holdings])
         where = f", at {shared.in_words()}" if shared else ""
         words = f"{extra} rows are there more than once{where}"
         yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, words=words)
 
 
-def overlaps(ranges: Iterable[OffsetRange]) -> RangeSet:
-    """Return the offsets that more than one of the ranges has."""
+def overlaps(sets: Iterable[RangeSet]) -> RangeSet:
+    """Return the offsets that more than one of the sets has."""
     found: list[OffsetRange] = []
     reached = 0
-    for item in sorted(ranges):
+    for item in heapq.merge(*sets):
         if item.start < reached:
             found.append(OffsetRange(item.start, min(item.end, reached)))
         reached = max(reached, item.end)

@@ -125,7 +125,7 @@ def _lines(
 def _line(
     stream: StreamRecord, ranges: Sequence[RangeRecord], holdings: Sequence[Holding] | None, observed: Observed
 ) -> Json:
-    rows = None if holdings is None else RangeSet(item for holding in holdings for item in holding.offsets)
+    rows = None if holdings is None else RangeSet.union(holding.offsets for holding in holdings)
     total = None if holdings is None else sum(item.offsets.span + item.duplicates for item in holdings)
     resolved = [item for item in ranges if item.state in RESOLVED]
     coverage = RangeSet(item.range for item in resolved)

@@ -35,4 +35,4 @@ def check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None) 
 
 
 def _ends(offsets: RangeSet) -> tuple[int, int]:
-    return offsets.ranges[0].start, offsets.ranges[-1].end - 1
+    return offsets.first, offsets.last

@@ -143,7 +143,7 @@ class _Table:
 
     def _check(self, row: ReceiptRow, held: Holding | None) -> bool:
         """Compare one range's rows with its receipt; returns whether main has lost its commit."""
-        there = (RangeSet((row.range,)) & held.offsets).span if held else 0
+        there = held.offsets.within(row.range).span if held else 0
         if there == row.rows:
             return False
         where, what = self.vanished, "its rows are gone"
@@ -205,7 +205,7 @@ class _Table:
                 table=self.said.table,
                 attempt=item.attempt or "",
                 stream=item.stream,
-                range=where.ranges[0],
+                range=OffsetRange(where.starts[0], where.ends[0]),
                 expected=expected,
                 found=found,
                 what=what,

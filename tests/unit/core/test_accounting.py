@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, account, gaps, receipt
+from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Tally, account, receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 pytestmark = pytest.mark.unit
@@ -12,6 +12,12 @@ pytestmark = pytest.mark.unit
 
 def _why(start: int, end: int, fate: Fate) -> Explanation:
     return Explanation(range=OffsetRange(start, end), fate=fate)
+
+
+def _tally(left: RangeSet, *said: Explanation) -> Tally:
+    tally = Tally()
+    tally.add(left, said)
+    return tally
 
 
 def test_full_range_needs_no_explanation() -> None:
@@ -55,7 +61,7 @@ def test_explanation_outside_the_gaps_is_ignored() -> None:
 def test_staged_rows_outside_the_range_are_ignored() -> None:
     """Rows of a neighbour are the neighbour's."""
     assert account(OffsetRange(5, 8), RangeSet.of((0, 6), (7, 20)), []) == Accounting(visible=2, unexplained=1)
-    assert gaps(OffsetRange(5, 8), RangeSet.of((0, 6), (7, 20))) == RangeSet.of((6, 7))
+    assert RangeSet.of((0, 6), (7, 20)).gaps(OffsetRange(5, 8)) == RangeSet.of((6, 7))
 
 
 def test_numbers_add_up_by_field() -> None:
@@ -68,7 +74,8 @@ def test_numbers_add_up_by_field() -> None:
 
 def test_receipt_of_rows_with_a_marker_behind() -> None:
     """First and last offset are those of rows, not of the range."""
-    got = receipt("r1", "orders", "id", 0, OffsetRange(10, 16), RangeSet.of((11, 15)), [_why(10, 16, Fate.CONTROL)])
+    tally = _tally(RangeSet.of((10, 11), (15, 16)), _why(10, 16, Fate.CONTROL))
+    got = receipt("r1", "orders", "id", 0, OffsetRange(10, 16), RangeSet.of((11, 15)), tally)
     assert (got.rows, got.first_offset, got.last_offset) == (4, 11, 14)
     assert got.accounting == Accounting(visible=4, control=2)
     assert got.accounting.span == got.range.span
@@ -76,7 +83,8 @@ def test_receipt_of_rows_with_a_marker_behind() -> None:
 
 def test_receipt_of_zero_rows() -> None:
     """A range may hold only markers and still be complete (law L6)."""
-    got = receipt("r1", "orders", "id", 0, OffsetRange(10, 12), RangeSet(), [_why(10, 12, Fate.CONTROL)])
+    tally = _tally(RangeSet.of((10, 12)), _why(10, 12, Fate.CONTROL))
+    got = receipt("r1", "orders", "id", 0, OffsetRange(10, 12), RangeSet(), tally)
     assert (got.rows, got.first_offset, got.last_offset) == (0, None, None)
     assert got.accounting == Accounting(control=2)
 
@@ -87,3 +95,19 @@ def test_many_small_gaps_are_accounted_in_one_sweep() -> None:
     staged = RangeSet(OffsetRange(2 * i, 2 * i + 1) for i in range(count))
     said = [_why(2 * i + 1, 2 * i + 2, Fate.CONTROL) for i in range(count)]
     assert account(OffsetRange(0, 2 * count), staged, said) == Accounting(visible=count, control=count)
+
+
+def test_what_was_not_asked_about_is_unexplained() -> None:
+    """A receipt speaks of every offset of its range."""
+    got = receipt("r1", "orders", "id", 0, OffsetRange(0, 10), RangeSet.of((0, 4)), Tally())
+    assert got.accounting == Accounting(visible=4, unexplained=6)
+
+
+def test_tallies_add_up_part_by_part() -> None:
+    """What nobody explains is kept by its offsets, and what was seen there in words, once each and not for ever."""
+    tally = _tally(RangeSet.of((1, 3), (5, 6)), _why(1, 2, Fate.CONTROL))
+    lost = [Explanation(range=OffsetRange(n, n + 1), fate=Fate.UNEXPLAINED, seen=f"record {n}") for n in range(8, 30)]
+    tally.add(RangeSet.of((8, 30)), lost)
+    assert tally.accounting == Accounting(control=1, unexplained=24)
+    assert tally.unexplained == RangeSet.of((2, 3), (5, 6), (8, 30))
+    assert tally.seen == [f"record {n}" for n in range(8, 18)]

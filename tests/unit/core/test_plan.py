@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.packing import MAX_WAVE_RANGES, Weights, build_plan, cut, missing
+from airflow_kafka_lake.core.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, Weights, build_plan, cut, missing
 from airflow_kafka_lake.core.plan import Asked, Plan
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
@@ -161,6 +161,13 @@ def test_cut_makes_equal_pieces() -> None:
     assert cut(OffsetRange(5, 15), 10.0, 40) == (OffsetRange(5, 9), OffsetRange(9, 12), OffsetRange(12, 15))
     assert cut(OffsetRange(5, 15), 10.0, 100) == (OffsetRange(5, 15),)
     assert cut(OffsetRange(5, 8), 1e9, 1) == (OffsetRange(5, 6), OffsetRange(6, 7), OffsetRange(7, 8))
+
+
+def test_a_wave_of_light_records_is_bounded_by_its_offsets() -> None:
+    """However little they weigh: every second one may be a marker, and the audit keeps something of each gap."""
+    end = 10 * MAX_WAVE_OFFSETS
+    plan = _plan(_asked(_seen(end=end), 0, end), target=2**50, limit=2**50)
+    assert [sum(item.range.span for item in wave.ranges) for wave in plan.waves] == [MAX_WAVE_OFFSETS] * 10
 
 
 def test_weights_fall_back_and_are_never_zero() -> None:

@@ -1,0 +1,63 @@
+"""What an attempt's audit keeps of a range's gaps: numbers."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Gap, StreamContent
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Staged
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.services.auditing import audit_attempt
+from airflow_kafka_lake.services.claiming import claim
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+
+
+class Markers:
+    """`ports.BatchReader` of a log whose every gap is the marker of a transaction."""
+
+    def __init__(self) -> None:
+        self.largest = 0
+
+    def explain(
+        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Gap, tuple[Explanation, ...]]:
+        """Say of every gap that it is a marker, each in words of its own."""
+        self.largest = max(self.largest, len(gaps))
+        heartbeat()
+        return {
+            gap: (Explanation(range=gap.range, fate=Fate.CONTROL, seen=f"commit marker of producer {gap.range}"),)
+            for gap in gaps
+        }
+
+
+def peak_of(transactions: int) -> int:
+    """Audit so many transactions of one record each; return the most bytes that it held."""
+    world = World(spec=replace(SPEC, target_range_bytes=2**40, max_wave_bytes=2**40))
+    log = world.kafka.log("orders", 0)
+    log.high_watermark = 2 * transactions
+    held = claim(world.worker(), world.planned_wave())
+    offsets = RangeSet(OffsetRange(2 * n, 2 * n + 1) for n in range(transactions))
+    content = StreamContent(topic="orders", topic_id=world.topic_ids["orders"], partition=0, offsets=offsets)
+    staged = Staged(snapshot=1, bytes=1, streams=(content,))
+    markers = Markers()
+    tracemalloc.start()
+    try:
+        audited = audit_attempt(replace(world.worker(), batches=markers), held, staged)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    (receipt,) = audited.receipts
+    assert (audited.failed, receipt.accounting) == ((), Accounting(visible=transactions, control=transactions))
+    return peak
+
+
+def test_ten_times_the_gaps_need_no_more_memory() -> None:
+    """Gaps are asked about some at a time; nothing of their explanations is kept but how many offsets each fate has."""
+    assert peak_of(200_000) < 2 * peak_of(20_000)
