@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Tally, account, receipt
+from airflow_kafka_lake.core.accounting import EXPLAINED, Accounting, Explanation, Fate, Tally, account, receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from tests.properties.strategies import as_set, explanations, offset_ranges, range_sets
 
@@ -15,10 +17,11 @@ pytestmark = pytest.mark.properties
 def _offset_by_offset(asked: OffsetRange, staged: RangeSet, said: list[Explanation]) -> Accounting:
     """Account one offset after the other: visible if staged, else by the first explanation that names it."""
     rows = as_set(staged)
-    counts = dict.fromkeys(["visible", *(fate.value for fate in Fate)], 0)
+    counts: Counter[str] = Counter()
     for offset in range(asked.start, asked.end):
         first = next((item.fate for item in said if offset in item.range), Fate.UNEXPLAINED)
-        counts["visible" if offset in rows else first.value] += 1
+        fate = first if first in EXPLAINED else Fate.UNEXPLAINED
+        counts["visible" if offset in rows else fate.value] += 1
     return Accounting(**counts)
 
 
