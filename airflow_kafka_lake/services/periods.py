@@ -18,6 +18,8 @@ from airflow_kafka_lake.ports import Ports
 
 _SAMPLED = 8
 """Partitions whose first and last records are read for a message; both ends of them are one small sample."""
+_NAMED = 3
+"""Partitions whose offsets a message names: the largest."""
 _TAIL = 10
 """Offsets at a log's end that are searched for a record: the last ones may be transaction markers."""
 
@@ -84,14 +86,19 @@ def _nothing_lies(
     ends = [stretch for item in largest for stretch in (_head(item, spec), _tail(item, spec)) if stretch]
     samples = ports.source.sample(ends, spec.isolation) if ends else ()
     earliest, newest = _times(samples)
-    of = f"of the {_SAMPLED} largest partitions " if len(partitions) > _SAMPLED else ""
-    has = f"Kafka's records {of}go from {earliest} to {newest}" if earliest and newest else "Kafka has no record"
+    has = [f"Kafka's records go from {earliest} to {newest}"] if earliest and newest else []
+    has += [
+        f"{item.topic}/{item.partition} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
+        if item.log_start < item.readable_end(spec.isolation)
+        else f"{item.topic}/{item.partition} has none"
+        for item in largest[:_NAMED]
+    ]
     open_ = [
         f"{item.topic}/{item.partition} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
         for item in waiting_for_stable(largest, spec.isolation)
     ]
     return EmptyPeriodError(
-        f"nothing lies in the period {_in_words(bounds)} of pipeline {spec.name}: {'; '.join((has, *open_))}. Correct "
+        f"nothing lies in the period {_in_words(bounds)} of pipeline {spec.name}: {'; '.join((*has, *open_))}. Correct "
         "the period, or leave it out to read what is missing",
         pipeline=spec.name,
         earliest=earliest,
@@ -117,8 +124,5 @@ def _tail(item: PartitionSnapshot, spec: PipelineSpec) -> tuple[str, int, Offset
 
 
 def _in_words(bounds: Bounds) -> str:
-    return " ".join(
-        f"{word} {timestamp(bound) if isinstance(bound, datetime) else bound}"
-        for word, bound in (("from", bounds.start), ("to", bounds.end))
-        if bound is not None
-    )
+    start, end = (timestamp(at) if isinstance(at, datetime) else at for at in (bounds.start, bounds.end))
+    return f"from {'the origin' if start is None else start} to {'the end policy' if end is None else end}"

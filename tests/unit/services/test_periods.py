@@ -67,14 +67,24 @@ def test_period_in_which_nothing_lies_is_refused(world: World, begin: datetime, 
 
 def test_period_of_an_empty_topic_is_refused(world: World) -> None:
     """Where Kafka has no record there is none to name."""
-    assert "Kafka has no record" in refused(world, between(world.clock.now(), 0, 9), EmptyPeriodError)
+    assert "orders/0 has none" in refused(world, between(world.clock.now(), 0, 9), EmptyPeriodError)
 
 
 @pytest.mark.parametrize("bounds", [Bounds(start=10), Bounds(end=0)])
 def test_period_by_offset_in_which_nothing_lies_is_refused(world: World, begin: datetime, bounds: Bounds) -> None:
     """The same words by offset."""
     assert begin
-    assert "nothing lies in the period" in refused(world, bounds, EmptyPeriodError)
+    message = refused(world, bounds, EmptyPeriodError)
+    assert "nothing lies in the period from " in message
+    assert "orders/0 has offsets 0-10" in message
+
+
+def test_times_that_cannot_be_read_are_not_told(world: World) -> None:
+    """A log of which no record is visible has offsets, and is not called empty."""
+    world.produce(5, transaction="bad")
+    world.end("bad", commit=False)
+    message = refused(world, between(world.clock.now(), 600, 700), EmptyPeriodError)
+    assert "of pipeline orders: orders/0 has offsets 0-6. Correct the period" in message
 
 
 def test_partition_without_a_record_in_the_period_is_no_refusal() -> None:
