@@ -47,12 +47,13 @@ class LakeTable(Protocol):
         nothing committed on it yet. `heartbeat` is called after each file, and an exception it raises ends the reading.
         Raises SchemaMismatchError for a row of another attempt or topic id."""
 
-    def publish(self, publication: Publication) -> PublishOutcome:
+    def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9).
 
         Every row that main has of the stretches in `publication.replaces`, whichever attempt wrote it, is gone with the
         same commit; all other rows of its files stay as they are. Raises SchemaMismatchError for a table whose rows
-        cannot be taken out of their files.
+        cannot be taken out of their files. `heartbeat` is called for each file that is written anew, before anything is
+        sent; an exception it raises ends the publish.
         """
 
     def fence(
@@ -95,8 +96,11 @@ class LakeTable(Protocol):
         there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out.
         Raises DamagedTableError when a file of main is missing or cannot be read."""
 
-    def visible(self, stretches: Sequence[Stretch]) -> tuple[Holding, ...]:
+    def visible(
+        self, stretches: Sequence[Stretch], heartbeat: Callable[[], None] = lambda: None
+    ) -> tuple[Holding, ...]:
         """Return what main holds of some stretches, by attempt, sorted; files that hold nothing of them are not opened.
+        `heartbeat` is called while they are read.
         Raises as `publish` does when rows of theirs could not be replaced."""
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:

@@ -148,12 +148,14 @@ def _strays(ranges: Sequence[RangeRecord], contents: Mapping[StreamKey, StreamCo
     return failed
 
 
-def refuse_fewer(ports: Ports, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
+def refuse_fewer(
+    ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None
+) -> tuple[Verdict, ...]:
     """Hold reopened ranges whose new rows lack an offset that the lake shows now, unless a person has accepted that."""
     asked = [item for item in claim.ranges if item.generation and not item.fewer_accepted]
     if not asked:
         return ()
-    shown = _offsets(ports.lake.table(claim.table).visible([item.stretch for item in asked]))
+    shown = _offsets(ports.lake.table(claim.table).visible([item.stretch for item in asked], heartbeat))
     read = _offsets(staged.streams)
     verdicts = []
     for item in asked:

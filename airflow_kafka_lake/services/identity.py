@@ -53,11 +53,15 @@ def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, top
             f"run: kafka-lake rebuild {pipeline}; else point kafka_lake_ledger to it",
             table=table,
         )
-    raise OwnershipError(
-        f"topic id {topic_id} in table {table} belongs to pipeline {owner[1]}; pipeline {pipeline} would land its "
-        "records twice. Choose another table",
+    raise _anothers(table, topic_id, owner[1], pipeline)
+
+
+def _anothers(table: str, topic_id: str, owner: str, pipeline: str) -> OwnershipError:
+    return OwnershipError(
+        f"topic id {topic_id} in table {table} belongs to pipeline {owner}; pipeline {pipeline} would land its records "
+        "twice. Choose another table",
         table=table,
-        owner=owner[1],
+        owner=owner,
     )
 
 
@@ -75,7 +79,33 @@ def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[s
             ) from None
         return
     check_head(ports, pipeline, table, head, topic_ids)
+    _check_unowned(ports, pipeline, table, head, topic_ids)
     check_settled(ports, pipeline, table, head)
+
+
+def _check_unowned(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Sequence[str]) -> None:
+    """Refuse topics without an owner on the table whose receipts tell of one: an engine has dropped the properties.
+
+    Who lands a topic has told the receipts where it begins, before its first row. They are read only where an owner is
+    missing: once per topic, at its first plan.
+    """
+    unowned = set(topic_ids) - head.owners.keys()
+    if not unowned:
+        return
+    known = {item.topic_id for item in ports.ledger.streams(pipeline)}
+    for row in ports.lake.table(table).all_receipts():
+        if row.topic_id in unowned and (row.pipeline != pipeline or row.topic_id not in known):
+            break
+    else:
+        return
+    if row.pipeline == pipeline:
+        raise LedgerBehindError(
+            f"table {table} has receipts of topic {row.topic} (id {row.topic_id}) by pipeline {pipeline}, of which "
+            f"this ledger knows nothing. If a ledger was lost, run: kafka-lake rebuild {pipeline}; else point "
+            "kafka_lake_ledger to the one that wrote them",
+            table=table,
+        )
+    raise _anothers(table, row.topic_id, row.pipeline, pipeline)
 
 
 def check_settled(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:

@@ -33,6 +33,7 @@ from airflow_kafka_lake.core.waves import (
 )
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.claiming import Heartbeat
 from airflow_kafka_lake.services.identity import check_head, check_settled
 from airflow_kafka_lake.services.in_doubt import InDoubt
 
@@ -192,7 +193,7 @@ def _commit(
     )
     outcome: PublishOutcome
     try:
-        outcome = table.publish(publication)
+        outcome = table.publish(publication, Heartbeat(ports, claim.key))
     except UnavailableError as error:
         outcome = Unknown(reason=error.message)
     except Exception:

@@ -142,7 +142,9 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> tuple[Verdict, ...]:
         return staged
     ports.ledger.renew(held.key, LEASE)
     audited = audit_attempt(ports, held, staged, heartbeat)
-    if failed := audited.failed or refuse_fewer(ports, held, staged) or refuse_undecoded(asked, held, staged):
+    if failed := (
+        audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)
+    ):
         return failed
     heartbeat()
     tell_first(ports, held)

@@ -12,7 +12,7 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
-from airflow_kafka_lake.core.errors import SchemaMismatchError
+from airflow_kafka_lake.core.errors import SchemaMismatchError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.staging import Stretch
@@ -238,6 +238,30 @@ def test_null_lists_and_maps_of_other_rows_stay_null(iceberg: IcebergWorld) -> N
     (file,) = _files(iceberg)
     written = pq.read_table(file.removeprefix("file://"))
     assert {name: written[name].null_count for name in ("lines", "by_name")} == dict.fromkeys(("lines", "by_name"), 18)
+
+
+def test_replacing_beats_for_every_file_before_it_commits(iceberg: IcebergWorld) -> None:
+    """A worker that has lost its wave meanwhile writes nothing."""
+    new, head = attempt_id(), iceberg.table.head()
+    iceberg.stage(new, offsets(3, 4))
+    found = iceberg.table.staged(new)
+    assert found is not None
+    asked = Publication(
+        head=head,
+        audited=found.snapshot,
+        token=token(new, "replace"),
+        ledger_id=LEDGER,
+        replaces=(stretch(3, 5),),
+    )
+
+    def lost() -> None:
+        raise StaleFenceError("another worker has the wave")
+
+    for act in (lambda: iceberg.table.publish(asked, lost), lambda: iceberg.table.visible([stretch(3, 5)], lost)):
+        with pytest.raises(StaleFenceError):
+            act()
+    assert iceberg.table.head() == head
+    assert isinstance(iceberg.table.publish(asked), Committed)
 
 
 def test_files_that_hold_none_of_it_are_kept_as_they_are(iceberg: IcebergWorld) -> None:

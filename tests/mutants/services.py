@@ -13,6 +13,7 @@ _CLAIMING = "airflow_kafka_lake.services.claiming"
 _SETTLEMENT = "airflow_kafka_lake.services.settlement"
 _SWEEPING = "airflow_kafka_lake.services.sweeping"
 _AUDITING = "airflow_kafka_lake.services.auditing"
+_OWNERS = "tests/unit/services/test_identity.py::"
 _IDENTITY = "airflow_kafka_lake.services.identity"
 _TOPICS = "airflow_kafka_lake.services.topics"
 _EPOCHS = "airflow_kafka_lake.core.epochs"
@@ -171,8 +172,8 @@ PUBLISHING = (
         law="L8",
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
-        old="    if failed := audited.failed or refuse_fewer(",
-        new="    if failed := refuse_fewer(",
+        old="audited.failed or refuse_fewer(",
+        new="refuse_fewer(",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
     ),
     Mutant(
@@ -180,8 +181,8 @@ PUBLISHING = (
         law="L8",
         guard="A wave with more values that do not decode than its pipeline allows is stopped before it is published.",
         module=_STAGING,
-        old=" or refuse_undecoded(asked, held, staged):",
-        new=":",
+        old=" or refuse_undecoded(asked, held, staged)\n",
+        new="\n",
         red=("tests/unit/services/test_decoding.py::test_limit_counts_over_the_wave",),
     ),
     Mutant(
@@ -328,6 +329,17 @@ TAKING = (
         old="    if claim is None:\n        raise StateError(",
         new="    if claim is None:\n        return\n        raise StateError(",
         red=("tests/unit/services/test_deciding.py::test_cancel_of_a_wave_published_but_not_settled_adopts_it",),
+    ),
+    Mutant(
+        name="owner-by-properties-only",
+        law="L18",
+        guard="A topic without an owner on the table whose receipts tell of another one is refused.",
+        module=_IDENTITY,
+        old="    _check_unowned(ports, pipeline, table, head, topic_ids)\n",
+        new="",
+        red=(
+            f"{_OWNERS}test_owner_whose_properties_an_engine_has_dropped_is_known_by_its_receipts[a new ledger-False]",
+        ),
     ),
     Mutant(
         name="hide-an-old-ledger",

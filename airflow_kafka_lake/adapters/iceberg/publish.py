@@ -29,14 +29,18 @@ class Ready:
     source: Mapping[str, str]
 
 
-def make_ready(table: Table, staged: StagedFiles, known: Staged | None) -> Ready | Rejected:
+def make_ready(
+    table: Table, staged: StagedFiles, known: Staged | None, heartbeat: Callable[[], None]
+) -> Ready | Rejected:
     """Write the manifest for an attempt's files; Rejected when they were written under several partition specs.
 
     `known` is what an earlier reading of the same snapshot found, so that the files need not be read again.
     """
     if len({file.spec_id for file in staged.files}) > 1:
         return Rejected(requirement=Requirement.SPEC, detail="the staged files have several partition specs")
-    content = known if known and known.snapshot == staged.snapshot.snapshot_id else read_staged(table, staged)
+    content = (
+        known if known and known.snapshot == staged.snapshot.snapshot_id else read_staged(table, staged, heartbeat)
+    )
     summary = staged.snapshot.summary.additional_properties if staged.snapshot.summary else {}
     # As Java's cherry-pick does: expiry then knows that the files of the staged snapshot live on.
     source = {"source-snapshot-id": str(staged.snapshot.snapshot_id)}
@@ -69,12 +73,12 @@ class Publisher:
         """Keep what the audit has read of a staged snapshot, for its publish."""
         self._read = {staged.snapshot: staged}
 
-    def publish(self, publication: Publication) -> PublishOutcome:
+    def publish(self, publication: Publication, heartbeat: Callable[[], None]) -> PublishOutcome:
         """Make a staged attempt visible, or commit nothing but its token when nothing was staged."""
-        ready = self._make_ready(publication)
+        ready = self._make_ready(publication, heartbeat)
         if isinstance(ready, Rejected):
             return ready
-        replacing = self._replacing(publication, ready) if publication.replaces else ready
+        replacing = self._replacing(publication, ready, heartbeat) if publication.replaces else ready
         if isinstance(replacing, Rejected):
             return replacing
         topic_ids = ready.topic_ids | {item.topic_id for item in publication.replaces}
@@ -82,7 +86,7 @@ class Publisher:
             _move(publication, replacing), lambda head: self._stranger(head, topic_ids, publication.owner)
         )
 
-    def _replacing(self, publication: Publication, ready: Ready) -> Ready | Rejected:
+    def _replacing(self, publication: Publication, ready: Ready, heartbeat: Callable[[], None]) -> Ready | Rejected:
         """Take what is replaced out of main's files, as they are at the head that was looked at.
 
         What was written for an earlier try serves the next one while the same files hold those rows.
@@ -94,7 +98,7 @@ class Publisher:
             tasks = tasks_for(table, publication.replaces, self._identifier)
             key = (publication.audited, *sorted(_shown(task) for task in tasks))
             if key not in self._replaced:
-                found = replacement(table, tasks, publication.replaces)
+                found = replacement(table, tasks, publication.replaces, heartbeat)
                 files = (*ready.prepared.files, *found.rewritten)
                 schema_id = table.metadata.current_schema_id if files else None
                 prepared = prepare(table, files, found.removed)
@@ -105,7 +109,7 @@ class Publisher:
                 }
             return self._replaced[key]
 
-    def _make_ready(self, publication: Publication) -> Ready | Rejected:
+    def _make_ready(self, publication: Publication, heartbeat: Callable[[], None]) -> Ready | Rejected:
         audited, attempt = publication.audited, publication.token.attempt
         if audited is not None and audited in self._ready:
             return self._ready[audited]
@@ -121,7 +125,7 @@ class Publisher:
             snapshot = table.metadata.snapshot_by_id(audited)
             if snapshot is None:
                 return Rejected(requirement=Requirement.STAGING_BRANCH, detail=f"staged snapshot {audited} is gone")
-            ready = make_ready(table, staged_files(table, snapshot, attempt), self._read.get(audited))
+            ready = make_ready(table, staged_files(table, snapshot, attempt), self._read.get(audited), heartbeat)
         if isinstance(ready, Ready):
             self._ready = {audited: ready}
         return ready

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +56,20 @@ class Replacement:
     rewritten: tuple[DataFile, ...]
 
 
-def visible(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[Holding, ...]:
+def visible(
+    table: Table, stretches: Sequence[Stretch], identifier: str, heartbeat: Callable[[], None]
+) -> tuple[Holding, ...]:
     """Read the position columns of the files that may hold rows of some stretches."""
     if not stretches:
         return ()
     chosen, wanted = near(stretches), offsets_of(stretches)
-    batches = batches_of(table, chosen, HELD, files_of(table, chosen, identifier))
-    return holdings_of((batch.filter(pa.array(_inside(batch, wanted))) for batch in batches), identifier)
+
+    def chosen_rows() -> Iterator[pa.RecordBatch]:
+        for batch in batches_of(table, chosen, HELD, files_of(table, chosen, identifier)):
+            heartbeat()
+            yield batch.filter(pa.array(_inside(batch, wanted)))
+
+    return holdings_of(chosen_rows(), identifier)
 
 
 def tasks_for(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[FileScanTask, ...]:
@@ -73,7 +80,9 @@ def tasks_for(table: Table, stretches: Sequence[Stretch], identifier: str) -> tu
     return tuple(files_of(table, near(stretches), identifier))
 
 
-def replacement(table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Stretch]) -> Replacement:
+def replacement(
+    table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Stretch], heartbeat: Callable[[], None]
+) -> Replacement:
     """Write anew what is left of each file; one that holds nothing of the stretches stays, one that holds nothing else
     is not opened. Rows that position deletes have deleted are gone."""
     wanted = offsets_of(stretches)
@@ -82,6 +91,7 @@ def replacement(table: Table, tasks: Iterable[FileScanTask], stretches: Sequence
     removed: list[DataFile] = []
     rewritten: list[DataFile] = []
     for task in tasks:
+        heartbeat()
         if single and whole(task.file):
             removed.append(task.file)
             continue

@@ -122,9 +122,9 @@ class IcebergTable:
         self._publisher.remember(found)
         return found
 
-    def publish(self, publication: Publication) -> PublishOutcome:
+    def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
-        return self._publisher.publish(publication)
+        return self._publisher.publish(publication, heartbeat)
 
     def fence(
         self,
@@ -215,11 +215,13 @@ class IcebergTable:
                 table=self.identifier,
             )
 
-    def visible(self, stretches: Sequence[Stretch]) -> tuple[Holding, ...]:
+    def visible(
+        self, stretches: Sequence[Stretch], heartbeat: Callable[[], None] = lambda: None
+    ) -> tuple[Holding, ...]:
         """Return what main holds of some stretches, by attempt; files whose bounds exclude them are not opened."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):
-            return visible(table, stretches, self.identifier)
+            return visible(table, stretches, self.identifier, heartbeat)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts` what is not there yet, creating it when missing."""

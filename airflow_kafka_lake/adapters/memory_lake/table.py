@@ -154,8 +154,10 @@ class MemoryTable:
             undecoded=self._undecoded.get(attempt, ()),
         )
 
-    def publish(self, publication: Publication) -> PublishOutcome:
+    def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head`."""
+        if publication.replaces:
+            heartbeat()
         return self._commit(publication)
 
     def fence(
@@ -203,8 +205,11 @@ class MemoryTable:
         """Return what main holds, by attempt."""
         return holdings_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
 
-    def visible(self, stretches: Sequence[Stretch]) -> tuple[Holding, ...]:
+    def visible(
+        self, stretches: Sequence[Stretch], heartbeat: Callable[[], None] = lambda: None
+    ) -> tuple[Holding, ...]:
         """Return what main holds of some stretches, by attempt."""
+        heartbeat()
         return holdings_of(row for row in self.rows() if row.is_in(offsets_of(stretches)))
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
@@ -293,6 +298,11 @@ class MemoryTable:
         """Drop the table and create another one of the same name."""
         self._store = None
         self.ensure("")
+
+    def drop_properties(self) -> None:
+        """Lose the table's properties, as with an engine that knows only its own."""
+        store = self._load()
+        store.owners, store.last = {}, {}
 
     def change_spec(self) -> None:
         """Change the partition spec: files staged before do not fit any more."""

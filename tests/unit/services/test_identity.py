@@ -244,6 +244,30 @@ def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: s
         world.plan()
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("who", ["another pipeline", "a new ledger"])
+def test_owner_whose_properties_an_engine_has_dropped_is_known_by_its_receipts(
+    world: World, wave: str, who: str, dry_run: bool
+) -> None:
+    """Nobody lands the topic a second time; the owner itself goes on, and is on record again."""
+    world.ingest(wave)
+    world.advance()
+    world.table.drop_properties()
+    spec, ledger = world.spec, world.ledger
+    refused: type[Exception] = OwnershipError
+    if who == "another pipeline":
+        world.with_spec(name="payments")
+    else:
+        world.ledger, refused = MemoryLedger(world.clock, ledger_id="2" * 32), LedgerBehindError
+    with pytest.raises(refused):
+        world.plan(dry_run=dry_run)
+    world.spec, world.ledger = spec, ledger
+    world.produce(1)
+    assert world.run().exit_code == 0
+    assert set(world.table.head().owners.values()) == {(LEDGER_ID, "orders")}
+    world.check()
+
+
 def test_ledger_behind_is_found_behind_another_ledgers_commit(world: World, wave: str) -> None:
     """Two ledgers that share a table each need their own newest token."""
     backup = world.ledger.snapshot()

@@ -629,7 +629,7 @@ def test_publisher_of_the_old_life_is_stopped(loss: str, wakes: str) -> None:
     outcomes: list[object] = []
     sleeper = world.worker(Before("table.publish", rebuilt_meanwhile))
     publish = world.table.publish
-    world.table.publish = lambda asked: outcomes.append(publish(asked)) or outcomes[-1]  # type: ignore[method-assign,func-returns-value,assignment,return-value]
+    world.table.publish = lambda asked, _: outcomes.append(publish(asked)) or outcomes[-1]  # type: ignore[method-assign,func-returns-value,assignment,return-value]
     with pytest.raises(KafkaLakeError) as stopped:
         world.ingest(wave, sleeper)
     assert isinstance(stopped.value, (LedgerBehindError, StaleFenceError)), stopped.value

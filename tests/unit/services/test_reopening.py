@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -346,7 +348,7 @@ def test_table_whose_rows_cannot_be_replaced_is_refused_before_anything_is_begun
 ) -> None:
     """Neither does a reopen record anything, nor does a job run for one that was recorded before."""
 
-    def refuse(_: object) -> None:
+    def refuse(*_: object) -> None:
         raise SchemaMismatchError("equality delete files of another engine")
 
     (wave,) = landed.reopen(3, 9).waves
@@ -359,6 +361,27 @@ def test_table_whose_rows_cannot_be_replaced_is_refused_before_anything_is_begun
             landed.reopen(9, 12)
     assert (len(landed.runner.jobs), landed.ledger.ranges(pipeline="orders")) == (ran, before)
     assert landed.run().exit_code == 0
+    landed.check()
+
+
+@pytest.mark.parametrize("call", ["visible", "publish"])
+def test_replacing_with_progress_keeps_its_lease(landed: World, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many files to read and to write anew: others wait, instead of staging the wave again for ever."""
+    (wave,) = landed.reopen(3, 9).waves
+    codes: list[int] = []
+    real = getattr(landed.table, call)
+
+    def slow(asked: object, heartbeat: Callable[[], None] | None = None) -> object:
+        for _ in range(10 if heartbeat else 0):
+            landed.clock.advance(timedelta(minutes=1))
+            heartbeat()  # type: ignore[misc]
+            codes.append(landed.run().exit_code)
+        return real(asked, *([heartbeat] if heartbeat else []))
+
+    monkeypatch.setattr(landed.table, call, slow)
+    assert landed.ingest(wave).state is WaveState.COMMITTED
+    assert codes == [3] * 10
+    landed.advance()
     landed.check()
 
 
