@@ -25,7 +25,7 @@ class Reader(Protocol):
     """Where records come from."""
 
     def read(
-        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation
+        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
     ) -> list[tuple[int, bytes | None, bytes | None]]:
         """Return `(offset, key, value)` of every record that a reader of the stretch sees."""
 
@@ -104,6 +104,9 @@ class MemoryRunner:
             records = self._kafka.read(stretch.topic, stretch.partition, stretch.range, job.isolation)
             rows += [(stretch.topic, stretch.topic_id, stretch.partition, *record) for record in records]
             heartbeat()
+        for part in job.untimely:
+            records = self._kafka.read(part.topic, part.partition, part.range, job.isolation, any_time=True)
+            rows += [(part.topic, part.topic_id, part.partition, *record) for record in records]
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
             raise JobFailedError("the job ended.\nIllegalStateException: what is this?", attempt=job.attempt)
         if self.unfinished:

@@ -25,7 +25,9 @@ class Fate(StrEnum):
     ABORTED = "aborted"
     COMPACTED = "compacted"
     UNREADABLE = "unreadable"
-    """Kafka has a record there, or the bytes of one, that a job cannot read."""
+    """Kafka has the bytes of a record there, and nobody can read them."""
+    UNTIMELY = "untimely"
+    """Kafka has a record there whose time Spark's Kafka source cannot read."""
     UNEXPLAINED = "unexplained"
 
 

@@ -97,7 +97,8 @@ def explain(
     and `aborted` lists every aborted transaction that overlaps it; where aborted records have rows (read_uncommitted)
     the list is empty. An offset without a record is COMPACTED only when a later batch follows, or when it is below
     `end_known`, the end up to which nothing more can come. All else is UNEXPLAINED. The result is sorted, disjoint and
-    covers exactly `asked`. What a job cannot read is UNREADABLE, unless an abort hides it from every reader.
+    covers exactly `asked`. What a job cannot read is UNREADABLE or UNTIMELY, the latter
+    unless an abort hides it from every reader.
     """
     pieces = Pieces(asked)
     found = [_said(piece, Fate.UNEXPLAINED, f"below the log start {log_start}") for piece in pieces.upto(log_start)]
@@ -181,7 +182,7 @@ def _in_batch(inside: RangeSet, batch: Batch, transaction: AbortedTransaction | 
         return [_said(part, Fate.UNREADABLE, f"{batch.damage}, batch {batch.range}") for part in inside]
     fate, seen = _of_records(batch, transaction)
     untimely = inside & batch.untimely if fate is Fate.UNEXPLAINED else RangeSet()
-    said = [_said(part, Fate.UNREADABLE, _too_late(batch.latest_ms)) for part in untimely]
+    said = [_said(part, Fate.UNTIMELY, _too_late(batch.latest_ms)) for part in untimely]
     said += [_said(part, fate, seen) for part in (inside & batch.present) - untimely]
     said += [_said(part, Fate.COMPACTED, "its batch has no such record") for part in inside - batch.present]
     return sorted(said, key=lambda item: item.range)

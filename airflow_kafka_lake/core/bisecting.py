@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
@@ -13,8 +13,9 @@ from airflow_kafka_lake.core.errors import (
     UnexpectedError,
     UnreadableRecordError,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, RangeState
 
 SPLIT = "split in two"
@@ -22,6 +23,9 @@ SPLIT = "split in two"
 
 MOST_FOUND = 8
 """Records that trials find in one wave; a wave with more has another problem than single records."""
+
+MOST_UNTIMELY, MOST_UNTIMELY_BYTES = 20_000, 64 * 1024 * 1024
+"""What a driver reads one by one of a wave: about ten seconds."""
 
 MOST_PARTS = 20
 """Parts of a range that are held one by one; nearer ones are held together."""
@@ -178,20 +182,22 @@ def source_of(ranges: Iterable[RangeRecord], item: RangeRecord) -> RangeRecord:
     return next(source for source in ranges if source.stream == item.stream and item.range.start in source.range)
 
 
-def joined(parts: Sequence[tuple[OffsetRange, str]], most: int = MOST_PARTS) -> tuple[tuple[OffsetRange, str], ...]:
-    """Join sorted parts that touch, and then the nearest ones until there are at most so many; the first cause stays.
-
-    Every part becomes a row of the ledger and a line for a person.
-    """
-    gaps = sorted((b.start - a.end for (a, _), (b, _) in pairwise(parts)), reverse=True)
-    least = max(1, gaps[most - 1] + 1) if len(gaps) >= most else 1
-    found: list[tuple[OffsetRange, str]] = []
-    for part, cause in parts:
-        if found and part.start - found[-1][0].end < least:
-            found[-1] = (OffsetRange(found[-1][0].start, part.end), found[-1][1])
-        else:
-            found.append((part, cause))
-    return tuple(found)
+def affordable(
+    untimely: Sequence[tuple[RangeRecord, RangeSet]],
+) -> tuple[tuple[Stretch, ...], tuple[tuple[RangeRecord, OffsetRange], ...]]:
+    """Divide untimely records of ranges into what a driver can read one by one, and what is too much for it."""
+    few: list[Stretch] = []
+    left, weight = MOST_UNTIMELY, float(MOST_UNTIMELY_BYTES)
+    too_many = []
+    for item, offsets in untimely:
+        for part in offsets.joined(MOST_PARTS):
+            left -= part.span
+            weight -= item.estimated_bytes * part.span / item.range.span
+            if left < 0 or weight < 0:
+                too_many.append((item, part))
+            else:
+                few.append(replace(item.stretch, range=part))
+    return tuple(few), tuple(too_many)
 
 
 def _real(source: RangeRecord, part: OffsetRange) -> OffsetRange | None:

@@ -218,6 +218,15 @@ class RangeSet:
         at = bisect_right(self.starts, start)
         return max(start, self.ends[at - 1]) if at else start
 
+    def joined(self, most: int) -> RangeSet:
+        """Return at most so many ranges that hold the set: the nearest ones are joined over what lies between."""
+        between = sorted((b.start - a.end for a, b in itertools.pairwise(self.ranges)), reverse=True)
+        if len(self.ranges) <= most:
+            return self
+        widest = between[most - 1]
+        joins = (OffsetRange(a.end, b.start) for a, b in itertools.pairwise(self.ranges) if b.start - a.end <= widest)
+        return self | RangeSet(joins)
+
     def at_most(self, stretches: int) -> RangeSet:
         """Return the set, or a larger one of at most so many stretches: what is too many is one with all between."""
         if self.stretches <= stretches:

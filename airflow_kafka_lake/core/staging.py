@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,7 @@ class StageJob:
 
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
     splits large stretches, None does not. `decoders` say how values become columns; none leaves them as they are.
+    `untimely` are further stretches: records whose time Spark's Kafka source cannot read, for the driver to read.
     """
 
     pipeline: str
@@ -74,6 +75,7 @@ class StageJob:
     tasks: int
     max_records_per_partition: int | None
     decoders: tuple[Decoder, ...] = ()
+    untimely: tuple[Stretch, ...] = ()
 
     @property
     def name(self) -> str:
@@ -105,10 +107,11 @@ class StageJob:
             "attempt": self.attempt,
             "table": self.table,
             "isolation": self.isolation.value,
-            "stretches": [[s.topic, s.topic_id, s.partition, s.range.start, s.range.end] for s in self.stretches],
+            "stretches": [_json(stretch) for stretch in self.stretches],
             "tasks": self.tasks,
             "max_records_per_partition": self.max_records_per_partition,
             "decoders": [item.to_json() for item in self.decoders],
+            "untimely": [_json(stretch) for stretch in self.untimely],
         }
 
     @classmethod
@@ -118,13 +121,40 @@ class StageJob:
             **{
                 **data,
                 "isolation": Isolation(data["isolation"]),
-                "stretches": tuple(
-                    Stretch(topic=t, topic_id=i, partition=p, range=OffsetRange(a, b))
-                    for t, i, p, a, b in data["stretches"]
-                ),
+                "stretches": tuple(map(_stretch, data["stretches"])),
+                "untimely": tuple(map(_stretch, data["untimely"])),
                 "decoders": tuple(map(Decoder.from_json, data["decoders"])),
             }
         )
+
+
+def _json(stretch: Stretch) -> list[Any]:
+    return [stretch.topic, stretch.topic_id, stretch.partition, stretch.range.start, stretch.range.end]
+
+
+def _stretch(data: Sequence[Any]) -> Stretch:
+    topic, topic_id, partition, start, end = data
+    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+
+
+def without(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    """Return what of some stretches others leave, touching ones joined."""
+    taken = offsets_of(others)
+    return tuple(
+        Stretch(topic=key[0], topic_id=key[1], partition=key[2], range=item)
+        for key, offsets in offsets_of(stretches).items()
+        for item in offsets - taken.get(key, RangeSet())
+    )
+
+
+def shared(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    """Return the offsets that are among both, touching ones joined."""
+    theirs = offsets_of(others)
+    return tuple(
+        Stretch(topic=key[0], topic_id=key[1], partition=key[2], range=item)
+        for key, offsets in offsets_of(stretches).items()
+        for item in offsets & theirs.get(key, RangeSet())
+    )
 
 
 def offsets_of(stretches: Iterable[Stretch]) -> dict[tuple[str, str, int], RangeSet]:

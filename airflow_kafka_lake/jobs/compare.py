@@ -28,7 +28,9 @@ from airflow_kafka_lake.core.comparing import (
     narrowed,
     slices,
 )
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.staging import StageJob, Stretch, without
+from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
 from airflow_kafka_lake.jobs.progress import told_progress
 from airflow_kafka_lake.jobs.stage import Steps, session, table_name, taken
 
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 RESULT_FILE, SAID_FILE = "result.json", "said"
 PER_TASK = 200_000
 """Offsets of one read task."""
+
+MOST_PARTS = 20
+"""Stretches of a slice that the driver reads one by one; nearer ones are read together."""
 
 _NOBODY = "0" * 16
 
@@ -182,17 +187,35 @@ def _compare_offsets(
 
 def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Stretch], kafka: Mapping[str, str]) -> DataFrame:
     """Return digests of what Kafka has of some stretches; read as a staging job reads."""
+    late = _untimely(spark, job, part)
     asked = StageJob(
         pipeline=job.pipeline,
         wave="audit",
         attempt=_NOBODY,
         table=job.table,
         isolation=job.isolation,
-        stretches=tuple(part),
+        stretches=without(part, late),
+        untimely=late,
         tasks=max(1, sum(item.range.span for item in part) // PER_TASK),
         max_records_per_partition=PER_TASK,
     )
     return _digested(Steps(spark, asked, kafka).read())
+
+
+def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Return where the table has records with a time that Spark's Kafka source cannot read."""
+    found = spark.sql(
+        "SELECT kafka_topic_id, kafka_partition, kafka_offset "
+        f"FROM {table_name(job)} VERSION AS OF {int(job.snapshot)} WHERE kafka_timestamp_raw > {SPARK_LATEST_MS}"
+    ).collect()
+    offsets: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
+    for topic_id, partition, offset in found:
+        offsets[topic_id, partition].append(OffsetRange(offset, offset + 1))
+    return tuple(
+        replace(item, range=late)
+        for item in part
+        for late in RangeSet(offsets[item.topic_id, item.partition]).within(item.range).joined(MOST_PARTS)
+    )
 
 
 def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Stretch]]) -> DataFrame:

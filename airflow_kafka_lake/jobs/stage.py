@@ -52,7 +52,6 @@ _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
-_HOLDABLE = f"unix_millis(timestamp) BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
 
 WRITE_OPTIONS = {
     "write-format": "parquet",
@@ -83,7 +82,7 @@ class Steps:
 
     def read(self) -> DataFrame:
         """Return the job's records as rows of the table, which gets the columns they need; nothing is fetched yet."""
-        rows = _records(self.spark, self.job, self.kafka).selectExpr(*columns(self.job))
+        rows = _rows(self.spark, self.job, self.kafka)
         if not self.job.decoders:
             return rows
         from airflow_kafka_lake.jobs.decoding import with_decoded
@@ -192,10 +191,15 @@ def quoted_branch(job: StageJob) -> str:
     return f"`{job.branch}`"
 
 
-def columns(job: StageJob) -> list[str]:
-    """Return the SELECT list that makes a row of the table of a record of Spark's Kafka source."""
-    ids = dict(sorted({(stretch.topic, stretch.topic_id) for stretch in job.stretches}))
-    for stretch in job.stretches:
+def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
+    """Return the SELECT list that makes a row of the table of a record of Spark's Kafka source, or of one that the
+    driver has read: its time is the number that Kafka has."""
+    moment, number = (
+        ("timestamp_millis(timestamp)", "timestamp") if untimely else ("timestamp", "unix_millis(timestamp)")
+    )
+    holdable = f"{number} BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
+    ids = dict(sorted({(stretch.topic, stretch.topic_id) for stretch in (*job.stretches, *job.untimely)}))
+    for stretch in (*job.stretches, *job.untimely):
         if ids[stretch.topic] != stretch.topic_id:
             raise RefusedError(f"Topic {stretch.topic} has two ids in one job; only its present one can be read.")
     pairs = ", ".join(
@@ -211,9 +215,9 @@ def columns(job: StageJob) -> list[str]:
         "partition AS kafka_partition",
         "offset AS kafka_offset",
         # No reader of the table, and no partition transform, needs to hold a time of the year 57,000.
-        f"IF({_HOLDABLE}, timestamp, NULL) AS kafka_timestamp",
+        f"IF({holdable}, {moment}, NULL) AS kafka_timestamp",
         "timestampType AS kafka_timestamp_type",
-        f"IF({_HOLDABLE}, NULL, unix_millis(timestamp)) AS kafka_timestamp_raw",
+        f"IF({holdable}, NULL, {number}) AS kafka_timestamp_raw",
         f"'{_checked(_ATTEMPT, job.attempt, 'attempt id')}' AS ingest_attempt",
     ]
 
@@ -253,10 +257,15 @@ def source_options(job: StageJob, scan: Iterable[Stretch], kafka: Mapping[str, s
     }
 
 
-def _records(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
-    if not job.stretches:
+def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
+    if not job.stretches and not job.untimely:
         raise RefusedError(f"Wave {job.wave} has nothing to read: its job holds no stretches.", wave=job.wave)
-    return _union(_gathered(spark, job, read, kafka) for read in reads(job))
+    frames = [_gathered(spark, job, read, kafka).selectExpr(*columns(job)) for read in reads(job)]
+    if job.untimely:
+        from airflow_kafka_lake.jobs.untimely import untimely_rows
+
+        frames.append(untimely_rows(spark, job, kafka).selectExpr(*columns(job, untimely=True)))
+    return _union(frames)
 
 
 def _gathered(spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str, str]) -> DataFrame:

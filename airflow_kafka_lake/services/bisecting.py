@@ -8,11 +8,15 @@ from airflow_kafka_lake.core import bisecting
 from airflow_kafka_lake.core.accounting import Fate, Gap
 from airflow_kafka_lake.core.bisecting import History
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, TransientError
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.ports import Ports
 
-Stage = Callable[[Sequence[RangeRecord]], object]
-"""Stages some ranges of a claim, or pieces of them; raises what a job may end with."""
+FAULTS = frozenset({Fate.UNREADABLE, Fate.UNTIMELY})
+
+Stage = Callable[[Sequence[RangeRecord], Sequence[Stretch]], Staged]
+"""Stages some ranges of a claim, or pieces of them, with what is untimely in them; raises what a job may end with."""
 
 
 def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
@@ -25,21 +29,34 @@ def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     return bisecting.apart(held.ranges, why) or (bisecting.held(first, first.range, why),)
 
 
-def find_unreadable(
+def read_otherwise(
     ports: Ports, held: Claim, error: Exception, stage: Stage, heartbeat: Callable[[], None]
-) -> tuple[Verdict, ...]:
-    """Return what to take away from a wave whose job ended with `error`, so that the rest can be read; often nothing.
+) -> Staged | tuple[Verdict, ...]:
+    """Return what was staged by another way of reading, or what to take away from a wave whose job ended with `error`.
 
-    Exceptions that the search meets by itself, such as a broker out of reach, pass through.
+    Nothing when neither helps. Exceptions that the search meets by itself, such as a broker out of reach, pass through.
     """
-    history = History.of(held.attempts)
-    if history.asks_for_batches(error) and (found := _damaged(ports, held, heartbeat)):
-        return found
-    return _tried(ports, held, error, stage, heartbeat) if history.asks_for_trials(error) else ()
+    history, untimely = History.of(held.attempts), tuple[Stretch, ...]()
+    if history.asks_for_batches(error):
+        found, untimely = _asked(ports, held, heartbeat)
+        if found:
+            return found
+    if untimely:
+        ports.say(
+            f"wave {held.key.wave} has records of a time that Spark cannot read: its driver reads them one by one"
+        )
+        ports.lake.table(held.table).drop(held.key.attempt)
+        try:
+            return stage(held.ranges, untimely)
+        except Exception as problem:
+            if not bisecting.is_unknown(problem) or not history.asks_for_trials(problem):
+                raise
+            error = problem
+    return _tried(ports, held, error, stage, untimely, heartbeat) if history.asks_for_trials(error) else ()
 
 
-def _damaged(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[Verdict, ...]:
-    """Ask Kafka's raw batches which offsets of the wave no job can read."""
+def _asked(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[tuple[Verdict, ...], tuple[Stretch, ...]]:
+    """Ask Kafka's raw batches which offsets of the wave no job can read, and which only Spark's source cannot."""
     ports.say(f"looking for what cannot be read in Kafka's batches of wave {held.key.wave}")
     gaps = {
         Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=item.range): item
@@ -47,22 +64,33 @@ def _damaged(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[
     }
     try:
         told = ports.batches.explain(tuple(gaps), held.spec.isolation, heartbeat)
+    except StaleFenceError:
+        raise
     except TransientError as problem:
-        if isinstance(problem, StaleFenceError):
-            raise
         ports.say(f"Kafka's batches of wave {held.key.wave} could not be read: {problem}")
-        return ()
-    return tuple(
-        bisecting.held(item, part, cause)
-        for gap, item in gaps.items()
-        for part, cause in bisecting.joined(
-            [(known.range, known.seen) for known in told.get(gap, ()) if known.fate is Fate.UNREADABLE]
-        )
-    )
+        return (), ()
+    said = {item.id: told.get(gap, ()) for gap, item in gaps.items()}
+    late = [
+        (item, RangeSet(known.range for known in said[item.id] if known.fate is Fate.UNTIMELY)) for item in held.ranges
+    ]
+    few, too_many = bisecting.affordable(late)
+    verdicts = []
+    for item in held.ranges:
+        wrong = [known.range for known in said[item.id] if known.fate is Fate.UNREADABLE]
+        wrong += [part for source, part in too_many if source is item]
+        for part in RangeSet(wrong).joined(bisecting.MOST_PARTS):
+            known = next(known for known in said[item.id] if known.fate in FAULTS and known.range.overlaps(part))
+            verdicts.append(bisecting.held(item, part, known.seen))
+    return tuple(verdicts), few
 
 
 def _tried(
-    ports: Ports, held: Claim, error: Exception, stage: Stage, heartbeat: Callable[[], None]
+    ports: Ports,
+    held: Claim,
+    error: Exception,
+    stage: Stage,
+    untimely: Sequence[Stretch],
+    heartbeat: Callable[[], None],
 ) -> tuple[Verdict, ...]:
     """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
     table, wave = ports.lake.table(held.table), held.key.wave
@@ -77,7 +105,7 @@ def _tried(
         heartbeat()
         table.drop(held.key.attempt)
         try:
-            stage(part)
+            stage(part, untimely)
         except Exception as problem:
             if not bisecting.is_unknown(problem):
                 raise

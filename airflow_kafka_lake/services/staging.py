@@ -23,11 +23,11 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.losses import held_by
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.segments import gate_closed
-from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
+from airflow_kafka_lake.core.staging import StageJob, Stretch, packing, shared, without
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
-from airflow_kafka_lake.services.bisecting import find_unreadable, lighten
+from airflow_kafka_lake.services.bisecting import lighten, read_otherwise
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
 from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
@@ -166,10 +166,12 @@ def _stage_or_find(
             raise
         if failed := _lost_meanwhile(ports, held):
             return failed
-        if failed := find_unreadable(
-            ports, held, error, lambda part: _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat), heartbeat
-        ):
-            return failed
+
+        def again(part: Sequence[RangeRecord], untimely: Sequence[Stretch]) -> Staged:
+            return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat, untimely)
+
+        if found := read_otherwise(ports, held, error, again, heartbeat):
+            return found
         raise
 
 
@@ -206,8 +208,10 @@ def _held(seen: Seen) -> tuple[Verdict, ...]:
     return tuple(held_by(item, error) for item, error in seen.failed.items())
 
 
-def _stage(ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat) -> Staged:
-    job = stage_job(held, how)
+def _stage(
+    ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat, untimely: Sequence[Stretch] = ()
+) -> Staged:
+    job = stage_job(held, how, untimely)
     ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
@@ -223,9 +227,9 @@ def _stage(ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heart
     return staged
 
 
-def stage_job(held: Claim, how: tuple[Decoder, ...] = ()) -> StageJob:
-    """Build the request for a claim's ranges: touching ranges are read as one stretch."""
-    stretches = merged(_stretches(held.ranges))
+def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Stretch] = ()) -> StageJob:
+    """Build the request for a claim's ranges: touching ranges are read as one stretch, and what is untimely apart."""
+    stretches = without(_stretches(held.ranges), untimely)
     tasks, per_task = packing(stretches, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
     return StageJob(
         pipeline=held.pipeline,
@@ -237,6 +241,7 @@ def stage_job(held: Claim, how: tuple[Decoder, ...] = ()) -> StageJob:
         tasks=tasks,
         max_records_per_partition=per_task,
         decoders=how,
+        untimely=shared(_stretches(held.ranges), untimely),
     )
 
 

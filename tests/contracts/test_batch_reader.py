@@ -188,8 +188,15 @@ def gap(topic: str, topic_id: str, start: int, end: int, partition: int = 0) -> 
 
 
 def letters(asked: Gap, said: Sequence[Explanation]) -> str:
-    """One letter per offset: c(ontrol), a(borted), k (compacted), ! (unreadable), ? (unexplained, or not said)."""
-    names = {Fate.CONTROL: "c", Fate.ABORTED: "a", Fate.COMPACTED: "k", Fate.UNEXPLAINED: "?", Fate.UNREADABLE: "!"}
+    """One letter per offset: c(ontrol), a(borted), k (compacted), ! (unreadable), t (untimely), ? (unexplained)."""
+    names = {
+        Fate.CONTROL: "c",
+        Fate.ABORTED: "a",
+        Fate.COMPACTED: "k",
+        Fate.UNEXPLAINED: "?",
+        Fate.UNREADABLE: "!",
+        Fate.UNTIMELY: "t",
+    }
     fates = {at: item.fate for item in said for at in range(item.range.start, item.range.end)}
     return "".join(names[fates.get(at, Fate.UNEXPLAINED)] for at in range(asked.range.start, asked.range.end))
 
@@ -254,7 +261,7 @@ def test_record_whose_time_no_job_can_read_is_named(world: World, name: str) -> 
     world.produce(name, 2)
     for at in (1_700_000_000_000_000_000, 1_700_000_000_000_000):
         world.produce_at(name, at)
-    assert explained(world, gap(name, topic_id, 0, 4)) == "??!?"
+    assert explained(world, gap(name, topic_id, 0, 4)) == "??t?"
 
 
 def test_open_transaction_is_not_explained(world: World, name: str) -> None:

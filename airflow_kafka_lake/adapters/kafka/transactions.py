@@ -6,13 +6,14 @@ import logging
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.adapters.kafka.conversation import FAILED, errors
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.transactions import OpenTransaction
+from airflow_kafka_lake.core.wire import instant
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -101,4 +102,4 @@ def _told(admin: Any, names: Sequence[str]) -> dict[Any, Any]:
 
 
 def _time(milliseconds: int) -> datetime | None:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
+    return instant(milliseconds) if milliseconds > 0 else None

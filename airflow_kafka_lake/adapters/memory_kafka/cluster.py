@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
+from airflow_kafka_lake.adapters.memory_kafka.log import UNTIMELY, Entry, Log
 from airflow_kafka_lake.adapters.memory_kafka.sampling import weigh
 from airflow_kafka_lake.adapters.memory_kafka.transactions import open_transactions, pending_commits
 from airflow_kafka_lake.core.accounting import Explanation, Gap
@@ -144,12 +144,12 @@ class MemoryKafka:
         self._groups[group, topic, partition] = (offset, state)
 
     def read(
-        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation
+        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
     ) -> list[tuple[int, bytes | None, bytes | None]]:
         """Return `(offset, key, value)` of the records that a reader of a stretch sees.
 
         As under Spark's `failOnDataLoss`, a start below the log start or an end beyond the readable end is an error; a
-        record that cannot be read fails the job, which does not say which one it is.
+        record that cannot be read fails the job, which does not name it; `any_time` reads those of any time.
         """
         log = self._reached(topic, partition)
         facts = {"topic": topic, "partition": partition, "start": stretch.start, "end": stretch.end}
@@ -158,7 +158,8 @@ class MemoryKafka:
             raise RangeExpiredError(f"{what} begin below the log start {log.log_start}.", **facts)
         if stretch.end > log.readable_end(isolation):
             raise RangeBeyondEndError(f"{what} end above {log.readable_end(isolation)}.", **facts)
-        if any(log.unreadable(offset, isolation) for offset in range(stretch.start, stretch.end)):
+        problems = {log.unreadable(offset, isolation) for offset in range(stretch.start, stretch.end)}
+        if problems - {"", *([UNTIMELY] if any_time else [])}:
             raise JobFailedError("a record cannot be read", reason=UNREADABLE_RECORD)
         return [(offset, entry.key, entry.value) for offset, entry in log.records(stretch, isolation)]
 

@@ -131,8 +131,10 @@ class Log:
         """Return why a job fails on an offset; nothing for one that it reads, or that no reader sees."""
         if self.fate(offset, isolation, compacted=False) is not None:
             return ""
-        untimely = is_beyond_spark(self.entries[offset].timestamp_ms)
-        return self.damaged.get(offset, "") or (UNTIMELY if untimely else "")
+        return self.damaged.get(offset, "") or (UNTIMELY if self._is_untimely(offset) else "")
+
+    def _is_untimely(self, offset: int) -> bool:
+        return is_beyond_spark(self.entries[offset].timestamp_ms)
 
     def explained(self, stretch: OffsetRange, isolation: Isolation, *, compacted: bool) -> Iterator[Explanation]:
         """Yield what becomes of a stretch without rows, in runs of one fate."""
@@ -144,7 +146,7 @@ class Log:
     def _said(self, offset: int, isolation: Isolation, compacted: bool) -> tuple[Fate, str]:
         fate = self.fate(offset, isolation, compacted=compacted)
         if fate is None and (why := self.unreadable(offset, isolation)):
-            return Fate.UNREADABLE, why
+            return Fate.UNTIMELY if why == UNTIMELY else Fate.UNREADABLE, why
         fate = fate or Fate.UNEXPLAINED
         return fate, f"memory: {fate}"
 

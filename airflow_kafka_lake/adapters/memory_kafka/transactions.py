@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
 from airflow_kafka_lake.core.transactions import OpenTransaction
+from airflow_kafka_lake.core.wire import instant
 
 _TIMEOUT = timedelta(minutes=1)
 
@@ -18,7 +19,7 @@ def open_transactions(log: Log, topic: str, partition: int) -> Iterator[OpenTran
         left = [
             log.entries[at].timestamp_ms for at in offsets if at in log.entries
         ]  # the log start may have passed some
-        first, last = (datetime.fromtimestamp(at / 1000, UTC) for at in (left[0], left[-1])) if left else (None, None)
+        first, last = (instant(at) for at in (left[0], left[-1])) if left else (None, None)
         yield OpenTransaction(
             topic=topic,
             partition=partition,

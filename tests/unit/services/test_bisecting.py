@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from airflow_kafka_lake.core import bisecting
 from airflow_kafka_lake.core.errors import JobFailedError, UnexpectedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import RangeState
@@ -33,14 +34,15 @@ def test_record_that_the_raw_batches_name_is_held_by_itself() -> None:
     world = World(partitions=2)
     for partition in (0, 1):
         world.produce(5, partition)
-    world.kafka.produce("orders", 1, b"late", timestamp_ms=NANOSECONDS)
+    world.kafka.produce("orders", 1, b"broken")
+    world.kafka.log("orders", 1).damaged[5] = "wrong checksum, batch 5-6"
     world.produce(3, 1)
     done = world.run()
     assert (done.exit_code, jobs_of(world)) == (1, 2)
     assert held(world) == {
-        (1, "5-6"): "UnreadableRecordError: orders/1 5-6 cannot be read: its time is beyond what Spark's Kafka source "
-        "reads. Pass it with: kafka-lake skip orders --topic orders --partition 1 --from 5 --to 6 --reason TEXT; or, "
-        f"once it can be read, try again with: kafka-lake release {held_id(world)}"
+        (1, "5-6"): "UnreadableRecordError: orders/1 5-6 cannot be read: wrong checksum, batch 5-6. Pass it with: "
+        "kafka-lake skip orders --topic orders --partition 1 --from 5 --to 6 --reason TEXT; or, once it can be read, "
+        f"try again with: kafka-lake release {held_id(world)}"
     }
     assert (world.offsets(0), world.offsets(1)) == ([*range(5)], [0, 1, 2, 3, 4, 6, 7, 8])
     assert (world.stream(0).watermark, world.stream(1).watermark) == (5, 5)
@@ -49,6 +51,46 @@ def test_record_that_the_raw_batches_name_is_held_by_itself() -> None:
     )
     assert (world.run().exit_code, world.stream(1).watermark) == (0, 9)
     world.check()
+
+
+def test_records_of_a_time_that_spark_cannot_read_land_by_the_driver(world: World) -> None:
+    """Nothing is held for a number: the driver reads them beside the others, in the attempt that met them."""
+    world.produce(5)
+    for offset in (5, 6):
+        world.visible[world.key()][offset] = value = b"late %d" % offset
+        world.kafka.produce("orders", 0, value, timestamp_ms=NANOSECONDS)
+    world.produce(3)
+    assert (world.run().exit_code, jobs_of(world), world.offsets()) == (0, 2, [*range(10)])
+    assert [str(item.range) for item in world.runner.jobs[-1].stretches] == ["0-5", "7-10"]
+    assert [str(item.range) for item in world.runner.jobs[-1].untimely] == ["5-7"]
+    world.check()
+
+
+def test_what_is_too_much_for_a_driver_is_held(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver reads one by one: what comes after the bound waits for a person, and its release reads as much again."""
+    monkeypatch.setattr(bisecting, "MOST_UNTIMELY", 4)
+    for offset in range(6):
+        world.visible[world.key()][2 * offset] = value = b"late %d" % offset
+        world.kafka.produce("orders", 0, value, timestamp_ms=NANOSECONDS)
+        world.produce(1)
+    assert (world.run().exit_code, world.offsets()) == (1, [0, 1, 2, 3, 4, 5, 6, 7, 9, 11])
+    assert sorted(held(world)) == [(0, "10-11"), (0, "8-9")]
+    for item in world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,)):
+        deciding.release(world.worker(), item.id, None)
+    assert (world.run().exit_code, world.offsets()) == (0, [*range(12)])
+    world.check()
+
+
+def test_trials_read_untimely_records_too(world: World) -> None:
+    """Two things are wrong with a wave, and only one of them has a name: the other is found beside it."""
+    world.produce(10)
+    world.visible[world.key()][10] = b"late"
+    world.kafka.produce("orders", 0, b"late", timestamp_ms=NANOSECONDS)
+    world.runner.poison = {("orders", 0, 3)}
+    world.run()
+    assert world.run().exit_code == 1
+    assert list(held(world)) == [(0, "3-4")]
+    assert world.offsets() == [0, 1, 2, 4, 5, 6, 7, 8, 9, 10]
 
 
 def held_id(world: World) -> str:
