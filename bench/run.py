@@ -19,6 +19,7 @@ ARMS: dict[str, Callable[[argparse.Namespace], list[Measured]]] = {
     "audit": lambda chosen: [
         counting("audit", chosen.records, 0),
         counting("audit, 1 % gaps", chosen.records, 100),
+        counting("audit, one-record transactions", chosen.records, 2),
     ],
     "accounting": lambda chosen: overhead(chosen.wave_records),
     "history": lambda chosen: growing(chosen.waves),
@@ -37,13 +38,13 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--report", type=Path, help="also write the numbers to this file, as JSON")
     chosen = parser.parse_args(words)
     found: list[Measured] = []
-    print(f"{'arm':28}{'records':>12}{'seconds':>10}{'MiB':>8}{'records/s':>12}{'of the first':>14}")
+    print(f"{'arm':32}{'records':>12}{'seconds':>10}{'MiB':>8}{'records/s':>12}{'of the first':>14}")
     for name in chosen.only or ARMS:
         for item in ARMS[name](chosen):
             found.append(item)
             share = (item.seconds / item.records) / (found[0].seconds / found[0].records)
             speed = item.records / item.seconds
-            print(f"{item.arm:28}{item.records:12,}{item.seconds:10.2f}{item.mib:8,.0f}{speed:12,.0f}{share:13.1f}x")
+            print(f"{item.arm:32}{item.records:12,}{item.seconds:10.2f}{item.mib:8,.0f}{speed:12,.0f}{share:13.1f}x")
     if chosen.report:
         chosen.report.write_text(json.dumps([asdict(item) for item in found], indent=1) + "\n", encoding="utf-8")
 

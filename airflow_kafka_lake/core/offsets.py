@@ -6,7 +6,7 @@ import heapq
 import itertools
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -67,10 +67,7 @@ class RangeSet:
     ends: array[int]
 
     def __init__(self, ranges: Iterable[OffsetRange] = ()) -> None:
-        runs = _Runs()
-        for item in ranges:
-            runs.add(item.start, item.end)
-        self.starts, self.ends = runs.sorted()
+        self.starts, self.ends = _joined((item.start, item.end) for item in ranges)
 
     @classmethod
     def _of(cls, starts: array[int], ends: array[int]) -> Self:
@@ -99,16 +96,22 @@ class RangeSet:
     @classmethod
     def union(cls, sets: Iterable[RangeSet]) -> RangeSet:
         """Return what is in any of some sets; those that lie one behind the other are only put together."""
-        runs, reached = _Runs(), 0
-        together: list[RangeSet] = []
+        together: list[list[RangeSet]] = []
+        reached = 0
         for item in sorted((some for some in sets if some), key=lambda some: some.first):
-            if together and item.first >= reached:
-                runs.extend(together)
-                together = []
-            together.append(item)
+            if not together or item.first >= reached:
+                together.append([])
+            together[-1].append(item)
             reached = max(reached, item.last + 1)
-        runs.extend(together)
-        return cls._of(*runs.sorted())
+        starts, ends = array("q"), array("q")
+        for several in together:
+            pairs = [zip(some.starts, some.ends, strict=True) for some in several]
+            more = _joined(heapq.merge(*pairs)) if len(several) > 1 else (several[0].starts, several[0].ends)
+            touches = int(bool(ends) and ends[-1] == more[0][0])
+            del ends[len(ends) - touches :]
+            starts.extend(more[0][touches:])
+            ends.extend(more[1])
+        return cls._of(starts, ends)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RangeSet):
@@ -166,6 +169,8 @@ class RangeSet:
 
     def __and__(self, other: RangeSet) -> RangeSet:
         few, many = (self, other) if self.stretches < other.stretches else (other, self)
+        if few.stretches == 1:
+            return many.within(OffsetRange(few.starts[0], few.ends[0]))
         if few.stretches * _SLICES_PAY < many.stretches:
             return RangeSet.union(map(many.within, few))
         starts, ends = array("q"), array("q")
@@ -252,41 +257,20 @@ class RangeSet:
         return f"{self.named(NAMED)}, … ({self.span:,} offsets in {self.stretches:,} stretches)"
 
 
-class _Runs:
-    """Ranges on their way into a set: those that come in order are joined at once."""
-
-    def __init__(self) -> None:
-        self.starts, self.ends = array("q"), array("q")
-        self._in_order = True
-
-    def add(self, start: int, end: int) -> None:
-        if self.starts and start < self.starts[-1]:
-            self._in_order = False
-        elif self.starts and start <= self.ends[-1]:
-            self.ends[-1] = max(self.ends[-1], end)
-            return
-        self.starts.append(start)
-        self.ends.append(end)
-
-    def extend(self, sets: Sequence[RangeSet]) -> None:
-        """Take some sets whose ranges may interleave, and begin behind all that was taken before."""
-        if len(sets) > 1:
-            pairs = [zip(some.starts, some.ends, strict=True) for some in sets]
-            for start, end in heapq.merge(*pairs):
-                self.add(start, end)
-        for some in sets if len(sets) == 1 else ():
-            self.add(some.starts[0], some.ends[0])
-            self.starts.extend(some.starts[1:])
-            self.ends.extend(some.ends[1:])
-
-    def sorted(self) -> tuple[array[int], array[int]]:
-        """Return starts and ends."""
-        if self._in_order:
-            return self.starts, self.ends
-        again = _Runs()
-        for start, end in sorted(zip(self.starts, self.ends, strict=True)):
-            again.add(start, end)
-        return again.starts, again.ends
+def _joined(pairs: Iterable[tuple[int, int]]) -> tuple[array[int], array[int]]:
+    """Join what overlaps or touches, at once where it comes in order; returns starts and ends, sorted."""
+    starts, ends = array("q"), array("q")
+    in_order, start_before, reached = True, -1, -1
+    for start, end in pairs:
+        if start_before <= start <= reached:
+            if end > reached:
+                ends[-1] = reached = end
+            continue
+        in_order = in_order and start > reached
+        starts.append(start)
+        ends.append(end)
+        start_before, reached = start, end
+    return (starts, ends) if in_order else _joined(sorted(zip(starts, ends, strict=True)))
 
 
 NOTHING = RangeSet()

@@ -22,6 +22,18 @@ def test_algebra_is_that_of_sets(a: RangeSet, b: RangeSet) -> None:
     assert as_set(a - b) == as_set(a) - as_set(b)
 
 
+@given(st.lists(range_sets(), max_size=5), offset_ranges(), st.integers(1, 4))
+def test_parts_and_wholes(sets: list[RangeSet], stretch: OffsetRange, size: int) -> None:
+    """A union holds what any of its sets has, normal as every set; slices put together are the whole again."""
+    whole = RangeSet.union(sets)
+    assert as_set(whole) == set().union(*map(as_set, sets))
+    assert whole == RangeSet(reversed(whole.ranges))
+    assert RangeSet.union(whole.sliced(size)) == whole
+    assert all(0 < part.stretches <= size for part in whole.sliced(size))
+    assert as_set(whole.gaps(stretch)) == as_set([stretch]) - as_set(whole)
+    assert as_set(whole.within(stretch)) == as_set([stretch]) & as_set(whole)
+
+
 @given(range_sets(), range_sets())
 def test_results_are_normal(a: RangeSet, b: RangeSet) -> None:
     """Ranges of a result are sorted and neither overlap nor touch: equal sets are equal values."""

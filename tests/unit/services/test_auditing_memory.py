@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Ga
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Staged
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.services import auditing
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import claim
 from tests.world import SPEC, World
@@ -58,6 +59,7 @@ def peak_of(transactions: int) -> int:
     return peak
 
 
-def test_ten_times_the_gaps_need_no_more_memory() -> None:
+def test_ten_times_the_gaps_need_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaps are asked about some at a time; nothing of their explanations is kept but how many offsets each fate has."""
-    assert peak_of(200_000) < 2 * peak_of(20_000)
+    monkeypatch.setattr(auditing, "GAPS_AT_ONCE", 2_000)
+    assert peak_of(20_000) < 2 * peak_of(2_000)
