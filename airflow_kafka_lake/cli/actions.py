@@ -18,7 +18,7 @@ from airflow_kafka_lake.cli.subjects import (
     stream_of,
     stretch_of,
 )
-from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document
+from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
 from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
@@ -61,7 +61,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
         output.document(document)
     else:
         views.plan(output, document, dry_run=arguments.dry_run, where=where)
-    return REFUSED if made.plan.blocked else 0
+    return REFUSED if made.plan.blocked or made.plan.hanging else 0
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],
         "mirror": mirror_document(done.mirrored),
+        "waiting_for_stable": waiting_document(done.plan) if done.plan else [],
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }

@@ -100,6 +100,7 @@ def run(output: Output, document: Json) -> None:
             f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {size} in Kafka; "
             f"take them too with --all, or with: kafka-lake run {document['pipeline']}"
         )
+    _waiting(output, document)
     for text in document["held"]:
         output.line(f"held: {text}")
     for problem in document["problems"]:

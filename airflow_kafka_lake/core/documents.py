@@ -73,8 +73,13 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
             {"topic": item.topic, "partition": item.partition, "until": timestamp(item.until), "reason": item.reason}
             for item in plan.growth.settling
         ],
-        "waiting_for_stable": [_waiting(item, plan.transactions, plan.observed_at) for item in plan.waiting_for_stable],
+        "waiting_for_stable": waiting_document(plan),
     }
+
+
+def waiting_document(plan: Plan) -> list[Json]:
+    """Return what the partitions of a plan wait for that end at an open transaction."""
+    return [_waiting(item, plan.transactions, plan.observed_at) for item in plan.waiting_for_stable]
 
 
 def _waiting(item: PartitionSnapshot, transactions: Iterable[OpenTransaction], now: datetime) -> Json:

@@ -20,6 +20,7 @@
     │   │   ├── LogTruncatedError   it ends below what was planned
     │   │   ├── LogRewrittenError   it was cut below what was planned, and written again
     │   │   └── LogStartMovedError  it begins above offsets that were not read yet
+    │   ├── HangingTransactionError a transaction that nobody will end keeps records from being read
     │   ├── DamagedTableError       files of a lake table are missing or cannot be read
     │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
     │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
@@ -175,6 +176,10 @@ class LogRewrittenError(LostRecordsError):
 
 class LogStartMovedError(LostRecordsError):
     """The log begins above offsets that were planned and not read yet: they were deleted."""
+
+
+class HangingTransactionError(TerminalError):
+    """A transaction is open for longer than it may be, and nobody will end it: what lies behind it is never stable."""
 
 
 class DamagedTableError(TerminalError):

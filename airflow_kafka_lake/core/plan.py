@@ -100,7 +100,8 @@ class Plan:
     """A frozen decision; `spec` is the configuration it was made with.
 
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
-    to. `transactions` names the first of each, as far as it is known. `weighed` says where the bytes are known from.
+    to. `transactions` names the first of each, as far as it is known, and `hanging` those of them that nobody will end
+    and that keep what was asked for from being read. `weighed` says where the bytes are known from.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Plan:
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
     growth: Growth = field(default_factory=Growth)
     transactions: tuple[OpenTransaction, ...] = ()
+    hanging: tuple[OpenTransaction, ...] = ()
     weighed: str = ""
     forecast: Forecast = field(default_factory=Forecast)
     period: Period | None = None

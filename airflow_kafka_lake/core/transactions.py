@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kafka_lake.core.errors import HangingTransactionError
 from airflow_kafka_lake.core.wire import timestamp
 
 BROKERS_LIMIT = timedelta(minutes=15)
@@ -48,8 +49,8 @@ class OpenTransaction:
             return text
         return (
             f"{text}, which hangs: no coordinator has ended it in time. Its owner ends it by starting again under the "
-            f"same transactional id, an administrator with: kafka-transactions.sh abort --topic {self.topic} "
-            f"--partition {self.partition} --start-offset {self.first_offset}"
+            "same transactional id, an administrator with: kafka-transactions.sh --bootstrap-server BROKER abort "
+            f"--topic {self.topic} --partition {self.partition} --start-offset {self.first_offset}"
         )
 
     def to_json(self, now: datetime) -> dict[str, Any]:
@@ -63,6 +64,19 @@ class OpenTransaction:
             "timeout_seconds": self.timeout.total_seconds() if self.timeout else None,
             "hanging": self.hangs(now),
         }
+
+
+def hanging_error(transactions: Sequence[OpenTransaction], now: datetime) -> HangingTransactionError:
+    """Say which transactions keep records from being read, the first of them in words."""
+    first = transactions[0]
+    more = f". {len(transactions) - 1} more partitions are held so" if len(transactions) > 1 else ""
+    return HangingTransactionError(
+        f"{first.topic}/{first.partition} is read no further than offset {first.first_offset}, nor will it be: "
+        f"{first.in_words(now)}{more}",
+        topic=first.topic,
+        partition=first.partition,
+        transactions=[{"topic": item.topic, "partition": item.partition, **item.to_json(now)} for item in transactions],
+    )
 
 
 def oldest(transactions: Iterable[OpenTransaction]) -> tuple[OpenTransaction, ...]:

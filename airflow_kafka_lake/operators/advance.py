@@ -10,7 +10,7 @@ from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_kafka_lake.assets import ALIAS, event_extra, pipeline_asset
-from airflow_kafka_lake.core.errors import HeldError, UnfinishedError
+from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
@@ -130,6 +130,10 @@ class FinishPlanOperator(BaseOperator):
                 raise HeldError(
                     f"{result['blocked']} stretches were left out of the plan: the log of the plan task names each "
                     "with its reason"
+                )
+            if hanging := result.get("hanging", ()):
+                raise HangingTransactionError(
+                    f"what lies behind a transaction that nobody will end is not read: {hanging[0]}"
                 )
 
     def _check(self, result: PlanResult, context: Context) -> None:

@@ -47,7 +47,8 @@ class PlanBackfillOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
-    rest: `{"pipeline", "plan", "waves", "left", "ranges", "records", "bytes", "lake_bytes", "blocked", "dry_run"}`.
+    rest: `{"pipeline", "plan", "waves", "left", "ranges", "records", "bytes", "lake_bytes", "blocked", "hanging",
+    "dry_run"}`.
 
     Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
     RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
@@ -179,6 +180,7 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
         "bytes": made.forecast.bytes,
         "lake_bytes": made.forecast.lake_bytes,
         "blocked": len(made.blocked),
+        "hanging": [item.in_words(made.observed_at) for item in made.hanging[:SHOWN_RANGES]],
         "dry_run": dry_run,
     }
 

@@ -28,7 +28,7 @@ from airflow_kafka_lake.services.identity import take_possession
 from airflow_kafka_lake.services.observing import Observed, look_at_tables, observe
 from airflow_kafka_lake.services.periods import period_of, times_of
 from airflow_kafka_lake.services.settlement import flush
-from airflow_kafka_lake.services.stability import holders, once_stable
+from airflow_kafka_lake.services.stability import hanging, holders, once_stable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,12 @@ def plan(
 
     seen, decided = once_stable(ports, observe_and_decide, patience)
     holding = holders(ports, decided.waiting_for_stable)
-    decided = replace(decided, forecast=forecast(ports, decided, exact=dry_run), transactions=holding)
+    decided = replace(
+        decided,
+        forecast=forecast(ports, decided, exact=dry_run),
+        transactions=holding,
+        hanging=hanging(decided, holding, bounds, ports.clock.now()),
+    )
     if not dry_run and decided.changes_nothing and seen.known:
         ports.ledger.save_pipeline(spec)  # what was planned before is decoded as the file says now
     if dry_run or decided.changes_nothing:

@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.transactions import hanging_error
 from airflow_kafka_lake.core.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.choosing import chosen
@@ -33,8 +34,8 @@ from airflow_kafka_lake.services.staging import ingest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run did. `problems` are the errors of waves that did not end well, in wave order; `left` are the
-    unfinished waves that it was not asked for."""
+    """What a run did. `problems` are the errors of waves that did not end well, in wave order, and what hangs; `left`
+    are the unfinished waves that it was not asked for."""
 
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
@@ -74,6 +75,8 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
         ports.say(line)
     finished, failed = _ingest_all(ports, spec.name, scope)
     problems += failed
+    if decided and decided.hanging:
+        problems.append(hanging_error(decided.hanging, ports.clock.now()))
     recorded = ports.ledger.pipeline(spec.name) is not None
     moves = advance(ports, spec.name) if recorded else ()
     mirrored = mirror(ports, spec) if recorded else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError
+from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.transactions import OpenTransaction, oldest
 from airflow_kafka_lake.ports import Ports
@@ -27,6 +29,18 @@ def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTra
     except KafkaLakeError as error:
         ports.say(f"which transactions are open is not known: {error.message}")
         return ()
+
+
+def hanging(
+    plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds, now: datetime
+) -> tuple[OpenTransaction, ...]:
+    """Return the transactions that nobody will end and that stand before what was asked for, beyond the planned end."""
+    if bounds.end is not None:  # a period that reaches beyond what is stable is refused
+        return ()
+    reached = {
+        (item.snapshot.topic, item.snapshot.partition) for item in plan.streams if item.end >= item.snapshot.last_stable
+    }
+    return tuple(item for item in transactions if item.hangs(now) and (item.topic, item.partition) in reached)
 
 
 def once_stable(ports: Ports, decide: Callable[[], T], patience: timedelta) -> T:

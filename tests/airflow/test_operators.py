@@ -75,7 +75,8 @@ def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context:
     said = planned(context)
     assert said == {
         "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "waves": waves, "left": [], "ranges": 1,
-        "records": 5, "bytes": said["bytes"], "lake_bytes": said["lake_bytes"], "blocked": 0, "dry_run": False,
+        "records": 5, "bytes": said["bytes"], "lake_bytes": said["lake_bytes"], "blocked": 0, "hanging": [],
+        "dry_run": False,
     }  # fmt: skip
     assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
 
@@ -433,6 +434,26 @@ def test_finish_fails_while_ranges_of_the_plan_are_unresolved(
     cancel(world.ports(), wave, "not today")
     with pytest.raises(AirflowFailException, match="not today"):
         finish(context)
+
+
+def test_transaction_that_hangs_turns_the_run_red(
+    world: World, context: Context, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it may still end by itself the run is green; what nobody ends is named, after all else has landed."""
+    world.produce(2)
+    world.kafka.produce("orders", 0, b"open", transaction="nightly-load")
+    world.produce(3, 1)
+    for wave in plan(world, context):
+        ingest(context, wave)
+    finish(context)
+    world.clock.advance(timedelta(minutes=3))
+    world.produce(1, 1)
+    for wave in plan(world, context):
+        ingest(context, wave)
+    with pytest.raises(AirflowFailException, match=r"transaction 'nightly-load' of producer .*, which hangs"):
+        finish(context)
+    assert "--partition 0 --start-offset 2" in caplog.text
+    assert len(world.offsets()) == 6
 
 
 def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Context) -> None:

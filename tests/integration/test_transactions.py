@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,11 +57,12 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert "transaction 'nightly-load' of producer" in seen.in_words(overdue)
         assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in seen.in_words(overdue)
 
+        assert_hanging_needs_a_person(rig, lambda: seen.hangs(SystemClock().now()))
         rig.write_pipeline(source='end = "group:live"\nstable_wait = 2')
         committing = Producer({**settings, "transactional.id": "live-consumer"})
         committing.init_transactions(60)
         committing.begin_transaction()
-        commit_in(committing, broker.bootstrap, "live", rig.topic, 0, 3)
+        commit_in(committing, broker.bootstrap, "live", rig.topic, 0, 8)
         failed = rig.command("plan", str(rig.file), "--json")
         error = failed.document["error"]
         assert (failed.code, error["type"]) == (3, "PendingCommitError"), failed.err
@@ -71,7 +73,23 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         wait_until(lambda: not source.transactions([(rig.topic, 0)], "live"), timeout=60, failed=AssertionError)
         made = rig.command("plan", str(rig.file), "--dry-run", "--json").document
         assert made["waiting_for_stable"] == []
-        assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [3], "what the group committed"
+        assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [8], "what the group committed"
+
+
+def assert_hanging_needs_a_person(rig: Rig, hangs: Callable[[], bool]) -> None:
+    """A transaction that may still end is a line of a run; one that hangs is an exit code, in run and plan."""
+    done = rig.command("run", str(rig.file))
+    assert done.code == 0, done.err
+    assert "waiting for stable: " in done.out
+    assert "held by transaction 'nightly-load'" in done.out
+    wait_until(hangs, timeout=120, failed=AssertionError)
+    stopped = rig.run()
+    (problem,) = stopped.document["problems"]
+    assert (stopped.code, problem["type"]) == (1, "HangingTransactionError"), stopped.err
+    assert "transaction 'nightly-load' of producer" in problem["message"]
+    assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in problem["message"]
+    planned = rig.command("plan", str(rig.file), "--json")
+    assert (planned.code, planned.document["waiting_for_stable"][0]["transaction"]["hanging"]) == (1, True)
 
 
 def test_rest_follows_after_commit_and_after_abort(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> None:

@@ -498,6 +498,15 @@ IDENTITY = (
         red=("tests/unit/services/test_identity.py::test_topic_that_a_list_leaves_out_is_not_deleted",),
     ),
     Mutant(
+        name="silent-about-a-transaction-that-hangs",
+        law="L7",
+        guard="A run that stops before a transaction which nobody will end needs a person.",
+        module="airflow_kafka_lake.services.running",
+        old="    if decided and decided.hanging:\n",
+        new="    if False:\n",
+        red=("tests/unit/services/test_stability.py::test_run_lands_the_rest_and_names_what_hangs",),
+    ),
+    Mutant(
         name="one-topic-stops-all",
         law="L13",
         guard="What is wrong with one topic keeps no other topic from being planned or read.",

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.core.documents import plan_document
-from airflow_kafka_lake.core.errors import PendingCommitError
+from airflow_kafka_lake.core.errors import HangingTransactionError, PendingCommitError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import timestamp
@@ -55,6 +56,30 @@ def test_transaction_that_hangs_is_named_in_plan_and_status(world: World) -> Non
     assert "abort --topic orders --partition 0 --start-offset 3" in waiting["words"]
     status = reporting.status(world.worker(), world.spec)
     assert status["waiting_for_stable"] == [waiting]
+
+
+def test_run_lands_the_rest_and_names_what_hangs() -> None:
+    """What may still end is waited for; what nobody will end needs a person, and stops nothing else."""
+    world = World(partitions=2)
+    world.produce(2, 0)
+    world.produce(1, 0, transaction="lost")
+    world.produce(3, 0)
+    world.produce(2, 1)
+    assert world.run().exit_code == 0
+    world.produce(2, 1)
+    world.clock.advance(timedelta(minutes=3))
+    done = world.run()
+    assert (done.exit_code, world.offsets(0), world.offsets(1)) == (1, [0, 1], [0, 1, 2, 3])
+    (problem,) = done.problems
+    assert isinstance(problem, HangingTransactionError)
+    assert problem.message.startswith("orders/0 is read no further than offset 2, nor will it be: transaction 'lost'")
+    assert "--start-offset 2" in problem.message
+    assert world.run(Bounds(partitions=(1,))).exit_code == 0, "it is not in the way of what was asked for"
+    assert world.run(Bounds(partitions=(0,), start=0, end=2)).exit_code == 0
+    assert world.run(Bounds(partitions=(0,), start=0)).exit_code == 1
+    world.end("lost")
+    assert world.run().exit_code == 0
+    world.check()
 
 
 def test_cluster_that_names_no_transaction_leaves_the_plan_as_it_is(
