@@ -112,6 +112,7 @@ def _cut(connection: Connection, name: str, verdicts: Sequence[Verdict]) -> Sequ
             "end_offset": item.range.end,
             "generation": item.generation,
             "fewer_accepted": item.fewer_accepted,
+            "leader_epoch": item.leader_epoch,
             "estimated_bytes": item.estimated_bytes,
         }
         for item in pieces
