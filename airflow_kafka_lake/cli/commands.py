@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.cli import actions, decisions, ordering
+from airflow_kafka_lake.cli import actions, decisions, deletes, ordering
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import (
     free_text,
@@ -215,6 +215,20 @@ COMMANDS: tuple[Command, ...] = (
             Argument("--history", metavar="DIR", help="judge this folder of history files too"),
         ),
         run=actions.audit,
+    ),
+    Command(
+        name="accept-deletes",
+        help="record that rows were deleted from the lake on purpose: they are not missing then",
+        arguments=(
+            PIPELINE,
+            TOPIC,
+            PARTITION,
+            Argument("--from", dest="from_", metavar="O", type=offset_number, help="only from this offset on"),
+            Argument("--to", metavar="O", type=offset_number, help="only up to this offset, exclusive"),
+            REASON,
+            Argument("--dry-run", action="store_true", help="show, record nothing"),
+        ),
+        run=deletes.accept_deletes,
     ),
     Command(
         name="rebuild",

@@ -241,7 +241,8 @@ def rebuild(output: Output, document: Json) -> None:
         rows = sum(item["expected"] - item["found"] for item in deleted)
         output.line(
             f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'settled range')} from the lake: "
-            "nothing of that is read again"
+            "nothing of that is read again. If it was on purpose, record it with: kafka-lake accept-deletes "
+            f"{document['pipeline']} --reason TEXT"
         )
     output.line(f"go on with: kafka-lake run {document['pipeline']}")
 

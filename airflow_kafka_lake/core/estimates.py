@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from airflow_kafka_lake.core.packing import UNMEASURED_BYTES_PER_OFFSET, Weights
-from airflow_kafka_lake.core.records import WaveCost
 from airflow_kafka_lake.core.snapshots import Sample
 
 LEAST_BYTES_PER_OFFSET = 16.0
@@ -24,6 +24,30 @@ _START_DOUBT_SECONDS = 12.0
 _SLOPE_DOUBT = 1 / BYTES_PER_SECOND
 _JITTER_SECONDS, _JITTER_SHARE = 5.0, 0.1
 """By how much two runs of the same wave differ: so many seconds, and such a share of what it took."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class TopicCost:
+    """What a settled wave has of one topic; `kafka_bytes` as its plan estimated them."""
+
+    topic: str
+    offsets: int
+    kafka_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveCost:
+    """What one settled wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
+    them), and what it has of each topic, sorted."""
+
+    seconds: float
+    lake_bytes: int | None
+    topics: tuple[TopicCost, ...]
+
+    @property
+    def kafka_bytes(self) -> int:
+        """The estimated weight of the wave in Kafka."""
+        return sum(item.kafka_bytes for item in self.topics)
 
 
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:

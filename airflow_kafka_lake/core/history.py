@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
-from airflow_kafka_lake.core.records import Advance, Verdict
+from airflow_kafka_lake.core.records import Advance, ReceiptRow, Verdict
 from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, WaveState
 
 LONGEST = 500
+NAMED = 5
+"""How many streams an event names."""
 
 
 def planned(plan: Plan) -> str:
@@ -56,6 +59,16 @@ def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str, 
     """Tell what was passed unread, and where what was held for it goes on."""
     rest = f"; the rest goes on in {', '.join(waves)}" if waves else ""
     return f"{stream[0]}/{stream[2]} {stretch}, {offsets} offsets{rest}: {reason}"
+
+
+def deleted(receipts: Sequence[ReceiptRow], reason: str) -> str:
+    """Tell how many rows were deleted from the lake on purpose, of which streams, and why."""
+    rows: dict[str, int] = defaultdict(int)
+    for item in receipts:
+        rows[f"{item.topic}/{item.partition}"] += item.rows
+    named = ", ".join(f"{name}: {number} rows" for name, number in sorted(rows.items())[:NAMED])
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return f"{named}{more}: {reason}"
 
 
 def reopened(what: Reopening, before: int, after: int) -> str:

@@ -156,36 +156,13 @@ class Event:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class TopicCost:
-    """What a settled wave has of one topic; `kafka_bytes` as its plan estimated them."""
-
-    topic: str
-    offsets: int
-    kafka_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaveCost:
-    """What one settled wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
-    them), and what it has of each topic, sorted."""
-
-    seconds: float
-    lake_bytes: int | None
-    topics: tuple[TopicCost, ...]
-
-    @property
-    def kafka_bytes(self) -> int:
-        """The estimated weight of the wave in Kafka."""
-        return sum(item.kafka_bytes for item in self.topics)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptRow:
-    """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen or origin.
+    """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen, origin or deleted.
 
     An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
-    is the id of the ledger that says so.
+    is the id of the ledger that says so. A `deleted` says that so many rows of a settled range were deleted from the
+    lake on purpose; `attempt` is the id of that decision.
     """
 
     pipeline: str
@@ -303,12 +280,17 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One snapshot of main's history; `token` is None when the commit is nobody's of ours."""
+    """One snapshot of main's history; `token` is None when the commit is nobody's of ours.
+
+    `deleted` is how many rows it took away, and `engine` what the writer calls itself, if it does.
+    """
 
     snapshot: int
     parent: int | None
     at: datetime
     token: Token | None
+    deleted: int = 0
+    engine: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.estimates import WaveCost
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -20,8 +21,8 @@ from airflow_kafka_lake.core.records import (
     PipelineRecord,
     Published,
     RangeRecord,
+    ReceiptRow,
     Verdict,
-    WaveCost,
     WaveRecord,
 )
 from airflow_kafka_lake.core.reopening import Reopening
@@ -231,6 +232,12 @@ class Ledger(LedgerReader, Protocol):
         What is kept of a range stays in its wave; a wave without any range left is DISSOLVED. Refused with
         ConcurrentError unless streams and ranges are as `what` was decided from, and no wave of them was ever claimed.
         """
+
+    def accept_deletes(
+        self, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], *, decision: str, reason: str, actor: str
+    ) -> None:
+        """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
+        outbox. No range changes: what is settled stays so."""
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:
         """Make the record agree with the lake, in one transaction: the end of a rebuild.

@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.checking.evidence import (
     TableEvidence,
 )
 from airflow_kafka_lake.core.checking.report import EVERYTHING, Observed, Scope, audit_document
+from airflow_kafka_lake.core.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.documents import bounds_states
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
@@ -25,7 +26,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.operations import Operation
-from airflow_kafka_lake.core.records import Holding
+from airflow_kafka_lake.core.records import Holding, OutboxItem
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.strips import Bounds
@@ -55,7 +56,7 @@ def audit(
     Raises TransientError when something else could not be read, which is no finding either, and UnknownSubjectError
     when no stream is in scope.
     """
-    _require_streams(ports.ledger, spec, scope)
+    require_streams(ports.ledger, spec, scope)
     strangers = _strangers(ports, spec, scope)
     evidence = gather(ports.ledger, ports.lake, spec, history=history, scope=scope)
     if live is not None:
@@ -123,7 +124,8 @@ def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope
             )
 
 
-def _require_streams(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
+def require_streams(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
+    """Raise UnknownSubjectError when no stream of the pipeline is in scope."""
     streams = ledger.streams(spec.name)
     if streams and not any(stream.key in scope for stream in streams):
         raise UnknownSubjectError(
@@ -148,7 +150,8 @@ def gather(
     settled = ledger.ranges(pipeline=name, states=(RangeState.SETTLED,))
     topics = topics_of(ledger, spec, scope)
     topic_ids = sorted({stream.topic_id for stream in ledger.streams(name)})
-    tables = tuple(_read(lake.table(table), name, topic_ids) for table in topics)
+    waiting = ledger.outbox(name, kind=DELETED)
+    tables = tuple(_read(lake.table(table), name, topic_ids, waiting) for table in topics)
     return Evidence(
         ledger=LedgerEvidence(
             pipeline=name,
@@ -183,7 +186,7 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHIN
     return topics
 
 
-def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str]) -> TableEvidence:
+def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Sequence[OutboxItem]) -> TableEvidence:
     damaged: str | None = None
     holdings: tuple[Holding, ...] = ()
     try:
@@ -197,7 +200,10 @@ def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str]) -> TableEvi
         identifier=table.identifier,
         commits=table.commits(),
         holdings=holdings,
-        receipts=tuple(row for row in table.all_receipts() if row.pipeline == pipeline),
+        receipts=(
+            *(row for row in table.all_receipts() if row.pipeline == pipeline),
+            *(item.row for item in waiting if item.table == table.identifier),
+        ),
         damaged=damaged,
     )
 

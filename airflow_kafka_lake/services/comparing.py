@@ -55,7 +55,12 @@ def compare(
         found += ports.runner.compare(job, say=ports.say)
     stretches = [item for items in by_table.values() for item in items]
     _require_same_topics(ports, stretches)
-    return Deep(comparison=found, streams=_compared(stretches, left_out), compacted=compacted)
+    return Deep(
+        comparison=found,
+        streams=_compared(stretches, left_out),
+        compacted=compacted,
+        deletions=evidence.deletions.by_stream(),
+    )
 
 
 def _stretches(

@@ -653,6 +653,16 @@ def test_empty_commit_neither_loses_nor_hides_a_publish(world: World, ledger: st
     assert world.table.head().lost((ledger, "orders")) is None
 
 
+def test_history_says_how_many_rows_others_deleted(world: World) -> None:
+    """Nothing for commits that only add, or that write the same rows anew."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0, 1))
+    publish(world, attempt)
+    world.compact()
+    world.delete()
+    assert world.table.commits()[-1].deleted == 2
+
+
 def test_deletes_and_expiry_of_others_lose_no_commit(world: World) -> None:
     """Main stands on a commit whose rows are gone, and may stand on one that has expired."""
     attempt = attempt_id()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.deletions import Deleted
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Verdict
@@ -545,3 +547,20 @@ def test_other_streams_are_untouched(ledger: Ledger) -> None:
     assert pieces(ledger, 1) == [(0, 10, "PLANNED")]
     assert [record.version for record in ledger.streams(SPEC.name)] == [2, 1]
     assert key_of(0) == ledger.range(f"{wave}r0").stream
+
+
+def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
+    """Who said so and why is in the ledger, how many rows of which range goes to the lake; nothing else changes."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    settled(ledger, wave)
+    ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
+    (item,) = ledger.ranges(pipeline=SPEC.name)
+    row = Deleted(item=item, rows=3).receipt("d1", datetime.now(UTC))
+    ledger.accept_deletes(SPEC.name, [("raw.orders", row)], decision="d1", reason="90 days", actor="ada")
+    (told,) = ledger.outbox(SPEC.name, kind="deleted")
+    assert (told.table, replace(told.row, recorded_at=row.recorded_at)) == ("raw.orders", row)
+    assert (row.rows, row.attempt, row.wave, row.range) == (3, "d1", wave, OffsetRange(0, 10))
+    event = ledger.events(SPEC.name)[-1]
+    assert (event.kind, event.subject, event.actor) == ("accept-deletes", "d1", "ada")
+    assert event.detail == "orders/0: 3 rows: 90 days"
+    assert ledger.ranges(pipeline=SPEC.name) == (item,)

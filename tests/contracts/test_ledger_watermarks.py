@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
-from airflow_kafka_lake.core.records import TopicCost
+from airflow_kafka_lake.core.estimates import TopicCost
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (

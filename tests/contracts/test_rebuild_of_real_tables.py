@@ -12,10 +12,12 @@ from airflow_kafka_lake.adapters.iceberg import IcebergTable
 from airflow_kafka_lake.adapters.memory_lake import Position
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.checking.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import RangeState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import checking, deciding
+from airflow_kafka_lake.services.accepting import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.world import World
@@ -126,6 +128,24 @@ def test_rows_deleted_by_retention_stop_nothing(
     lived.produce(2)
     assert lived.run().exit_code == 0
     assert [offset for offset, _ in real.rows()] == [11, 12]
+
+
+def test_rows_deleted_from_an_iceberg_table_are_recorded_as_deleted(lived: World, real: IcebergWorld) -> None:
+    """What one person's rows were is missing until it is recorded why; a row more is missing again."""
+    real.load().delete("kafka_offset = 1")
+    words = " ".join(audited(lived)["streams"][0]["problems"])
+    assert "range 0-3: 2 rows are in the table, 3 were published. 1 rows were deleted with snapshot" in words
+    done = accept_deletes(lived.worker(), lived.spec, EVERYTHING, None, reason="asked for by its owner")
+    assert [(str(found.item.range), found.rows) for found in done.deleted] == [("0-3", 1)]
+    document = audited(lived)
+    assert (document["ok"], document["totals"]["deleted"], document["totals"]["missing"]) == (True, 1, 0)
+    real.load().delete("kafka_offset = 2")
+    assert audited(lived)["totals"]["missing"] == 1
+
+
+def audited(world: World) -> Any:
+    """Return what an audit says."""
+    return checking.audit(world.worker(), world.spec)
 
 
 def test_rolled_back_iceberg_table_is_refused_then_read_again(lived: World, real: IcebergWorld) -> None:

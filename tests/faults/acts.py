@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from airflow_kafka_lake.core.waves import RangeState
 from tests.faults import standing_decoding
 from tests.faults.place import Place
-from tests.faults.standing_kafka import Happened, happen
+from tests.faults.standing_kafka import DELETED, Happened, happen
 
 MIRROR = "lake-mirror"
 DECODING = '[decode]\nformat = "avro"\nregistry = "schemas"'
@@ -107,6 +107,18 @@ def reopen(place: Place) -> tuple[str, ...]:
     return ("reopen", place.name, *where, "--reason", "because", "--json")
 
 
+def delete_rows(place: Place) -> tuple[str, ...]:
+    """Do what retention in the table does; then look."""
+    happen(place.home, Happened.DELETION)
+    place.iceberg().delete(f"kafka_offset < {DELETED}")
+    return status(place)
+
+
+def accept_deletes(place: Place) -> tuple[str, ...]:
+    """Record that those rows were deleted on purpose."""
+    return ("accept-deletes", place.name, "--reason", "because", "--json")
+
+
 def expire(place: Place) -> tuple[str, ...]:
     """Do what an ordinary maintenance does: commit something else, and expire every snapshot that may be; then look."""
     table = place.iceberg()
@@ -197,6 +209,7 @@ BEGINNINGS: Mapping[str, Beginning] = {
     "lost ledger": Beginning(after="finished", words=lose_ledger),
     "reopened": Beginning(after="finished", words=reopen),
     "expired": Beginning(after="finished", words=expire),
+    "rows deleted": Beginning(after="finished", words=delete_rows),
     "held open": Beginning(after="nothing", words=open_a_transaction),
     "finished, held open": Beginning(after="held open", words=run),
     "elected": Beginning(after="planned", words=elect_leaders),
@@ -237,6 +250,7 @@ ACTS = (
     Act(name="rebuild", begins="lost ledger", words=rebuild),
     Act(name="reopen", begins="finished", words=reopen),
     Act(name="run after an expiry", begins="expired", words=run),
+    Act(name="accept deletes", begins="rows deleted", words=accept_deletes, rival=status, forked=True),
     Act(name="status of nothing", begins="nothing", words=status),
     Act(name="plan beside an open transaction", begins="held open", words=plan, forked=True),
     Act(name="ingest after an election", begins="elected", words=ingest, forked=True),

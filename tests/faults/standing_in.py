@@ -63,7 +63,7 @@ class KafkaStandIn:
     def __init__(self, conn_id: str) -> None:
         self._cluster, _ = kafka(Path.cwd())
 
-    def source(self, isolation: Any) -> StandingKafka:
+    def source(self) -> StandingKafka:
         return self._cluster
 
     def mirror(self) -> StandingKafka:

@@ -26,11 +26,16 @@ FRAME_BYTES = len(FRAME)
 Acknowledged = dict[tuple[int, int], bytes]
 
 
+DELETED = 2
+"""What another engine deletes of each partition: the offsets below this one."""
+
+
 class Happened(StrEnum):
     """What may have happened to the cluster since it was made."""
 
     TRANSACTION = "transaction"
     ELECTION = "election"
+    DELETION = "deletion"
 
 
 def happen(home: Path, what: Happened) -> None:
@@ -119,4 +124,6 @@ def kafka(home: Path) -> tuple[StandingKafka, Acknowledged]:
             case Happened.ELECTION:
                 for number in (0, 1):
                     cluster.log(TOPIC, number).elect()
+            case Happened.DELETION:  # in the table: nobody expects rows of these any more
+                acknowledged = {at: value for at, value in acknowledged.items() if at[1] >= DELETED}
     return cluster, acknowledged

@@ -144,6 +144,28 @@ def test_people_read_where_every_offset_went(place: Place) -> None:
     assert f"of 200 offsets of 2 partitions: 200 {words}" in people.out
 
 
+def test_rows_deleted_on_purpose_are_recorded(place: Place) -> None:
+    """Missing until a person says why; shown first, recorded once."""
+    place.lake.load().delete("kafka_partition = 0 and kafka_offset < 10")
+    (found,) = place.audit().document["findings"]
+    assert "kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 --to" in found["words"]
+    words = ("accept-deletes", PIPELINE, "--topic", "orders", "--from", "0", "--to", "90", "--reason", "90 days")
+    shown = place.command(*words, "--dry-run", "--json")
+    assert (shown.code, shown.document["rows"], shown.document["decision"]) == (0, 10, None), shown.out
+    done = place.command(*words)
+    assert done.code == 0, done.err
+    assert "orders/0: 10 rows deleted on purpose" in done.out
+    audited = place.audit()
+    assert (audited.code, audited.document["findings"], audited.document["totals"]["deleted"]) == (0, [], 10)
+    assert audited.document["streams"][0]["sentence"].endswith(
+        "90 visible, 0 markers, 0 aborted, 0 compacted, 0 skipped, 10 deleted, 0 unexplained"
+    )
+    again = place.command(*words, "--json")
+    assert (again.code, again.document["error"]["type"]) == (1, "StateError")
+    wrong = place.command("accept-deletes", PIPELINE, "--from", "5", "--to", "5", "--reason", "x", "--json")
+    assert (wrong.code, wrong.document["error"]["type"]) == (2, "UsageError")
+
+
 def test_a_part_is_audited_alone(place: Place) -> None:
     """What is wrong elsewhere is left out; a stream that is not there is refused."""
     delete_some(place)

@@ -183,6 +183,22 @@ def test_files_survive_real_expiry_and_the_rows_testify(spark: Spark, lake: Iceb
     assert (type(found).__name__, getattr(found, "snapshot", 0)) == ("Found", None)
 
 
+def test_rows_that_spark_deletes_are_no_rollback(spark: Spark, lake: IcebergLake) -> None:
+    """Main stands on the publish; the history says how many rows went, and by which engine."""
+    name = f"raw.t{attempt_id()}"
+    table, attempt = owned(lake, name), attempt_id()
+    spark.stage(name, attempt, 0, 10)
+    publish(table, attempt)
+    spark.sql(f"DELETE FROM lake.{name} WHERE kafka_offset < 3")
+    (last,) = (commit for commit in table.commits() if commit.deleted)
+    assert (last.deleted, last.token, (last.engine or "")[:6]) == (3, None, "spark ")
+    spark.sql(f"DELETE FROM lake.{name}")
+    assert [commit.deleted for commit in table.commits() if commit.deleted] == [3, 7]
+    assert table.head().lost((LEDGER, "orders")) is None
+    spark.sql(f"CALL lake.system.expire_snapshots(table => '{name}', older_than => TIMESTAMP '2999-01-01')")
+    assert table.head().lost((LEDGER, "orders")) is None
+
+
 def test_slow_clock_leaves_metadata_that_spark_reads(spark: Spark, settings: LakeSettings, lake: IcebergLake) -> None:
     """A publisher hours behind writes history that Java accepts."""
     name = f"raw.t{attempt_id()}"

@@ -50,7 +50,8 @@ def reads_only_what_is_new(rig: Rig, begin: int) -> None:
 
 
 def test_lost_ledger_comes_back_from_the_lake(rig: Rig) -> None:
-    """Refused, rebuilt, equal, and nothing is read twice; once more after compaction and expiry of every snapshot."""
+    """Refused, rebuilt, equal, and nothing is read twice; once more after compaction, retention in the table and expiry
+    of every snapshot."""
     lived(rig)
     before = status(rig)
     forget(rig)
@@ -66,13 +67,20 @@ def test_lost_ledger_comes_back_from_the_lake(rig: Rig) -> None:
     rig.spark_sql(
         [
             f"CALL lake.system.rewrite_data_files(table => '{rig.table}', options => map('rewrite-all', 'true'))",
+            f"DELETE FROM lake.{rig.table} WHERE kafka_partition = 0 AND kafka_offset < 5",
             f"CALL lake.system.expire_snapshots(table => '{rig.table}', older_than => TIMESTAMP '2100-01-01 00:00:00')",
         ]
     )
     assert rig.publishes() == []
+    gone = [rig.acknowledged.pop((0, offset)) for offset in range(5)]
     forget(rig)
-    assert rig.command("rebuild", str(rig.file)).code == 0
+    rebuilt = rig.command("rebuild", str(rig.file), "--json")
+    assert (rebuilt.code, rebuilt.document["reopened"]) == (0, []), rebuilt.err
+    assert sum(item["expected"] - item["found"] for item in rebuilt.document["deleted"]) == len(gone)
     assert status(rig) == before
+    assert rig.command("audit", rig.name).code == 1
+    accepted = rig.command("accept-deletes", rig.name, "--topic", rig.topic, "--reason", "90 days", "--json")
+    assert (accepted.code, accepted.document["rows"]) == (0, len(gone)), accepted.err
     reads_only_what_is_new(rig, 80)
 
 

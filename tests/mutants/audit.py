@@ -14,8 +14,36 @@ _DOCUMENT = "tests/unit/services/test_audit_document.py"
 _FOUND = "tests/unit/services/test_checking.py"
 _COMPARED = "tests/unit/services/test_comparing.py"
 _JUDGED = "tests/unit/core/test_seams.py"
+_ACCEPTED = "tests/unit/services/test_accepting.py"
 
 AUDIT = (
+    Mutant(
+        name="excuse-later-deletes",
+        law="L8",
+        guard="Rows recorded as deleted on purpose excuse so many missing rows of their range, and not one more.",
+        module="airflow_kafka_lake.core.checking.settled",
+        old="inside.span < recorded.visible - deleted:\n",
+        new="(inside.span < recorded.visible and not deleted):\n",
+        red=(f"{_ACCEPTED}::test_one_row_more_is_missing_again",),
+    ),
+    Mutant(
+        name="accept-deletes-twice",
+        law="L8",
+        guard="What is recorded as deleted is not recorded once more.",
+        module="airflow_kafka_lake.core.deletions",
+        old=" - known.rows(item) - ",
+        new=" - ",
+        red=(f"{_ACCEPTED}::test_recorded_twice_is_recorded_once",),
+    ),
+    Mutant(
+        name="accept-a-rollback-as-deletes",
+        law="L12",
+        guard="Rows that vanished with their commit are not recorded as deleted.",
+        module="airflow_kafka_lake.services.accepting",
+        old="        look_at_table(ports, spec.name, table, sorted(topic_ids))\n",
+        new="        pass\n",
+        red=(f"{_ACCEPTED}::test_rollback_is_no_delete",),
+    ),
     Mutant(
         name="call-missing-rows-visible",
         law="L8",
@@ -30,7 +58,7 @@ AUDIT = (
         law="L8",
         guard="As many rows as were published, between other offsets, are not what was published.",
         module="airflow_kafka_lake.core.checking.settled",
-        old="    elif inside and _ends(inside) !=",
+        old="    elif inside and not deleted and _ends(inside) !=",
         new="    elif False and _ends(inside) !=",
         red=(f"{_DOCUMENT}::test_rows_moved_beyond_their_neighbours_are_found",),
     ),

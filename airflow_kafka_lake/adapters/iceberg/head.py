@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from pyiceberg.table.metadata import TableMetadata
@@ -58,10 +58,24 @@ def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:
             parent=snapshot.parent_snapshot_id,
             at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
             token=token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None,
+            deleted=_deleted(snapshot.summary.additional_properties) if snapshot.summary else 0,
+            engine=_engine(snapshot.summary.additional_properties) if snapshot.summary else None,
         )
         for snapshot in main_history(metadata)
     ]
     return tuple(reversed(found))
+
+
+def _deleted(summary: Mapping[str, str]) -> int:
+    """Return how many rows a commit took away: a file written anew without some counts all of its rows twice."""
+    numbers = {name: int(summary.get(name, 0)) for name in ("deleted-records", "added-records")}
+    positions = int(summary.get("added-position-deletes", 0)) - int(summary.get("removed-position-deletes", 0))
+    return max(0, numbers["deleted-records"] - numbers["added-records"]) + max(0, positions)
+
+
+def _engine(summary: Mapping[str, str]) -> str | None:
+    name, version = summary.get("engine-name"), summary.get("engine-version")
+    return f"{name} {version}" if name and version else name
 
 
 def is_first_of_table(snapshot: Snapshot, metadata: TableMetadata) -> bool:

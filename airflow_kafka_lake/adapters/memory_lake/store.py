@@ -63,6 +63,7 @@ class Commit:
     token: Token | None = None
     added: tuple[Row, ...] = ()
     rows: tuple[Row, ...] = ()
+    deleted: int = 0
 
 
 class Answer(StrEnum):
@@ -135,8 +136,10 @@ class Store:
 
     def delete(self, gone: Callable[[Row], bool]) -> Commit:
         """Commit main without some of its rows."""
-        rows = tuple(row for row in self.rows() if not gone(row))
-        commit = Commit(id=next(_IDS), parent=self.refs.get(MAIN), at=self.now(), spec=self.spec, rows=rows)
+        before = self.rows()
+        rows = tuple(row for row in before if not gone(row))
+        parent, deleted = self.refs.get(MAIN), len(before) - len(rows)
+        commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, rows=rows, deleted=deleted)
         self.commits[commit.id] = commit
         self.refs[MAIN] = commit.id
         return commit

@@ -198,7 +198,10 @@ class MemoryTable:
 
     def commits(self) -> tuple[Commit, ...]:
         """Return main's history, oldest first."""
-        found = [Commit(snapshot=c.id, parent=c.parent, at=c.at, token=c.token) for c in self._load().history()]
+        found = [
+            Commit(snapshot=c.id, parent=c.parent, at=c.at, token=c.token, deleted=c.deleted)
+            for c in self._load().history()
+        ]
         return tuple(reversed(found))
 
     def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.cutting import cut_for_taking
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
+from airflow_kafka_lake.core.records import Advance, RangeRecord, ReceiptRow, Verdict
 from airflow_kafka_lake.core.reopening import Cut, Reopening
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
@@ -257,6 +257,15 @@ class MemoryLedger(MemoryPlanning):
             attempt = draft.committed(cut.source.wave)
             fences = {item.record.attempt: item.record.fence for item in draft.tries.values()}
             self._outbox(draft, what.table, "published", cut.record, attempt=attempt, fence=fences[attempt])
+
+    def accept_deletes(
+        self, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], *, decision: str, reason: str, actor: str
+    ) -> None:
+        with self._writing() as draft:
+            for table, row in receipts:
+                self._send(draft, table, replace(row, recorded_at=self._clock.now()))
+            said = history.deleted([row for _, row in receipts], reason)
+            self._event(draft, pipeline, actor, "accept-deletes", decision, said)
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         moves: list[Advance] = []

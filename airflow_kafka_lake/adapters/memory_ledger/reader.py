@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards
+from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import (
@@ -19,8 +20,6 @@ from airflow_kafka_lake.core.records import (
     PipelineRecord,
     Published,
     RangeRecord,
-    TopicCost,
-    WaveCost,
     WaveRecord,
 )
 from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, gate_of

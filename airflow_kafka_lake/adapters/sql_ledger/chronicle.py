@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -10,11 +10,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
-from airflow_kafka_lake.core import guards
+from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now
+from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, ReceiptRow, TopicCost, WaveCost
+from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, ReceiptRow
+from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 
 
@@ -126,3 +130,45 @@ def _receipt(row: Any) -> ReceiptRow:
         accounting=reading.accounting_of(row),
         recorded_at=row.recorded_at,
     )
+
+
+def put_into_outbox(
+    connection: Connection, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], streams: Mapping[StreamKey, int]
+) -> None:
+    """Put receipts, each with its table, on their way to the lake; `streams` are the ids of their streams."""
+    values = [
+        {
+            "table_name": table,
+            "kind": row.kind,
+            "wave": row.wave,
+            "attempt": row.attempt,
+            "fence": row.fence,
+            "stream": streams[row.stream],
+            "start_offset": row.range.start,
+            "end_offset": row.range.end,
+            "generation": row.generation,
+            "row_count": row.rows,
+            "first_offset": row.first_offset,
+            "last_offset": row.last_offset,
+            **row.accounting.to_json(),
+        }
+        for table, row in receipts
+    ]
+    insert_rows(connection, outbox, values, pipeline=pipeline, recorded_at=now())
+
+
+def accept_deletes(
+    connection: Connection,
+    pipeline: str,
+    receipts: Sequence[tuple[str, ReceiptRow]],
+    *,
+    decision: str,
+    reason: str,
+    actor: str,
+) -> None:
+    """See `ports.Ledger.accept_deletes`."""
+    keys = (stream.c.topic, stream.c.topic_id, stream.c.partition)
+    found = connection.execute(select(stream.c.id, *keys).where(stream.c.pipeline == pipeline))
+    put_into_outbox(connection, pipeline, receipts, {(r.topic, r.topic_id, r.partition): r.id for r in found})
+    said = history.deleted([row for _, row in receipts], reason)
+    record_event(connection, pipeline, actor, "accept-deletes", decision, said)

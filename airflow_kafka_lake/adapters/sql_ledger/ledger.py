@@ -29,6 +29,7 @@ from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, t
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
+from airflow_kafka_lake.core.estimates import WaveCost
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -42,8 +43,8 @@ from airflow_kafka_lake.core.records import (
     PipelineRecord,
     Published,
     RangeRecord,
+    ReceiptRow,
     Verdict,
-    WaveCost,
     WaveRecord,
 )
 from airflow_kafka_lake.core.reopening import Reopening
@@ -284,6 +285,13 @@ class SqlLedger:
 
     def withdraw(self, what: Withdrawal, actor: str) -> None:
         self._write(lambda c: withdrawing.withdraw(c, what, actor))
+
+    def accept_deletes(
+        self, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], *, decision: str, reason: str, actor: str
+    ) -> None:
+        self._write(
+            lambda c: chronicle.accept_deletes(c, pipeline, receipts, decision=decision, reason=reason, actor=actor)
+        )
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:
         return self._write(lambda c: reinstating.reinstate(c, what, actor))

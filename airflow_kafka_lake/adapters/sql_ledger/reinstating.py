@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, case, delete, func, insert, literal, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger.chronicle import put_into_outbox
 from airflow_kafka_lake.adapters.sql_ledger.claiming import FREE, abandon
 from airflow_kafka_lake.adapters.sql_ledger.recording import plan_version, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
-from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, range_, skip, stream, wave
+from airflow_kafka_lake.adapters.sql_ledger.tables import binding, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, Timestamp, insert_rows, now, rows, upsert
 from airflow_kafka_lake.core import guards, history
@@ -35,7 +36,7 @@ def reinstate(connection: Connection, what: Restoration, actor: str) -> Edits:
     _write_skips(connection, what, ids)
     _write_ranges(connection, changed, ids)
     _write_watermarks(connection, changed, ids)
-    _write_receipts(connection, what, ids)
+    put_into_outbox(connection, name, what.receipts, {key: row.id for key, row in ids.items()})
     record_event(connection, name, actor, "rebuild", what.id, history.rebuilt(what))
     return changed
 
@@ -250,25 +251,3 @@ def _write_watermarks(connection: Connection, changed: Edits, ids: Mapping[Strea
         .where(stream.c.id == given.c.id)
         .values(watermark=given.c.watermark, version=stream.c.version + 1)
     )
-
-
-def _write_receipts(connection: Connection, what: Restoration, ids: Mapping[StreamKey, Any]) -> None:
-    values = [
-        {
-            "table_name": table,
-            "kind": row.kind,
-            "wave": row.wave,
-            "attempt": row.attempt,
-            "fence": row.fence,
-            "stream": ids[row.topic, row.topic_id, row.partition].id,
-            "start_offset": row.range.start,
-            "end_offset": row.range.end,
-            "generation": row.generation,
-            "row_count": row.rows,
-            "first_offset": row.first_offset,
-            "last_offset": row.last_offset,
-            **row.accounting.to_json(),
-        }
-        for table, row in what.receipts
-    ]
-    insert_rows(connection, outbox, values, pipeline=what.spec.name, recorded_at=now())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.checking.progress import check_progress
@@ -19,6 +20,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.core.wire import timestamp
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
 """Wave states in which rows of a range that is not settled cannot be waiting for their settlement."""
@@ -56,6 +58,7 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
     seen = rows_seen(evidence)
     ranges = _by_stream(evidence.ledger.ranges)
     unreadable = evidence.unreadable
+    deletions = evidence.deletions
     still = {item.id: (item.state, item.range, item.generation) for item in evidence.ledger.ranges}
     settled = _by_stream(
         item
@@ -68,11 +71,31 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
         truth = evidence.truth.get(stream)
         yield from _twice(stream, holdings, rows)
         for item in settled.get(stream, ()):
-            yield from check_settled(item, rows, truth)
+            deleted = deletions.rows(item)
+            others = partial(_by_others, item, evidence)
+            yield from check_settled(item, rows, truth, deleted=deleted, by_others=others)
             yield from _check_replaced(item, holdings, witnesses)
         yield from _check_strays(stream, holdings, ranges.get(stream, []), witnesses)
         if truth is not None:
             yield from _check_contents(stream, rows, truth, evidence)
+
+
+def _by_others(item: RangeRecord, evidence: Evidence) -> str:
+    """Name the newest commit of others that took rows out of a range's table since, and what to do if it was wanted."""
+    wave = next((wave for wave in evidence.ledger.waves if wave.id == item.wave), None)
+    table = next((table for table in evidence.tables if wave and table.identifier == wave.table), None)
+    since = list(table.commits) if table else []
+    published = [n for n, commit in enumerate(since) if wave and commit.snapshot == wave.snapshot]
+    theirs = [commit for commit in since[max(published, default=0) :] if commit.deleted and commit.token is None]
+    if not theirs:
+        return ""
+    last = theirs[-1]
+    who = f" by {last.engine}" if last.engine else ""
+    return (
+        f". {last.deleted} rows were deleted{who} with snapshot {last.snapshot} at {timestamp(last.at)}. If that was "
+        f"on purpose, record it: kafka-lake accept-deletes {item.pipeline} --topic {item.topic} --partition "
+        f"{item.partition} --from {item.range.start} --to {item.range.end} --reason TEXT"
+    )
 
 
 def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[StreamKey, list[RangeRecord]]:

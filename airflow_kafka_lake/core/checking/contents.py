@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_kafka_lake.core.checking.evidence import Finding, FindingKind
@@ -24,17 +24,29 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deep:
-    """The result of a comparison; `compacted` are the topics whose records may have been cleaned since."""
+    """The result of a comparison; `compacted` are the topics whose records may have been cleaned since, `deletions` how
+    many rows of each stream were deleted on purpose."""
 
     comparison: Comparison
     streams: tuple[Compared, ...]
     compacted: frozenset[str]
+    deletions: Mapping[StreamKey, int] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
-        """Find every difference that cleaning does not explain."""
+        """Find every difference that neither cleaning nor deleting explains."""
         for item in self.comparison.differences:
-            if item not in self.cleaned:
+            if item not in self.cleaned and item not in self.deleted:
                 yield _finding(item)
+
+    @property
+    def deleted(self) -> tuple[Difference, ...]:
+        """Records without a row that are no more than what was deleted of their stream: that each range lacks exactly
+        those is counted with its rows."""
+        return tuple(
+            item
+            for item in self.comparison.differences
+            if item.mismatch is Mismatch.MISSING and item.offsets <= self.deletions.get(item.stream, 0)
+        )
 
     @property
     def cleaned(self) -> tuple[Difference, ...]:
@@ -55,7 +67,11 @@ class Deep:
             "offsets": offsets,
             "left_out": sum(item.left_out.span for item in self.streams),
             "sentence": _sentence(self.comparison.records, offsets, wrong),
-            "lines": [*map(_cleaned, self.cleaned), *(_left_out(item) for item in self.streams if item.left_out)],
+            "lines": [
+                *map(_cleaned, self.cleaned),
+                *map(_deleted, self.deleted),
+                *(_left_out(item) for item in self.streams if item.left_out),
+            ],
         }
 
 
@@ -83,6 +99,13 @@ def _cleaned(item: Difference) -> str:
     return (
         f"{item.topic}/{item.partition}: {item.offsets:,} rows have no record in Kafka any more, the first at "
         f"{item.first}: the topic is compacted, they could not be compared"
+    )
+
+
+def _deleted(item: Difference) -> str:
+    return (
+        f"{item.topic}/{item.partition}: {item.offsets:,} records have no row, the first at {item.first}: they were "
+        "deleted on purpose"
     )
 
 

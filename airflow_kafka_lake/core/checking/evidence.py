@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, WaveRecord
@@ -143,6 +144,11 @@ class Evidence:
     truth: Mapping[StreamKey, StreamTruth] = field(default_factory=dict)
     history: tuple[Operation, ...] = ()
     at_rest: bool = False
+
+    @property
+    def deletions(self) -> Deletions:
+        """What was deleted on purpose, as the tables' receipts say."""
+        return Deletions.of(row for table in self.tables for row in table.receipts)
 
     @property
     def unreadable(self) -> frozenset[str]:

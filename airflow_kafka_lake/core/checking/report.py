@@ -11,6 +11,7 @@ from typing import Any
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking import rows_seen
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
+from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
 from airflow_kafka_lake.core.segments import Segment
@@ -103,7 +104,7 @@ def said(document: Mapping[str, Any]) -> list[str]:
 def _lines(
     evidence: Evidence, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
 ) -> list[Json]:
-    seen, unreadable = rows_seen(evidence), evidence.unreadable
+    seen, unreadable, deletions = rows_seen(evidence), evidence.unreadable, evidence.deletions
     ranges: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
     for item in evidence.ledger.ranges:
         ranges[item.stream].append(item)
@@ -116,6 +117,7 @@ def _lines(
             ranges[stream.key],
             None if any(item.wave in unreadable for item in ranges[stream.key]) else seen.get(stream.key, []),
             observed,
+            deletions,
         )
         | {"problems": problems[stream.key]}
         for stream in streams
@@ -123,13 +125,17 @@ def _lines(
 
 
 def _line(
-    stream: StreamRecord, ranges: Sequence[RangeRecord], holdings: Sequence[Holding] | None, observed: Observed
+    stream: StreamRecord,
+    ranges: Sequence[RangeRecord],
+    holdings: Sequence[Holding] | None,
+    observed: Observed,
+    deletions: Deletions,
 ) -> Json:
     rows = None if holdings is None else RangeSet.union(holding.offsets for holding in holdings)
     total = None if holdings is None else sum(item.offsets.span + item.duplicates for item in holdings)
     resolved = [item for item in ranges if item.state in RESOLVED]
     coverage = RangeSet(item.range for item in resolved)
-    accounting, missing = _audited(resolved, rows)
+    accounting, missing, deleted = _audited(resolved, rows, deletions)
     bounds = observed.bounds.get(stream.key)
     return {
         "topic": stream.topic,
@@ -140,8 +146,9 @@ def _line(
         "rows": total,
         "duplicates": None if total is None or rows is None else total - rows.span,
         "missing": missing,
+        "deleted": deleted,
         "accounting": accounting.to_json(),
-        "sentence": sentence(coverage, accounting),
+        "sentence": sentence(coverage, accounting, deleted),
         "notes": [CLEANED.format(offsets=f"{accounting.compacted:,}")] if accounting.compacted else [],
         "origin": stream.origin,
         "watermark": stream.watermark,
@@ -152,16 +159,24 @@ def _line(
     }
 
 
-def _audited(resolved: Iterable[RangeRecord], rows: RangeSet | None) -> tuple[Accounting, int | None]:
-    """Add up resolved ranges, each offset once; `rows` None leaves the recorded numbers as they are."""
-    sums, missing = Accounting(), 0
+def _audited(
+    resolved: Iterable[RangeRecord], rows: RangeSet | None, deletions: Deletions
+) -> tuple[Accounting, int | None, int]:
+    """Add up resolved ranges, each offset once; `rows` None leaves the recorded numbers as they are.
+
+    Beside the sums: rows that are missing, and rows that were deleted on purpose, which are neither there nor missing.
+    """
+    sums, missing, deleted = Accounting(), 0, 0
     for item in resolved:
         if item.state is RangeState.SKIPPED:
             sums += Accounting(skipped=item.range.span)
             continue
         recorded = item.accounting or Accounting()
         there = recorded.visible if rows is None else min(recorded.visible, rows.within(item.range).span)
-        missing += recorded.visible - there
+        gone = recorded.visible - there
+        wanted = min(gone, deletions.rows(item))
+        deleted += wanted
+        missing += gone - wanted
         rest = recorded.control + recorded.aborted + recorded.compacted + recorded.skipped
         sums += Accounting(
             visible=there,
@@ -169,9 +184,9 @@ def _audited(resolved: Iterable[RangeRecord], rows: RangeSet | None) -> tuple[Ac
             aborted=recorded.aborted,
             compacted=recorded.compacted,
             skipped=recorded.skipped,
-            unexplained=max(0, item.range.span - there - rest),
+            unexplained=max(0, item.range.span - there - rest - wanted),
         )
-    return sums, None if rows is None else missing
+    return sums, None if rows is None else missing, deleted
 
 
 def _totals(lines: Sequence[Json]) -> Json:
@@ -179,19 +194,21 @@ def _totals(lines: Sequence[Json]) -> Json:
     sums = Accounting()
     for line in lines:
         sums += Accounting(**line["accounting"])
-    span = sum(line["span"] for line in lines)
+    span, deleted = (sum(line[name] for line in lines) for name in ("span", "deleted"))
     return {
         "streams": len(lines),
         "span": span,
         **{name: None if unread else sum(line[name] for line in lines) for name in ("rows", "duplicates", "missing")},
+        "deleted": deleted,
         "accounting": sums.to_json(),
-        "sentence": f"of {span:,} offsets of {counted(len(lines), 'partition')}: {_explained(sums)}",
+        "sentence": f"of {span:,} offsets of {counted(len(lines), 'partition')}: {_explained(sums, deleted)}",
         "unread": len(unread),
     }
 
 
-def sentence(coverage: RangeSet, accounting: Accounting) -> str:
-    """Say where every offset went: of [a, b): so many visible, markers, aborted, compacted, skipped, unexplained."""
+def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> str:
+    """Say where every offset went: of [a, b): so many visible, markers, aborted, compacted, skipped, unexplained; and
+    deleted, where some were."""
     if not coverage:
         return "nothing is settled yet"
     stretches = coverage.ranges
@@ -200,13 +217,14 @@ def sentence(coverage: RangeSet, accounting: Accounting) -> str:
     else:
         whole = OffsetRange(stretches[0].start, stretches[-1].end)
         where = f"{coverage.span:,} offsets in {len(stretches):,} stretches of {_interval(whole)}"
-    return f"of {where}: {_explained(accounting)}"
+    return f"of {where}: {_explained(accounting, deleted)}"
 
 
-def _explained(sums: Accounting) -> str:
+def _explained(sums: Accounting, deleted: int) -> str:
+    gone = f"{deleted:,} deleted, " if deleted else ""
     return (
         f"{sums.visible:,} visible, {counted(sums.control, 'marker')}, {sums.aborted:,} aborted, "
-        f"{sums.compacted:,} compacted, {sums.skipped:,} skipped, {sums.unexplained:,} unexplained"
+        f"{sums.compacted:,} compacted, {sums.skipped:,} skipped, {gone}{sums.unexplained:,} unexplained"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking.evidence import Finding, FindingKind, StreamTruth
@@ -10,8 +10,16 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 
 
-def check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None) -> Iterator[Finding]:
-    """A settled range accounts for every offset, shows as many rows as it says, and every acknowledged record."""
+def check_settled(
+    item: RangeRecord,
+    rows: RangeSet,
+    truth: StreamTruth | None,
+    *,
+    deleted: int = 0,
+    by_others: Callable[[], str] = str,
+) -> Iterator[Finding]:
+    """A settled range accounts for every offset, shows as many rows as it says, less those that were `deleted` on
+    purpose, and every acknowledged record. `by_others` tells what is known of rows that others took away."""
     asked = RangeSet((item.range,))
     recorded = item.accounting or Accounting()
     if recorded.span != item.range.span or recorded.unexplained:
@@ -20,13 +28,16 @@ def check_settled(item: RangeRecord, rows: RangeSet, truth: StreamTruth | None) 
     inside = rows.within(item.range)
     missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
     numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
-    if missing or inside.span < recorded.visible:
+    if deleted:
+        numbers += f", {deleted} of them deleted on purpose"
+    if missing.span > deleted or inside.span < recorded.visible - deleted:
         lost = missing or asked - inside
         named = f"; {missing.span} acknowledged records are missing" if missing else ""
-        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=numbers + named)
+        words = numbers + named + by_others()
+        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=words)
     elif inside.span > recorded.visible:
         yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, words=numbers)
-    elif inside and _ends(inside) != (item.first_offset, item.last_offset):
+    elif inside and not deleted and _ends(inside) != (item.first_offset, item.last_offset):
         # As many rows as there should be, and not at the same offsets: they were moved.
         first, last = _ends(inside)
         words = f"range {item.range}: its rows are at {first} to {last}, published were {item.first_offset} to "

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, LedgerEvidence, TableEvidence
+from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Commit, RangeRecord, ReceiptRow, WaveRecord
 from airflow_kafka_lake.core.streams import StreamKey
@@ -36,6 +37,7 @@ class Witnesses:
     settled: frozenset[str]
     snapshots: frozenset[int]
     reopened: Mapping[StreamKey, Sequence[RangeRecord]]
+    deletions: Deletions
 
     @classmethod
     def of(cls, evidence: Evidence) -> Witnesses:
@@ -62,6 +64,7 @@ class Witnesses:
             settled=frozenset(published),
             snapshots=frozenset(commit.snapshot for table in evidence.tables for commit in table.commits),
             reopened=reopened_ranges(ledger.ranges),
+            deletions=evidence.deletions,
         )
 
     def is_cut(self, attempt: str) -> bool:
@@ -155,7 +158,8 @@ def _about(table: TableEvidence, token: Token, kind: FindingKind, words: str) ->
 
 def _has_rows_or_needs_none(token: Token, holding: set[str | None], witnesses: Witnesses) -> bool:
     receipts = witnesses.receipts.get(token.attempt, ())
-    needs_none = bool(receipts) and (witnesses.is_cut(token.attempt) or not any(row.rows for row in receipts))
+    left = any(row.rows > witnesses.deletions.rows(row) for row in receipts)
+    needs_none = bool(receipts) and (witnesses.is_cut(token.attempt) or not left)
     return token.attempt in holding or needs_none
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.estimates import BYTES_PER_SECOND, JOB_START_SECONDS, duration
-from airflow_kafka_lake.core.records import TopicCost, WaveCost
+from airflow_kafka_lake.core.estimates import BYTES_PER_SECOND, JOB_START_SECONDS, TopicCost, WaveCost, duration
 
 pytestmark = pytest.mark.unit
 

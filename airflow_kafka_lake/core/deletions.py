@@ -1,0 +1,76 @@
+"""Rows that are gone from the lake on purpose: what was recorded of them, and what could be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.streams import StreamKey
+
+RECEIPT = "deleted"
+"""The kind of the receipts that say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """How many rows of each settled range were deleted on purpose.
+
+    A number for each range is exact: a range has as many rows as were published, less these; one more that is gone is
+    missing. What is read again after a reopen is another generation, of which nothing was deleted yet.
+    """
+
+    by_range: Mapping[tuple[StreamKey, OffsetRange, int], int]
+
+    @classmethod
+    def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
+        """Add up what was recorded, each decision once."""
+        found: dict[tuple[StreamKey, OffsetRange, int], dict[str, int]] = defaultdict(dict)
+        for row in receipts:
+            if row.kind == RECEIPT:
+                found[row.stream, row.range, row.generation][row.attempt] = row.rows
+        return cls({key: sum(decisions.values()) for key, decisions in found.items()})
+
+    def rows(self, item: RangeRecord | ReceiptRow) -> int:
+        """Return how many rows of a range were deleted."""
+        return self.by_range.get((item.stream, item.range, item.generation), 0)
+
+    def by_stream(self) -> Mapping[StreamKey, int]:
+        """Return the same for whole streams."""
+        found: dict[StreamKey, int] = defaultdict(int)
+        for (stream, _, _), rows in self.by_range.items():
+            found[stream] += rows
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """A settled range of which rows are gone, and nothing says yet that they should be."""
+
+    item: RangeRecord
+    rows: int
+
+    def receipt(self, decision: str, at: datetime) -> ReceiptRow:
+        """Return what the lake is told of the decision."""
+        bare = range_receipt(RECEIPT, self.item, attempt=decision, fence=0, at=at)
+        return replace(bare, rows=self.rows, first_offset=None, last_offset=None, accounting=Accounting())
+
+
+def unrecorded(
+    settled: Iterable[RangeRecord], seen: Mapping[StreamKey, RangeSet], known: Deletions, asked: OffsetRange | None
+) -> Iterator[Deleted]:
+    """Yield the settled ranges of which rows are missing; of one that crosses an edge of `asked`, no more rows than it
+    has offsets without a row inside."""
+    for item in settled:
+        inside = OffsetRange(0, item.range.end) if asked is None else asked
+        if item.accounting is None or not item.range.overlaps(inside):
+            continue
+        there = seen.get(item.stream, RangeSet())
+        missing = item.accounting.visible - known.rows(item) - there.within(item.range).span
+        bare = (RangeSet((item.range,)) & RangeSet((inside,))) - there
+        if (rows := min(missing, bare.span)) > 0:
+            yield Deleted(item=item, rows=rows)

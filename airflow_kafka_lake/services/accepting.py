@@ -1,0 +1,76 @@
+"""A person's word that rows were deleted from the lake on purpose: retention, or what one person asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.checking import rows_seen
+from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.deletions import Deleted, unrecorded
+from airflow_kafka_lake.core.errors import DamagedTableError, StateError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.checking import gather, require_streams, topics_of
+from airflow_kafka_lake.services.deciding import needed_reason, new_id
+from airflow_kafka_lake.services.identity import look_at_table
+from airflow_kafka_lake.services.settlement import flush
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What was recorded, or would be; no `decision` for what was only shown."""
+
+    decision: str | None
+    deleted: tuple[Deleted, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are gone."""
+        return sum(item.rows for item in self.deleted)
+
+
+def accept_deletes(
+    ports: Ports,
+    spec: PipelineSpec,
+    scope: Scope,
+    asked: OffsetRange | None,
+    *,
+    reason: str,
+    dry_run: bool = False,
+) -> Accepted:
+    """Record for each settled range how many of its rows are gone now, as deleted on purpose; safe to repeat.
+
+    Raises IdentityError for a table that was rolled back, whose rows nobody has deleted, DamagedTableError for one
+    whose files are missing, StateError when no row is gone.
+    """
+    reason = needed_reason(reason)
+    require_streams(ports.ledger, spec, scope)
+    for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
+        look_at_table(ports, spec.name, table, sorted(topic_ids))
+    evidence = gather(ports.ledger, ports.lake, spec, scope=scope)
+    for item in evidence.tables:
+        if item.damaged:
+            raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
+    offsets: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    for key, holdings in rows_seen(evidence).items():
+        offsets[key] = [part for holding in holdings for part in holding.offsets]
+    seen = {key: RangeSet(parts) for key, parts in offsets.items()}
+    settled = [item for item in evidence.ledger.settled if item.stream in scope]
+    found = tuple(unrecorded(settled, seen, evidence.deletions, asked))
+    if not found:
+        raise StateError(
+            f"no row of pipeline {spec.name} is gone from the lake there, beyond what is recorded: nothing to record. "
+            f"See kafka-lake audit {spec.name}",
+            pipeline=spec.name,
+        )
+    if dry_run:
+        return Accepted(decision=None, deleted=found)
+    decision, now = new_id(), ports.clock.now()
+    tables = {wave.id: wave.table for wave in evidence.ledger.waves}
+    receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
+    ports.ledger.accept_deletes(spec.name, receipts, decision=decision, reason=reason, actor=ports.actor)
+    flush(ports, spec.name)
+    return Accepted(decision=decision, deleted=found)

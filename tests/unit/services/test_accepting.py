@@ -1,0 +1,171 @@
+"""Rows that were deleted from the lake on purpose: recorded once, with who and why, and not missing since."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.core.checking.report import EVERYTHING, Scope
+from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.services import checking, reopening
+from airflow_kafka_lake.services.accepting import Accepted, accept_deletes
+from airflow_kafka_lake.services.comparing import Asked
+from airflow_kafka_lake.services.rebuilding import rebuild
+from tests.gates import Killed, KilledError
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """Two settled waves: offsets 0 to 3 with a marker behind them, and 5 to 9."""
+    world.produce(4, transaction="good")
+    world.end("good")
+    assert world.run().exit_code == 0
+    world.produce(5)
+    assert world.run().exit_code == 0
+    return world
+
+
+def delete(world: World, *offsets: int) -> None:
+    """Let another engine delete rows."""
+    world.table.delete_foreign(lambda row: row.offset in offsets)
+
+
+def accepted(world: World, asked: OffsetRange | None = None, scope: Scope = EVERYTHING, **options: Any) -> Accepted:
+    """Record what is gone."""
+    return accept_deletes(world.worker(), world.spec, scope, asked, **{"reason": "90 days", **options})
+
+
+def audited(world: World, deep: Asked | None = None) -> dict[str, Any]:
+    """Return what an audit says."""
+    return checking.audit(world.worker(), world.spec, deep=deep)
+
+
+def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
+    """The audit names the snapshot that took them, and the command that records it; then they count as deleted."""
+    delete(landed, 0, 1, 7)
+    before = audited(landed)
+    (stream,) = before["streams"]
+    assert (before["ok"], stream["missing"], stream["deleted"], stream["accounting"]["unexplained"]) == (False, 3, 0, 3)
+    words = next(text for text in stream["problems"] if text.startswith("range 0-5"))
+    assert "3 rows were deleted with snapshot" in words
+    assert "kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 --to 5 --reason TEXT" in words
+    done = accepted(landed)
+    assert [(str(found.item.range), found.rows) for found in done.deleted] == [("0-5", 2), ("5-10", 1)]
+    after = audited(landed)
+    (stream,) = after["streams"]
+    assert (after["ok"], stream["missing"], stream["deleted"], stream["accounting"]["unexplained"]) == (True, 0, 3, 0)
+    assert stream["sentence"].endswith(
+        "6 visible, 1 marker, 0 aborted, 0 compacted, 0 skipped, 3 deleted, 0 unexplained"
+    )
+    assert (after["totals"]["deleted"], after["totals"]["missing"]) == (3, 0)
+    event = landed.ledger.events("orders")[-1]
+    assert (event.kind, event.subject, event.actor[:7]) == ("accept-deletes", done.decision, "worker-")
+    assert event.detail == "orders/0: 3 rows: 90 days"
+
+
+def test_one_row_more_is_missing_again(landed: World) -> None:
+    """What was recorded excuses what was gone then, not what goes later."""
+    delete(landed, 0, 1)
+    accepted(landed)
+    delete(landed, 2)
+    assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
+    assert accepted(landed).rows == 1
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
+
+
+def test_recorded_twice_is_recorded_once(landed: World) -> None:
+    """Nothing is left to record then."""
+    delete(landed, 6)
+    accepted(landed)
+    with pytest.raises(StateError, match="nothing to record"):
+        accepted(landed)
+
+
+def test_a_wave_without_any_row_left_is_sound(landed: World) -> None:
+    """A publish whose rows were all deleted on purpose needs none."""
+    delete(landed, *range(10))
+    assert {item["kind"] for item in audited(landed)["findings"]} == {"lost", "token-without-rows"}
+    accepted(landed)
+    assert audited(landed)["ok"]
+
+
+def test_only_what_was_asked_for_is_recorded(landed: World) -> None:
+    """Offsets bound it; of a range that crosses an edge no more than what is inside."""
+    delete(landed, 0, 1, 6, 9)
+    assert accepted(landed, OffsetRange(8, 100)).rows == 1
+    assert audited(landed)["totals"]["missing"] == 3
+    assert accepted(landed, OffsetRange(0, 5)).rows == 2
+    with pytest.raises(UnknownSubjectError):
+        accepted(landed, scope=Scope(topic="payments"))
+
+
+def test_dry_run_records_nothing(landed: World) -> None:
+    """It shows the same rows."""
+    delete(landed, 0)
+    assert (accepted(landed, dry_run=True).rows, accepted(landed, dry_run=True).decision) == (1, None)
+    assert not audited(landed)["ok"]
+    with pytest.raises(UsageError, match="reason"):
+        accepted(landed, reason=" ")
+
+
+def test_rollback_is_no_delete(landed: World) -> None:
+    """Rows that vanished with their commit are refused: they are read again, or the table is restored."""
+    landed.table.roll_back(landed.table.commits()[1].snapshot)
+    with pytest.raises(IdentityError, match="rolled back"):
+        accepted(landed)
+
+
+def test_record_outlives_ledger_and_history(landed: World) -> None:
+    """The receipts are in the lake: a rebuilt ledger restores what is settled, and an audit still finds nothing."""
+    delete(landed, *range(10))
+    accepted(landed)
+    landed.clock.advance(timedelta(hours=1))
+    landed.table.write_foreign()
+    landed.table.expire()
+    landed.ledger = MemoryLedger(landed.clock, ledger_id="2" * 32)
+    rebuild(landed.worker(), landed.spec)
+    assert landed.stream().watermark == 10
+    document = audited(landed)
+    assert (document["problems"], document["totals"]["deleted"]) == ([], 9)
+
+
+def test_record_on_its_way_to_the_lake_counts(landed: World) -> None:
+    """It is decided in the ledger; a worker that dies before it told the lake has lost nothing."""
+    delete(landed, 0)
+    with pytest.raises(KilledError):
+        accept_deletes(
+            landed.worker(Killed("table.add_receipts")), landed.spec, EVERYTHING, None, reason="asked for by its owner"
+        )
+    assert audited(landed)["ok"]
+    with pytest.raises(StateError):
+        accepted(landed)
+
+
+def test_deep_audit_expects_no_row_of_what_was_deleted(landed: World) -> None:
+    """Kafka still has the records: that they have no row is on record."""
+    delete(landed, 0, 7)
+    assert not audited(landed, Asked())["ok"]
+    accepted(landed)
+    document = audited(landed, Asked())
+    assert document["ok"]
+    assert "orders/0: 2 records have no row, the first at 0: they were deleted on purpose" in document["deep"]["lines"]
+
+
+def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
+    """A reopen brings back what Kafka still has: nothing of the new reading was deleted."""
+    delete(landed, 0)
+    accepted(landed)
+    reopening.reopen(
+        landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted", accept_fewer=False
+    )
+    landed.watermarks.clear()
+    assert landed.run().exit_code == 0
+    document = audited(landed)
+    assert (document["ok"], document["totals"]["deleted"]) == (True, 0)
