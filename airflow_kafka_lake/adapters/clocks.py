@@ -13,6 +13,10 @@ class SystemClock:
         """Return the current time, aware, UTC."""
         return datetime.now(UTC)
 
+    def monotonic(self) -> float:
+        """Return seconds that no setting of the clock moves."""
+        return time.monotonic()
+
     def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
@@ -23,10 +27,15 @@ class FakeClock:
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start
+        self._passed = timedelta()
 
     def now(self) -> datetime:
         """Return the time as it was last set."""
         return self._now
+
+    def monotonic(self) -> float:
+        """Return how many seconds have passed."""
+        return self._passed.total_seconds()
 
     def sleep(self, seconds: float) -> None:
         """Let the time pass at once."""
@@ -36,4 +45,9 @@ class FakeClock:
         """Move the time forward."""
         if by < timedelta():
             raise ValueError("time does not run backwards")
+        self._now += by
+        self._passed += by
+
+    def step(self, by: timedelta) -> None:
+        """Set the clock, forward or back; no time passes."""
         self._now += by

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -11,7 +12,11 @@ import psutil
 from airflow_kafka_lake.core.waves import Holder
 
 SAME_START_SECONDS = 1.5
-"""Start times are computed from the boot time, which moves a little when the clock is set."""
+"""Start times in epoch seconds are computed from the boot time, which moves when the clock is set."""
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_START_FIELD = 19
+"""Of `/proc/PID/stat`, counted from what follows the name: ticks since the boot."""
 
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _INITIAL_NAMESPACE = "4026531836"
@@ -30,11 +35,20 @@ class HostProcesses:
         """Return the living process of a pid on this host; None when there is none."""
         try:
             process = psutil.Process(pid)
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return None
-            return Holder(host=host(), pid=pid, started=process.create_time())
+            return None if process.status() == psutil.STATUS_ZOMBIE else self.named(pid)
         except psutil.NoSuchProcess:
             return None
+
+    def named(self, pid: int) -> Holder:
+        """Return who has a pid, also a process that ended and was not reaped; psutil.NoSuchProcess without one."""
+        if (boot := _boot_id()) is None:
+            return Holder(host=host(), pid=pid, started=psutil.Process(pid).create_time())
+        try:
+            # The name, in parentheses, may hold anything.
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            raise psutil.NoSuchProcess(pid) from None
+        return Holder(host=host(), pid=pid, started=float(fields[_START_FIELD]), boot=boot)
 
     def dead(self, holder: Holder) -> bool:
         """Say whether a holder is known to be dead: of this host, and no process has its pid and start time."""
@@ -45,7 +59,20 @@ class HostProcesses:
         if holder.host != host():
             return False
         found = self.holder(holder.pid)
-        return found is not None and abs(found.started - holder.started) <= SAME_START_SECONDS
+        if found is None:
+            return False
+        if holder.boot is not None:
+            return (found.boot, found.started) == (holder.boot, holder.started)
+        return abs(psutil.Process(holder.pid).create_time() - holder.started) <= SAME_START_SECONDS
+
+
+@cache
+def _boot_id() -> str | None:
+    """Return the id of this host's last start; None where no such thing is told."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
 
 
 def host() -> str:

@@ -104,10 +104,12 @@ class WaveRecord:
 class Claim:
     """The right to work on a wave until somebody else claims it; `attempts` are the earlier ones, oldest first.
 
-    `ranges` are the PLANNED ranges of the wave at the moment of the claim, and cannot change under the same fence.
+    `ranges` are the PLANNED ranges of the wave at the moment of the claim, and cannot change under the same fence;
+    `claimed_at` is that moment by the ledger's clock.
     """
 
     key: AttemptKey
+    claimed_at: datetime
     pipeline: str
     spec: PipelineSpec
     table: str

@@ -126,20 +126,27 @@ LEADS_OUT: Mapping[RangeState | WaveState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who works on a wave: a process of a host. Start time (epoch seconds) tells a reused pid apart."""
+    """Who works on a wave: a process of a host. When it was started tells a reused pid apart.
+
+    `started` counts clock ticks since `boot`, an id of the host's last start, which no step of the clock changes. Where
+    the host does not tell (`boot` is None), it is in epoch seconds.
+    """
 
     host: str
     pid: int
     started: float
+    boot: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.host}/{self.pid}/{self.started:.2f}"
+        started = f"{self.started:.2f}" if self.boot is None else f"{self.boot}:{self.started:.0f}"
+        return f"{self.host}/{self.pid}/{started}"
 
     @classmethod
     def parse(cls, text: str) -> Holder:
         """Read what `str` wrote."""
         host, pid, started = text.rsplit("/", 2)
-        return cls(host=host, pid=int(pid), started=float(started))
+        boot, _, ticks = started.rpartition(":")
+        return cls(host=host, pid=int(pid), started=float(ticks), boot=boot or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,10 @@ class Clock(Protocol):
     """Time as an argument."""
 
     def now(self) -> datetime:
-        """Return the current time, aware, UTC."""
+        """Return the current time, aware, UTC: for what is recorded. It may step, also back."""
+
+    def monotonic(self) -> float:
+        """Return seconds since some moment, for waits: steady, whatever sets the clock."""
 
     def sleep(self, seconds: float) -> None:
         """Wait."""

@@ -3,33 +3,54 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError
 from airflow_kafka_lake.core.records import Claim
 from airflow_kafka_lake.core.staging import job_name
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.publishing import end_attempt
 
 LEASE = timedelta(minutes=2)
 RENEW_AFTER = timedelta(seconds=20)
+AHEAD = timedelta(minutes=1)
+"""How far a clock may be ahead: Java takes a table's next commit when it is not more than this before the last."""
 
 
 def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     """Claim a wave; a holder that is known to be dead on this host is taken over at once, others after their lease.
 
     `by_force` takes it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
-    Raises ConcurrentError while somebody else works on it, StateError when there is nothing to claim.
+    Raises ConcurrentError while somebody else works on it, StateError when there is nothing to claim, UnavailableError
+    when this machine's clock is ahead of the ledger's: its commits would come from a future that blocks all others.
     """
     record = ports.ledger.wave(wave)
     dead = record.holder is not None and ports.processes.dead(record.holder)
     over = record.fence if by_force or dead else None
     attempt = secrets.token_hex(8)
+    asked_at = ports.clock.now()
     held = ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+    _refuse_fast_clock(ports, held, asked_at)
     for earlier in held.attempts:
         if earlier.outcome is AttemptOutcome.ABANDONED:
             _end_orphan(ports, held.pipeline, earlier)
     return held
+
+
+def _refuse_fast_clock(ports: Ports, held: Claim, asked_at: datetime) -> None:
+    ahead = asked_at - held.claimed_at
+    if ahead <= AHEAD:
+        return
+    error = UnavailableError(
+        f"the clock of {ports.processes.this().host} is {ahead.total_seconds():.0f} s ahead of the ledger's. Commits "
+        "made by it would keep every other writer from the table until that time has come, so nothing was begun. Set "
+        "the clock, then repeat",
+        wave=held.key.wave,
+        ahead_seconds=ahead.total_seconds(),
+    )
+    end_attempt(ports, held, error)
+    raise error
 
 
 def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
@@ -52,10 +73,10 @@ class Heartbeat:
     def __init__(self, ports: Ports, key: AttemptKey) -> None:
         self._ports = ports
         self._key = key
-        self._renewed = ports.clock.now()
+        self._renewed = ports.clock.monotonic()
 
     def __call__(self) -> None:
-        now = self._ports.clock.now()
-        if now - self._renewed >= RENEW_AFTER:
+        now = self._ports.clock.monotonic()
+        if now - self._renewed >= RENEW_AFTER.total_seconds():
             self._ports.ledger.renew(self._key, LEASE)
             self._renewed = now

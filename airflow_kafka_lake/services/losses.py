@@ -69,9 +69,9 @@ def look_until_known(
     ports: Ports, ranges: Sequence[RangeRecord], patience: timedelta, heartbeat: Callable[[], None]
 ) -> Seen:
     """Look again while partitions are unknown, such as between two leaders, until they are known or time is over."""
-    until = ports.clock.now() + patience
+    until = ports.clock.monotonic() + patience.total_seconds()
     seen = look(ports, ranges)
-    while seen.unknown and ports.clock.now() < until:
+    while seen.unknown and ports.clock.monotonic() < until:
         heartbeat()
         ports.clock.sleep(_LOOK_AGAIN_SECONDS)
         seen = look(ports, ranges)

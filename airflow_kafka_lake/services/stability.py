@@ -48,12 +48,12 @@ def once_stable(ports: Ports, decide: Callable[[], T], patience: timedelta) -> T
 
     Raises PendingCommitError, which names the partitions and the transactions that hold them.
     """
-    until, pause = ports.clock.now() + patience, _FIRST_PAUSE_SECONDS
+    until, pause = ports.clock.monotonic() + patience.total_seconds(), _FIRST_PAUSE_SECONDS
     while True:
         try:
             return decide()
         except PendingCommitError as pending:
-            if ports.clock.now() >= until:
+            if ports.clock.monotonic() >= until:
                 raise _named(ports, pending) from None
             ports.say(f"waiting: {pending.message}")
         ports.clock.sleep(pause)

@@ -326,6 +326,15 @@ def test_ended_attempt_frees_the_wave(ledger: Ledger, outcome: AttemptOutcome) -
     assert claimed(ledger, wave).attempts == (attempt,)
 
 
+def test_claim_says_when_it_was_made_by_the_ledgers_clock(ledger: Ledger) -> None:
+    """So a worker learns whether its own clock is another."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    held = claimed(ledger, wave)
+    (attempt,) = ledger.attempts(wave)
+    assert held.claimed_at == attempt.started_at
+    assert held.claimed_at.tzinfo is not None
+
+
 def test_unknown_outcome_stays_until_somebody_looks(ledger: Ledger) -> None:
     """The wave stays PUBLISHING without a lease; the next claim leaves the outcome unknown."""
     (wave,) = planned(ledger, [(0, 0, 10)])

@@ -8,12 +8,21 @@ _SUBMIT = "airflow_kafka_lake.adapters.spark_submit"
 
 MACHINE = (
     Mutant(
+        name="begin-with-a-clock-far-ahead",
+        law="lease",
+        guard="A worker whose clock is more than a minute ahead of the ledger's begins nothing.",
+        module="airflow_kafka_lake.services.claiming",
+        old="    if ahead <= AHEAD:\n",
+        new="    if ahead >= AHEAD or ahead <= AHEAD:\n",
+        red=("tests/unit/services/test_fencing.py::test_clock_far_ahead_of_the_ledgers_begins_nothing",),
+    ),
+    Mutant(
         name="end-a-reused-pid",
         law="zombies",
         guard="A process is a forgotten driver only if it has the recorded start time: its id may be another's by now.",
         module="airflow_kafka_lake.adapters.processes",
-        old="return found is not None and abs(found.started - holder.started) <= SAME_START_SECONDS",
-        new="return found is not None",
+        old="return (found.boot, found.started) == (holder.boot, holder.started)",
+        new="return True",
         red=("tests/unit/adapters/test_spark_submit.py::test_a_pid_that_is_used_again_is_never_touched",),
     ),
     Mutant(

@@ -82,6 +82,7 @@ class MemoryAttempts(MemoryReader):
             draft.tries[wave, fence] = Try(record=record)
             self._event(draft, row.pipeline, str(holder), "claim", wave, f"attempt {attempt}, fence {fence}")
             return Claim(
+                claimed_at=now,
                 key=record.key,
                 pipeline=row.pipeline,
                 spec=draft.plans[row.plan],

@@ -40,7 +40,8 @@ class Driver:
             raise JobFailedError(
                 f"{command[0]} does not start: {error.strerror}. Check the Spark installation and the Java it uses."
             ) from error
-        self.ref = str(_holder(self._process))
+        # Not reaped yet, so that its pid cannot be another's.
+        self.ref = str(HostProcesses().named(self._process.pid))
 
     def wait(self, every: Callable[[], None], seconds: float, tick: Callable[[], None]) -> int:
         """Return the exit code; `every` is called each `seconds` while the driver lives, `tick` often."""
@@ -80,19 +81,12 @@ def end_orphan(job_ref: str) -> bool:
     if not HostProcesses().alive(holder):
         return False
     try:
-        process = psutil.Process(holder.pid)
         if os.getpgid(holder.pid) != holder.pid:
             return False
-        _end_group(holder.pid, lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+        _end_group(holder.pid, lambda: not HostProcesses().alive(holder))
     except (psutil.NoSuchProcess, ProcessLookupError, PermissionError):
         return False
     return True
-
-
-def _holder(process: subprocess.Popen[bytes]) -> Holder:
-    """Return who the child is; it is not reaped yet, so that its pid cannot be another's."""
-    host = HostProcesses().this().host
-    return Holder(host=host, pid=process.pid, started=psutil.Process(process.pid).create_time())
 
 
 def _end_group(group: int, gone: Callable[[], bool]) -> None:

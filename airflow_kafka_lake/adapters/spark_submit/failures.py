@@ -64,6 +64,12 @@ REASONS = (
         "Run the wave again; it gets an attempt of its own.",
     ),
     Reason(
+        name="clock",
+        pattern=re.compile(r"Invalid (snapshot|update) timestamp|Expected sorted snapshot log entries"),
+        advice="The table's last change is in the future of Spark's clock: one of the clocks that write to it is "
+        "wrong. Set it; if it was another's, the table takes commits again when its last change is past.",
+    ),
+    Reason(
         name="table-not-found",
         pattern=re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTableException|Table does not exist"),
         advice="Spark does not find the lake table: it was dropped, or the lake connection names another catalog or "

@@ -51,8 +51,9 @@ def claim(connection: Connection, name: str, attempt: str, holder: Holder, lease
     earlier = reading.attempts(connection, name)
     row = connection.execute(_claimed().where(wave.c.id == name)).one()
     key = AttemptKey(wave=name, fence=row.fence, attempt=attempt)
-    connection.execute(
-        insert(attempt_).values(
+    claimed_at = connection.execute(
+        insert(attempt_)
+        .values(
             wave=name,
             fence=row.fence,
             attempt=attempt,
@@ -60,8 +61,10 @@ def claim(connection: Connection, name: str, attempt: str, holder: Holder, lease
             outcome=AttemptOutcome.RUNNING,
             started_at=now(),
         )
-    )
+        .returning(attempt_.c.started_at)
+    ).scalar_one()
     result = Claim(
+        claimed_at=claimed_at,
         key=key,
         pipeline=row.pipeline,
         spec=reading.spec_of(row.spec),

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
+import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
@@ -26,6 +28,41 @@ def test_this_process_lives() -> None:
 def test_a_pid_that_is_used_again_is_a_dead_holder() -> None:
     """Another start time is another process."""
     assert HostProcesses().dead(replace(HostProcesses().this(), started=1.0))
+
+
+def step(clock: pytest.MonkeyPatch, folder: Path, seconds: int) -> None:
+    """Set the clock as far as psutil can see: the boot time moves with it, and so does every start time."""
+    lines = Path("/proc/stat").read_text().splitlines()
+    moved = [f"btime {int(line.split()[1]) + seconds}" if line.startswith("btime") else line for line in lines]
+    (folder / "stat").write_text("\n".join(moved) + "\n")
+    for process in Path("/proc").glob("[0-9]*"):
+        (folder / process.name).symlink_to(process)
+    clock.setattr(psutil, "PROCFS_PATH", str(folder))
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux")
+def test_a_step_of_the_clock_kills_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Start times are counted in ticks since the boot, which a clock that is set does not change."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        holder = HostProcesses().holder(child.pid)
+        assert holder is not None
+        text, created = str(holder), psutil.Process(child.pid).create_time()
+        step(monkeypatch, tmp_path, 90)
+        assert psutil.Process(child.pid).create_time() == pytest.approx(created + 90)
+        assert HostProcesses().alive(Holder.parse(text))
+        assert not HostProcesses().dead(Holder.parse(text))
+        assert HostProcesses().dead(replace(holder, started=holder.started - 1))
+        assert HostProcesses().dead(replace(holder, boot="another-boot"))
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+def test_holders_of_earlier_versions_are_still_read() -> None:
+    """Their start time is in epoch seconds."""
+    process = psutil.Process()
+    old = f"{HostProcesses().this().host}/{process.pid}/{process.create_time():.2f}"
+    assert HostProcesses().alive(Holder.parse(old))
+    assert HostProcesses().dead(Holder.parse(old.rpartition("/")[0] + "/1.00"))
 
 
 def test_a_holder_of_another_host_is_not_known_to_be_dead() -> None:

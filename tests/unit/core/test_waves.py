@@ -122,8 +122,10 @@ def test_run_works_on_what_is_neither_final_nor_cancelled() -> None:
 @pytest.mark.parametrize("host", ["worker-1", "a/b", "fe80::1%eth0"])
 def test_holder_reads_back(host: str) -> None:
     """A holder's text names the same process again, even with separators in the host's name."""
-    holder = Holder(host=host, pid=4711, started=1_700_000_000.25)
-    assert Holder.parse(str(holder)) == holder
+    ticks = Holder(host=host, pid=4711, started=369331, boot="c4f798ec-5115-4249-bae9-776979d70c5a")
+    for holder in (Holder(host=host, pid=4711, started=1_700_000_000.25), ticks):
+        assert Holder.parse(str(holder)) == holder
+    assert str(ticks) == f"{host}/4711/c4f798ec-5115-4249-bae9-776979d70c5a:369331"
 
 
 def test_attempt_record_gives_its_guard() -> None:

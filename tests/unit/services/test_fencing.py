@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.memory_runner import Position
-from airflow_kafka_lake.core.errors import ConcurrentError, ConnectionSettingsError, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    ConnectionSettingsError,
+    JobFailedError,
+    StaleFenceError,
+    UnavailableError,
+)
 from airflow_kafka_lake.core.staging import StageJob, job_name
 from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
-from airflow_kafka_lake.services.claiming import claim
-from tests.gates import Before, Killed, KilledError
+from airflow_kafka_lake.services.claiming import RENEW_AFTER, Heartbeat, claim
+from tests.gates import Before, Calls, Killed, KilledError, gated
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -269,3 +277,31 @@ def test_audit_with_progress_keeps_its_lease(world: World, call: str, monkeypatc
     assert codes == [3] * 10
     world.advance()
     world.check()
+
+
+def test_clock_far_ahead_of_the_ledgers_begins_nothing(world: World, wave: str) -> None:
+    """Its commits would come from a future that keeps every other writer from the table: the host is named."""
+    fast = FakeClock(world.clock.now() + timedelta(days=1))
+    with pytest.raises(UnavailableError, match="the clock of alpha is 86400 s ahead of the ledger's") as refused:
+        world.ingest(wave, replace(world.worker(), clock=fast))
+    assert refused.value.exit_code == 3
+    assert world.runner.jobs == []
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    near = FakeClock(world.clock.now() + timedelta(seconds=59))
+    world.ingest(wave, replace(world.worker(), clock=near))
+    settled(world)
+
+
+@pytest.mark.parametrize("by", [timedelta(days=-1), timedelta(days=1)])
+def test_lease_is_renewed_by_the_steady_clock(world: World, wave: str, by: timedelta) -> None:
+    """A clock that is set back while a job runs does not let its lease end."""
+    held = claim(world.worker(), wave)
+    renewals = Calls()
+    clock = FakeClock(world.clock.now())
+    beat = Heartbeat(gated(replace(world.worker(), clock=clock), renewals), held.key)
+    clock.step(by)
+    beat()
+    assert renewals.made == []
+    clock.sleep(RENEW_AFTER.total_seconds())
+    beat()
+    assert renewals.made == ["ledger.renew"]
