@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.records import Claim
 from airflow_kafka_lake.core.staging import job_name
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.publishing import end_attempt
+from airflow_kafka_lake.services.in_doubt import InDoubt
 
 LEASE = timedelta(minutes=2)
 RENEW_AFTER = timedelta(seconds=20)
@@ -49,7 +49,8 @@ def _refuse_fast_clock(ports: Ports, held: Claim, asked_at: datetime) -> None:
         wave=held.key.wave,
         ahead_seconds=ahead.total_seconds(),
     )
-    end_attempt(ports, held, error)
+    outcome = AttemptOutcome.UNKNOWN if InDoubt(held.attempts) else AttemptOutcome.FAILED
+    ports.ledger.end_attempt(held.key, outcome, error.named)
     raise error
 
 
