@@ -15,8 +15,6 @@ from airflow_kafka_lake.cli.subjects import (
     scope_of,
     spec_of,
     spec_of_subject,
-    stream_of,
-    stretch_of,
 )
 from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
 from airflow_kafka_lake.core.operations import operations
@@ -31,7 +29,6 @@ from airflow_kafka_lake.services import (
     planning,
     rebuilding,
     redecoding,
-    reopening,
     reporting,
     running,
     settlement,
@@ -173,57 +170,6 @@ def release(arguments: argparse.Namespace, output: Output) -> int:
         output.document({"wave": wave_id, "released": list(ranges)})
     else:
         output.line(f"released {len(ranges)} ranges into wave {wave_id}; run it with: kafka-lake run {spec.name}")
-    return 0
-
-
-def skip(arguments: argparse.Namespace, output: Output) -> int:
-    """`skip PIPELINE`."""
-    stretch = stretch_of(arguments)
-    spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec) as ports:
-        stream = stream_of(ports.ledger, spec.name, arguments)
-        done = deciding.skip(
-            ports,
-            spec.name,
-            stream,
-            stretch,
-            reason=arguments.reason,
-            acknowledge_order=arguments.acknowledge_order,
-        )
-    if output.as_json:
-        document = {"pipeline": spec.name, "skipped": done.offsets, "waves": list(done.waves)}
-        output.document(document | {"from": stretch.start, "to": stretch.end})
-    else:
-        output.line(f"skipped {done.offsets} offsets of {stretch}")
-        if done.waves:
-            output.line(f"what was held for them goes on in wave {', '.join(done.waves)}: kafka-lake run {spec.name}")
-        else:
-            output.line(f"move the watermark with: kafka-lake advance {spec.name}")
-    return 0
-
-
-def reopen(arguments: argparse.Namespace, output: Output) -> int:
-    """`reopen PIPELINE`."""
-    stretch = stretch_of(arguments)
-    spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec) as ports:
-        stream = stream_of(ports.ledger, spec.name, arguments)
-        done = reopening.reopen(
-            ports, spec, stream, stretch, reason=arguments.reason, accept_fewer=arguments.accept_fewer
-        )
-    document = {
-        "pipeline": spec.name,
-        "reopened": done.offsets,
-        "from": stretch.start,
-        "to": stretch.end,
-        "waves": list(done.waves),
-        "watermark": done.watermark,
-        "started": [
-            {"topic": item.stream[0], "topic_id": item.stream[1], "partition": item.stream[2], "start": item.start}
-            for item in done.started
-        ],
-    }
-    output.result(document, views.reopen)
     return 0
 
 

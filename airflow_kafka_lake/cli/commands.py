@@ -60,10 +60,19 @@ THE_STREAM = (
     Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
     Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
 )
-ONE_STREAM = (
-    *THE_STREAM,
-    Argument("--from", dest="from_", metavar="O", type=offset_number, required=True, help="first offset"),
-    Argument("--to", metavar="O", type=offset_number, required=True, help="end, exclusive"),
+THE_PERIOD = (
+    Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
+    Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
+    Argument(
+        "--partition",
+        metavar="P",
+        type=partition_number,
+        nargs="*",
+        action="extend",
+        help="only these partitions; otherwise all of the topic",
+    ),
+    Argument("--from", dest="from_", metavar="X", required=True, help="begin: an offset, or a time with its zone"),
+    Argument("--to", metavar="X", required=True, help="end, exclusive: an offset, or a time with its zone"),
 )
 SELECTION = (
     TOPIC,
@@ -126,22 +135,24 @@ COMMANDS: tuple[Command, ...] = (
         help="pass offsets unread, by your decision",
         arguments=(
             PIPELINE,
-            *ONE_STREAM,
+            *THE_PERIOD,
             REASON,
+            DRY_RUN,
             Argument("--acknowledge-order", action="store_true", help="later segments may start over it"),
         ),
-        run=actions.skip,
+        run=decisions.skip,
     ),
     Command(
         name="reopen",
         help="read a settled or skipped stretch again; the new rows take the place of the old ones in one commit",
         arguments=(
             PIPELINE,
-            *ONE_STREAM,
+            *THE_PERIOD,
             REASON,
+            DRY_RUN,
             Argument("--accept-fewer", action="store_true", help="also if it has fewer rows than the lake has now"),
         ),
-        run=actions.reopen,
+        run=decisions.reopen,
     ),
     Command(
         name="withdraw",

@@ -8,12 +8,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.checking.report import Scope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
-from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.core.streams import StreamRecord
@@ -133,6 +133,15 @@ def selection_of(arguments: argparse.Namespace) -> Selection:
     )
 
 
+def period_of(arguments: argparse.Namespace) -> Selection:
+    """Read the same of a command that takes no more than a period: `--topic`, `--from` and `--to` are given."""
+    selection = selection_of(arguments)
+    mixed = isinstance(selection.start, datetime) is not isinstance(selection.end, datetime)
+    if mixed and len(selection.partitions or ()) != 1:
+        raise UsageError("one bound is a time and the other an offset: give both as times, or name one partition")
+    return selection
+
+
 def scope_of(arguments: argparse.Namespace) -> Scope:
     """Read `--topic --partition` of an audit."""
     partitions = None if arguments.partition is None else frozenset(arguments.partition)
@@ -199,13 +208,6 @@ def _number(text: str, largest: int, what: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > len(str(largest)) or int(text) > largest:
         raise argparse.ArgumentTypeError(f"{shown(text)} is not {what}: use a whole number from 0 to {largest}")
     return int(text)
-
-
-def stretch_of(arguments: argparse.Namespace) -> OffsetRange:
-    """Read `--from --to` as offsets."""
-    if arguments.from_ >= arguments.to:
-        raise UsageError(f"from {arguments.from_} is not before to {arguments.to}: a range is [from, to)")
-    return OffsetRange(arguments.from_, arguments.to)
 
 
 def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace) -> StreamRecord:

@@ -139,13 +139,44 @@ def status(output: Output, document: Json) -> None:
     _table(output, "waves, newest first", ("wave", "table", "state", "#fence", "#ranges", "#rows"), waves)
 
 
+def skip(output: Output, document: Json) -> None:
+    """Show what was passed unread, or would be, and where what was held for it goes on."""
+    dry = document["dry_run"]
+    for item in document["streams"]:
+        where = f"{item['topic']}/{item['partition']} {item['from']}-{item['to']}"
+        if not dry:
+            output.line(f"skipped {item['skipped']} offsets of {where}")
+            continue
+        fenced = f"; fenced first, as they were claimed: {', '.join(item['fenced'])}" if item["fenced"] else ""
+        freed = ", ".join(f"{start}-{end}" for start, end in item["goes_on"])
+        goes_on = f"; {freed} was held for these and would go on" if freed else ""
+        waves = ", ".join(item["waves"]) or "none"
+        output.line(f"would skip {item['skipped']} offsets of {where}; taken from waves: {waves}{fenced}{goes_on}")
+    if dry:
+        output.line("nothing was changed")
+    elif document["waves"]:
+        waves = ", ".join(document["waves"])
+        output.line(f"what was held for them goes on in wave {waves}: kafka-lake run {document['pipeline']}")
+    else:
+        output.line(f"move the watermark with: kafka-lake advance {document['pipeline']}")
+
+
 def reopen(output: Output, document: Json) -> None:
-    """Show what is read again, and by which command."""
-    output.line(
-        f"reopened {document['reopened']} offsets of {document['from']}-{document['to']} in wave "
-        f"{', '.join(document['waves'])}; the watermark is {document['watermark']}. What is in the lake stays until it "
-        f"is read again with: kafka-lake run {document['pipeline']}"
-    )
+    """Show what is read again, or would be, and by which command."""
+    for item in document["streams"]:
+        where = f"{item['reopened']} offsets of {item['topic']}/{item['partition']} {item['from']}-{item['to']}"
+        if document["dry_run"]:
+            output.line(
+                f"would reopen {where} with {item['rows']} rows in {len(item['waves'])} waves; the watermark would be "
+                f"{item['watermark']}"
+            )
+        else:
+            waves = ", ".join(item["waves"])
+            output.line(f"reopened {where} in wave {waves}; the watermark is {item['watermark']}")
+    if document["dry_run"]:
+        output.line("nothing was changed")
+        return
+    output.line(f"What is in the lake stays until it is read again with: kafka-lake run {document['pipeline']}")
     for item in document["started"]:
         output.line(
             f"order: {item['topic']}/{item['partition']} from {item['start']} continues it and is in the lake in part "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
@@ -12,9 +13,10 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UsageError,
 )
+from airflow_kafka_lake.core.guards import cut_for_skip, skipped_range
 from airflow_kafka_lake.core.holds import Passed
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict, WaveRecord
 from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState
@@ -69,6 +71,37 @@ def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[
     return ports.ledger.release(ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason), ids
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipPreview:
+    """What a skip would do: offsets that it would pass and that were not yet, in which waves; `fenced` of them were
+    claimed, and are fenced first; `goes_on` are the offsets that were held for these, and go on."""
+
+    offsets: int
+    waves: tuple[str, ...]
+    fenced: tuple[str, ...]
+    goes_on: RangeSet
+
+
+def preview_skip(
+    ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange, *, reason: str
+) -> SkipPreview:
+    """Return what a skip would do, from the records as they are now; raises what it would refuse for good."""
+    asked = skipped_range("preview", pipeline, stream.key, stretch, needed_reason(reason))
+    _refuse_beyond_end(ports, pipeline, stream, stretch)
+    cut = cut_for_skip(_touched(ports, pipeline, stream, stretch), asked, stream.origin)
+    waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(stretch) and item.wave != asked.id})
+    return SkipPreview(
+        offsets=(RangeSet((stretch,)) - stream.covered).span,
+        waves=tuple(waves),
+        fenced=tuple(wave for wave in waves if _to_be_fenced(ports.ledger.wave(wave))),
+        goes_on=RangeSet(item.range for item in cut.pieces if item.wave in cut.waves),
+    )
+
+
+def _to_be_fenced(wave: WaveRecord) -> bool:
+    return wave.fence != NEVER_CLAIMED and wave.state not in FINISHED
+
+
 def skip(
     ports: Ports,
     pipeline: str,
@@ -88,8 +121,7 @@ def skip(
     claims: list[Claim] = []
     try:
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
-            record = ports.ledger.wave(wave)
-            if record.fence == NEVER_CLAIMED or record.state in FINISHED:
+            if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
             if claim := fenced(ports, wave):
                 claims.append(claim)

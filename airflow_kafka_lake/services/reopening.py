@@ -18,7 +18,15 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.reopening import Share, parts, refuse_unsettled, reopening, table_of, to_be_shared
+from airflow_kafka_lake.core.reopening import (
+    Reopening,
+    Share,
+    parts,
+    refuse_unsettled,
+    reopening,
+    table_of,
+    to_be_shared,
+)
 from airflow_kafka_lake.core.segments import Graph, Segment, started_after
 from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
@@ -48,6 +56,39 @@ class Reopened:
     """Segments that continue what is read again and are in the lake in part already: their order is not kept."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A reopen that was decided, and nothing done of it; `begun` is the token of an earlier call that it finishes."""
+
+    stream: StreamRecord
+    stretch: OffsetRange
+    table: str
+    ranges: tuple[RangeRecord, ...]
+    what: Reopening | None = None
+    begun: Token | None = None
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets are read again."""
+        return sum(item.range.span for item in self.ranges) if self.what is None else self.what.offsets
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the table are read again, as they were counted when they were settled."""
+        settled = sum(item.rows or 0 for item in self.ranges if item.state is RangeState.SETTLED)
+        return settled - sum(cut.record.rows or 0 for cut in (self.what.cuts if self.what else ()) if cut.is_kept)
+
+    @property
+    def waves(self) -> tuple[str, ...]:
+        """The waves in which they are read."""
+        return self.what.waves if self.what else tuple(dict.fromkeys(item.wave for item in self.ranges))
+
+    @property
+    def watermark(self) -> int:
+        """Where the watermark is then."""
+        return max(self.stream.origin, min(self.stream.watermark, self.stretch.start))
+
+
 def reopen(
     ports: Ports,
     spec: PipelineSpec,
@@ -59,15 +100,31 @@ def reopen(
 ) -> Reopened:
     """Plan a stretch again; its rows stay visible until the commit that shows the new ones takes them away.
 
-    Repeated after it was killed, it finishes what it had begun. Raises StateError for offsets that are neither settled
-    nor skipped, ConcurrentError while somebody works on them, RangeExpiredError and RangeBeyondEndError for offsets
-    that Kafka has no more, IdentityError for a topic or a table that is not the recorded one.
+    Repeated after it was killed, it finishes what it had begun. Raises what `prepare` raises.
+    """
+    return carry_out(ports, spec, prepare(ports, spec, stream, stretch, reason=reason, accept_fewer=accept_fewer))
+
+
+def prepare(
+    ports: Ports,
+    spec: PipelineSpec,
+    stream: StreamRecord,
+    stretch: OffsetRange,
+    *,
+    reason: str,
+    accept_fewer: bool = False,
+) -> Prepared:
+    """Decide a reopen without doing anything of it.
+
+    Raises StateError for offsets that are neither settled nor skipped, ConcurrentError while somebody works on them,
+    RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a table
+    that is not the recorded one.
     """
     reason = needed_reason(reason)
     ranges = _overlapping(ports, spec.name, stream, stretch)
     table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in ports.ledger.waves(spec.name)})
     if token := _begun(ports, stretch, ranges, accept_fewer=accept_fewer):
-        return _finish(ports, spec, stream, stretch, token, ranges, table)
+        return Prepared(stream=stream, stretch=stretch, table=table, ranges=ranges, begun=token)
     _refuse_leased(ports, ranges)
     refuse_unsettled(stream, spec.name, stretch, ranges, accept_fewer=accept_fewer)
     seen = _observed(ports, stream)
@@ -90,8 +147,17 @@ def reopen(
         reason=reason,
         accept_fewer=accept_fewer,
     )
+    return Prepared(stream=stream, stretch=stretch, table=table, ranges=ranges, what=what)
+
+
+def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
+    """Record a reopen, and stop who publishes beside it. ConcurrentError when the stream was changed meanwhile."""
+    stream, stretch, what = prepared.stream, prepared.stretch, prepared.what
+    if what is None:
+        assert prepared.begun is not None
+        return _finish(ports, spec, stream, stretch, prepared.begun, prepared.ranges, prepared.table)
     watermark = ports.ledger.reopen(what, ports.actor)
-    _stop_publishers(ports, spec, stream, what.token, table)
+    _stop_publishers(ports, spec, stream, what.token, prepared.table)
     flush(ports, spec.name)
     started = _started(ports, spec, stream, stretch)
     return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
-from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import milliseconds
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -15,6 +16,21 @@ from airflow_kafka_lake.services.topics import changed_topics
 
 LAST = 2**63 - 1
 """The end of every log."""
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A stretch of one stream that a person means."""
+
+    stream: StreamRecord
+    stretch: OffsetRange
+
+    def __str__(self) -> str:
+        return f"{self.stream.topic}/{self.stream.partition} {self.stretch}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +91,87 @@ def stretches(
 
     edges = {item.key: (edge(scope.start, item, 0), edge(scope.end, item, last(item))) for item in streams}
     return {key: OffsetRange(start, end) for key, (start, end) in edges.items() if start < end}
+
+
+def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, ...]:
+    """Return what a selection means of a pipeline's streams, sorted; a time after the last record is the log's end.
+
+    Raises UnknownSubjectError for a partition that the pipeline has not, UsageError where a topic was re-created and no
+    generation is chosen, or where no partition has an offset in the period.
+    """
+    found = [stream for stream in ports.ledger.streams(pipeline) if selection.has(stream.key)]
+    _refuse_unknown(pipeline, selection, {stream.partition for stream in found})
+    _refuse_generations(selection, found)
+    ends = None
+    if selection.times:
+        seen = ports.source.snapshot(sorted({stream.topic for stream in found}), None)
+        ends = {item.key: item.high_watermark for item in seen.partitions}
+        if silent := [stream for stream in found if stream.key not in ends]:
+            raise UnavailableError(
+                f"{silent[0].topic}/{silent[0].partition} could not be observed. Nothing was decided; repeat when "
+                "Kafka answers",
+                topic=silent[0].topic,
+                partition=silent[0].partition,
+            )
+    meant = stretches(ports, found, selection, ends)
+    if not meant:
+        raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
+    return tuple(Chosen(stream=stream, stretch=meant[stream.key]) for stream in found if stream.key in meant)
+
+
+def _refuse_unknown(pipeline: str, selection: Selection, found: set[int]) -> None:
+    missing = sorted((selection.partitions or set()) - found)
+    if found and not missing:
+        return
+    where = f"{selection.topic}/{missing[0]}" if missing else f"of topic {selection.topic}"
+    generation = f" of topic id {selection.topic_id}" if selection.topic_id else ""
+    raise UnknownSubjectError(
+        f"pipeline {pipeline} has no stream {where}{generation}: see kafka-lake status {pipeline}",
+        topic=selection.topic,
+        partition=missing[0] if missing else None,
+    )
+
+
+def _refuse_generations(selection: Selection, found: Sequence[StreamRecord]) -> None:
+    partitions = [stream.partition for stream in found]
+    if len(set(partitions)) < len(partitions):
+        ids = ", ".join(dict.fromkeys(stream.topic_id for stream in found))
+        raise UsageError(f"topic {selection.topic} was re-created: choose a generation with --topic-id, one of {ids}")
+
+
+def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> list[T]:
+    """Prepare every part before any is carried out; when one is refused nothing is done, and all refusals are named."""
+    prepared: list[T] = []
+    refused: list[tuple[Chosen, KafkaLakeError]] = []
+    for item in chosen:
+        try:
+            prepared.append(prepare(item))
+        except KafkaLakeError as error:
+            refused.append((item, error))
+    if not refused:
+        return prepared
+    first = refused[0][1]
+    if len(chosen) == 1:
+        raise first
+    each = "; ".join(f"{item}: {error.message}" for item, error in refused)
+    raise type(first)(
+        f"nothing was done: {len(refused)} of {len(chosen)} partitions are refused. {each}", **first.facts
+    )
+
+
+def one_by_one(chosen: Sequence[Chosen], parts: Sequence[T], carry_out: Callable[[T], U]) -> list[U]:
+    """Carry out prepared parts, each a decision of its own; when one fails, what was done and what was not is named."""
+    done: list[U] = []
+    for number, part in enumerate(parts):
+        try:
+            done.append(carry_out(part))
+        except KafkaLakeError as error:
+            if len(parts) == 1:
+                raise
+            before, left = ([str(item) for item in some] for some in (chosen[:number], chosen[number:]))
+            raise type(error)(
+                f"{error.message}. Done: {', '.join(before) or 'nothing'}. Not done: {', '.join(left)}. Repeat the "
+                "call: what is done stays as it is",
+                **(error.facts | {"done": before, "not_done": left}),
+            ) from error
+    return done

@@ -23,6 +23,7 @@ def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> N
         ]
     )
     head = rig.iceberg().metadata.current_snapshot_id
+    show_first(rig)
     where = ("--topic", rig.topic, "--partition", "0", "--from", "15", "--to", "40")
     reopened = done(rig.command("reopen", rig.name, *where, "--reason", "changed by hand", "--json"))
     assert (reopened["reopened"], reopened["watermark"]) == (25, 15)
@@ -43,3 +44,21 @@ def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> N
         ]
     )
     assert done(rig.command("audit", rig.name, "--json"))["ok"] is True
+
+
+def show_first(rig: Rig) -> None:
+    """A whole topic, by offset or by time, is shown before it is read again, and refused as a whole where a part is."""
+    before = done(rig.command("status", rig.name, "--json"))["streams"]
+    topic = ("--topic", rig.topic, "--reason", "look", "--json")
+    shown = done(rig.command("reopen", rig.name, *topic, "--from", "15", "--to", "40", "--dry-run"))
+    assert [(item["reopened"], item["rows"], item["watermark"]) for item in shown["streams"]] == [(25, 25, 15)] * 2
+    times = ("--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z")
+    whole = done(rig.command("reopen", rig.name, *topic, *times, "--dry-run"))
+    assert [(item["from"], item["to"]) for item in whole["streams"]] == [(0, 100)] * 2
+    passed = done(rig.command("skip", rig.name, *topic, *times, "--dry-run"))
+    assert (passed["skipped"], passed["dry_run"]) == (0, True)
+    refused = rig.command("reopen", rig.name, *topic, "--from", "90", "--to", "110")
+    said = refused.document["error"]["message"]
+    assert (refused.code, said.startswith("nothing was done: 2 of 2 partitions are refused. ")) == (1, True)
+    after = done(rig.command("status", rig.name, "--json"))["streams"]
+    assert [item["watermark"] for item in after] == [item["watermark"] for item in before]

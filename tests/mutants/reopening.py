@@ -25,7 +25,7 @@ REOPENING: tuple[Mutant, ...] = (
         law="L11",
         guard="Main moves after a reopen is on record: who passed his checks before it starts again.",
         module=_SERVICE,
-        old="    _stop_publishers(ports, spec, stream, what.token, table)\n",
+        old="    _stop_publishers(ports, spec, stream, what.token, prepared.table)\n",
         new="",
         red=(f"{_UNIT}test_publisher_that_looked_before_a_reopen_starts_again",),
     ),
