@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.core.streams import StreamKey
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset
@@ -14,6 +15,7 @@ ALIAS = "kafka-lake"
 """Every event comes through this asset alias: which pipeline moved is known only when the task runs."""
 
 MAX_STREAMS = 100
+"""How many streams one event names."""
 
 
 def pipeline_asset(pipeline: str) -> Asset:
@@ -23,27 +25,39 @@ def pipeline_asset(pipeline: str) -> Asset:
     return Asset(f"kafka-lake://{pipeline}")
 
 
-def event_extra(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> dict[str, Any]:
-    """Return the extra of an event (WIRE.md): one stretch per stream, at most `MAX_STREAMS`, then `more_streams`.
+def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> list[dict[str, Any]]:
+    """Return the extras of the events that tell of some moves (WIRE.md), in order: no stream is left out of them.
 
-    `sequence` tells an event that is told twice; `moves` must not be empty.
+    Each has one stretch per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, so it grows from
+    event to event and tells one that is told twice.
     """
-    stretches: dict[tuple[str, str, int], tuple[int, int]] = {}
+    groups: list[list[Advance]] = []
+    streams: set[StreamKey] = set()
+    for move in sorted(moves, key=lambda move: move.sequence):
+        if not groups or len(streams | {_stream(move)}) > MAX_STREAMS:
+            groups.append([])
+            streams = set()
+        streams.add(_stream(move))
+        groups[-1].append(move)
+    return [_extra(pipeline, plan, group) for group in groups]
+
+
+def _stream(move: Advance) -> StreamKey:
+    return (move.topic, move.topic_id, move.partition)
+
+
+def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> dict[str, Any]:
+    stretches: dict[StreamKey, tuple[int, int]] = {}
     for move in moves:
-        key = (move.topic, move.topic_id, move.partition)
-        start, end = stretches.get(key, (move.start, move.end))
-        stretches[key] = (min(start, move.start), max(end, move.end))
-    told = sorted(stretches.items())
-    extra: dict[str, Any] = {
+        start, end = stretches.get(_stream(move), (move.start, move.end))
+        stretches[_stream(move)] = (min(start, move.start), max(end, move.end))
+    return {
         "pipeline": pipeline,
         "plan": plan,
         "sequence": max(move.sequence for move in moves),
         "streams": [
             {"topic": topic, "partition": partition, "from": start, "to": end}
-            for (topic, _, partition), (start, end) in told[:MAX_STREAMS]
+            for (topic, _, partition), (start, end) in sorted(stretches.items())
         ],
         "rows": sum(move.rows for move in moves),
     }
-    if len(told) > MAX_STREAMS:
-        extra["more_streams"] = len(told) - MAX_STREAMS
-    return extra

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+<<<<<<< HEAD
 from airflow_kafka_lake.assets import ALIAS, event_extra, pipeline_asset
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
+=======
+from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
+from airflow_kafka_lake.core.errors import HeldError, UnfinishedError
+>>>>>>> d7730aa (Name every stream whose watermark moved in an asset event, a hundred in each)
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
@@ -89,16 +94,18 @@ class AdvanceWatermarkOperator(BaseOperator):
         }
 
     def _tell(self, context: Context, pipeline: str, plan: str | None, moves: Sequence[Advance]) -> None:
-        extra = event_extra(pipeline, plan, moves)
-        for stream in extra["streams"]:
-            self.log.info("%(topic)s/%(partition)s: watermark moved from %(from)s to %(to)s", stream)
-        context["outlet_events"][self._alias].add(pipeline_asset(pipeline), extra=extra)
+        extras = event_extras(pipeline, plan, moves)
+        for extra in extras:
+            for stream in extra["streams"]:
+                self.log.info("%(topic)s/%(partition)s: watermark moved from %(from)s to %(to)s", stream)
+            context["outlet_events"][self._alias].add(pipeline_asset(pipeline), extra=extra)
+        last = extras[-1]["sequence"]
         # The connection is resolved now: after the task's end Airflow need not answer any more.
         opened = assembly.ledger_opener(self.ledger_connection)
 
         def told() -> None:
             with opened() as ledger:
-                ledger.told(pipeline, extra["sequence"])
+                ledger.told(pipeline, last)
 
         self.told = told
 

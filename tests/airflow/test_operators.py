@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 
-from airflow_kafka_lake.assets import MAX_STREAMS, event_extra, pipeline_asset
+from airflow_kafka_lake.assets import MAX_STREAMS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.core.wire import timestamp
@@ -538,15 +538,17 @@ def test_bad_file_is_a_task_that_fails_with_the_reason(context: Context) -> None
         RefuseOperator(task_id="x", problem="no such key").execute(context)
 
 
-def test_event_names_at_most_a_hundred_streams() -> None:
-    """A wide pipeline's event stays small, and says how many it left out."""
+def test_events_name_every_stream_a_hundred_at_a_time() -> None:
+    """A wide pipeline's events stay small, and none of its offsets is recorded as told that no event has named."""
     moves = [
         Advance(sequence=n, topic="t", topic_id="i", partition=n, start=0, end=n + 1, rows=1) for n in range(250)
     ] + [Advance(sequence=300, topic="t", topic_id="i", partition=0, start=1, end=9, rows=8)]
-    extra = event_extra("wide", None, moves)
-    assert len(extra["streams"]) == MAX_STREAMS
-    assert extra["streams"][0] == {"topic": "t", "partition": 0, "from": 0, "to": 9}
-    assert (extra["more_streams"], extra["sequence"], extra["rows"]) == (150, 300, 258)
+    extras = event_extras("wide", None, moves)
+    assert [len(extra["streams"]) for extra in extras] == [MAX_STREAMS, MAX_STREAMS, 51]
+    assert [extra["sequence"] for extra in extras] == [99, 199, 300]
+    assert sum(extra["rows"] for extra in extras) == 258
+    named = [(stream["partition"], stream["from"], stream["to"]) for extra in extras for stream in extra["streams"]]
+    assert sorted(named) == sorted([*((n, 0, n + 1) for n in range(250)), (0, 1, 9)])
 
 
 def test_pipeline_stays_an_object_across_tasks() -> None:
