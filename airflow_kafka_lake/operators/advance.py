@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-<<<<<<< HEAD
-from airflow_kafka_lake.assets import ALIAS, event_extra, pipeline_asset
-from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
-=======
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
-from airflow_kafka_lake.core.errors import HeldError, UnfinishedError
->>>>>>> d7730aa (Name every stream whose watermark moved in an asset event, a hundred in each)
+from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
 from airflow_kafka_lake.core.records import Advance
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
