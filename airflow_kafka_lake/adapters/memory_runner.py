@@ -108,7 +108,7 @@ class MemoryRunner:
             records = self._kafka.read(part.topic, part.partition, part.range, job.isolation, any_time=True)
             rows += [(part.topic, part.topic_id, part.partition, *record) for record in records]
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
-            raise JobFailedError("the job ended.\nIllegalStateException: what is this?", attempt=job.attempt)
+            raise JobFailedError("the job ended.\nCaused by: IllegalStateException: what is this?", attempt=job.attempt)
         if self.unfinished:
             self.unfinished -= 1
             return

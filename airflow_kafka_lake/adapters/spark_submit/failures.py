@@ -78,7 +78,8 @@ REASONS = (
     Reason(
         name=UNREADABLE_RECORD,
         pattern=re.compile(
-            r"ArithmeticException: long overflow|CorruptRecordException|Record is corrupt|Unknown compression type"
+            r"ArithmeticException: long overflow|CorruptRecordException|Record is corrupt|Unknown compression type|"
+            r"Received exception when fetching the next record"
         ),
         advice="Kafka has a record that Spark cannot read. It is looked for in Kafka's raw batches, to be held by "
         "itself while the rest goes on.",
