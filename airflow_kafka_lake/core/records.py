@@ -165,6 +165,7 @@ class ReceiptRow:
     An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
     is the id of the ledger that says so. A `deleted` says that so many rows of a settled range were deleted from the
     lake on purpose; `attempt` is the id of that decision.
+    `leader_epoch` is the partition's when `rows` were planned, if that is known.
     """
 
     pipeline: str
@@ -182,6 +183,7 @@ class ReceiptRow:
     last_offset: int | None
     accounting: Accounting
     recorded_at: datetime
+    leader_epoch: int | None = None
 
     @property
     def stream(self) -> StreamKey:

@@ -121,7 +121,7 @@ def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
 def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> list[ReceiptRow]:
     """Return the `rows` receipts of an attempt, zero-row ranges included."""
     now = ports.clock.now()
-    generations = {item.id: item.generation for item in claim.ranges}
+    ranges = {item.id: item for item in claim.ranges}
     return [
         ReceiptRow(
             pipeline=claim.pipeline,
@@ -133,12 +133,13 @@ def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> lis
             topic_id=item.topic_id,
             partition=item.partition,
             range=item.range,
-            generation=generations[item.range_id],
+            generation=ranges[item.range_id].generation,
             rows=item.rows,
             first_offset=item.first_offset,
             last_offset=item.last_offset,
             accounting=item.accounting,
             recorded_at=now,
+            leader_epoch=ranges[item.range_id].leader_epoch,
         )
         for item in receipts
     ]

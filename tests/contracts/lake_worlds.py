@@ -91,6 +91,7 @@ def receipt(attempt: str, kind: str = "rows", end: int = 10) -> ReceiptRow:
         last_offset=end - 2 if end > 1 else None,
         accounting=Accounting(visible=end - 1, control=1),
         recorded_at=AT,
+        leader_epoch=7 if kind == "rows" else None,
     )
 
 

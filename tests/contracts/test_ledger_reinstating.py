@@ -92,7 +92,7 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     """Streams with their origins, waves with their attempts, ranges with their numbers, skips, the table's UUID."""
     restored = wave("p1-w0", receipt(5, 10, rows=4), receipt(0, 3, partition=1), fence=3)
     skip = RestoredSkip(id="s1", stream=key_of(), at=AT, passed=RangeSet.of((10, 12), (20, 21)))
-    streams = [RestoredStream(key=key_of(n), origin=5 - 5 * n, end_seen=21) for n in (0, 1)]
+    streams = [RestoredStream(key=key_of(n), origin=5 - 5 * n, end_seen=21, leader_epoch=(4, None)[n]) for n in (0, 1)]
     told = ("raw.orders", origin_receipt("orders", "p1", key_of(), 5, ledger_id=ledger.ledger_id(), at=AT))
     made = what(
         ledger, tables={"raw.orders": "u1"}, streams=streams, waves=(restored,), skips=(skip,), receipts=(told,)
@@ -101,7 +101,9 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     record = ledger.pipeline(SPEC.name)
     assert record is not None
     assert (record.spec, record.tables) == (SPEC, {"raw.orders": "u1"})
-    assert [(s.origin, s.watermark, s.end_seen) for s in ledger.streams(SPEC.name)] == [(5, 5, 21), (0, 0, 21)]
+    streams_now = ledger.streams(SPEC.name)
+    assert [(s.origin, s.watermark, s.end_seen) for s in streams_now] == [(5, 5, 21), (0, 0, 21)]
+    assert [s.leader_epoch for s in streams_now] == [4, None]
     assert ranges(ledger) == [(5, 10, RangeState.SETTLED), (10, 12, RangeState.SKIPPED), (20, 21, RangeState.SKIPPED)]
     (first,) = [item for item in ledger.ranges(wave="p1-w0") if item.partition == 0]
     assert (first.rows, first.first_offset, first.last_offset) == (4, 5, 8)
@@ -214,11 +216,12 @@ def test_reopened_range_is_missing_and_the_watermark_falls(ledger: Ledger) -> No
 
 
 def test_log_that_the_lake_has_seen_longer_is_recorded(ledger: Ledger) -> None:
-    """Its end is known, and the leader epoch that it had then is not."""
-    planned(ledger, [(0, 0, 10), (1, 0, 10)])
-    ledger.reinstate(what(ledger, ends={key_of(): 5000}), "tester")
-    longer, same = ledger.streams(SPEC.name)
-    assert (longer.end_seen, longer.leader_epoch) == (5000, None)
+    """Its end, and the leader epoch that it had then, where that is known."""
+    planned(ledger, [(0, 0, 10), (1, 0, 10), (2, 0, 10)])
+    ledger.reinstate(what(ledger, ends={key_of(): (5000, 7), key_of(2): (6000, None)}), "tester")
+    longer, same, unknown = ledger.streams(SPEC.name)
+    assert (longer.end_seen, longer.leader_epoch) == (5000, 7)
+    assert (unknown.end_seen, unknown.leader_epoch) == (6000, None)
     assert (same.end_seen, same.leader_epoch) == (1000, 3)
 
 

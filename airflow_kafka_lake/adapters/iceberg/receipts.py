@@ -58,8 +58,12 @@ RECEIPTS = Schema(
     NestedField(14, "last_offset", LongType(), required=False),
     NestedField(15, "accounting", _ACCOUNTING, required=False),
     NestedField(16, "recorded_at", TimestamptzType(), required=False),
+    NestedField(23, "leader_epoch", IntegerType(), required=False),
 )
-_NEEDED = [field.name for field in RECEIPTS.fields if field.name not in {"first_offset", "last_offset"}]
+_OPTIONAL = {"first_offset", "last_offset", "leader_epoch"}
+_NEEDED = [field.name for field in RECEIPTS.fields if field.name not in _OPTIONAL]
+_FIT = Schema(*(field for field in RECEIPTS.fields if field.name != "leader_epoch"))
+"""A table that was created without leader epochs goes on without them."""
 _PROPERTIES = {
     "format-version": "2",
     "write.parquet.compression-codec": "zstd",
@@ -166,7 +170,7 @@ def _forgotten(table: Table) -> Iterable[TableUpdate]:
 
 
 def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
-    require_fit(table, RECEIPTS, ".".join(table.name()))
+    require_fit(table, _FIT, ".".join(table.name()))
     records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
     return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
 
@@ -201,6 +205,7 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
         "last_offset": row.last_offset,
         "accounting": row.accounting.to_json(),
         "recorded_at": row.recorded_at,
+        "leader_epoch": row.leader_epoch,
     }
 
 
@@ -221,4 +226,5 @@ def _row(record: dict[str, Any]) -> ReceiptRow:
         last_offset=record["last_offset"],
         accounting=Accounting(**record["accounting"]),
         recorded_at=record["recorded_at"],
+        leader_epoch=record.get("leader_epoch"),
     )

@@ -65,10 +65,11 @@ class MemoryRestoring(MemoryAttempts):
                 planned=RangeSet(),
                 covered=RangeSet(),
                 end_seen=item.end_seen,
+                leader_epoch=item.leader_epoch,
             )
-        for key, end in what.ends.items():
+        for key, (end, epoch) in what.ends.items():
             row = draft.streams[what.spec.name, key]
-            draft.streams[what.spec.name, key] = replace(row, end_seen=end, leader_epoch=None)
+            draft.streams[what.spec.name, key] = replace(row, end_seen=end, leader_epoch=epoch)
 
     def _restore_waves(self, draft: State, what: Restoration, changed: Edits) -> None:
         for ordinal, item in enumerate(what.in_order):

@@ -91,16 +91,19 @@ def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey,
             "origin": item.origin,
             "watermark": item.origin,
             "end_seen": item.end_seen,
+            "leader_epoch": item.leader_epoch,
         }
         for item in what.streams
     ]
     insert_rows(connection, stream, new, pipeline=what.spec.name, version=0)
     found = connection.execute(select(stream).where(stream.c.pipeline == what.spec.name))
     ids = {(row.topic, row.topic_id, row.partition): row for row in found}
-    longer = [{"id": ids[key].id, "end_seen": end} for key, end in what.ends.items()]
-    given = rows(connection, [stream.c.id, stream.c.end_seen], longer)
+    longer = [{"id": ids[key].id, "end_seen": end, "leader_epoch": epoch} for key, (end, epoch) in what.ends.items()]
+    given = rows(connection, [stream.c.id, stream.c.end_seen, stream.c.leader_epoch], longer)
     connection.execute(
-        update(stream).where(stream.c.id == given.c.id).values(end_seen=given.c.end_seen, leader_epoch=None)
+        update(stream)
+        .where(stream.c.id == given.c.id)
+        .values(end_seen=given.c.end_seen, leader_epoch=given.c.leader_epoch)
     )
     return ids
 

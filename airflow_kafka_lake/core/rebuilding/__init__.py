@@ -54,7 +54,11 @@ def restoration(
         guards=known.guards,
         tables={item.table: item.uuid for item in readings},
         streams=streams,
-        ends={item.key: end for item in known.streams if (end := reached.get(item.key, 0)) > item.end_seen},
+        ends={
+            item.key: reached[item.key]
+            for item in known.streams
+            if item.key in reached and reached[item.key][0] > item.end_seen
+        },
         waves=tuple(waves),
         skips=skips,
         reopened=comparison.reopened,
@@ -127,17 +131,25 @@ def _streams(
     found = []
     for key in sorted({*starts, *origins} - known):
         origin = origins[key] if key in origins else starts[key]
-        found.append(RestoredStream(key=key, origin=origin, end_seen=max(origin, ends.get(key, origin))))
+        end, epoch = ends.get(key, (origin, None))
+        found.append(RestoredStream(key=key, origin=origin, end_seen=max(origin, end), leader_epoch=epoch))
     return tuple(found)
 
 
-def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[StreamKey, int]:
-    """Return up to where any receipt speaks of a stream: its log had that end once."""
-    ends: dict[StreamKey, int] = {}
-    for row in receipts:
-        if row.kind != "origin":
-            ends[row.stream] = max(row.range.end, ends.get(row.stream, 0))
-    return ends
+def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[StreamKey, tuple[int, int | None]]:
+    """Return up to where any receipt speaks of a stream, and the leader epoch that its log had that end under.
+
+    Of several with one end the last of a read or a skip counts: a skip of what a log lost accepts the log as it is.
+    """
+    ends: dict[StreamKey, ReceiptRow] = {}
+    for row in (row for row in receipts if row.kind != "origin"):
+        if (found := ends.get(row.stream)) is None or _reach(row) > _reach(found):
+            ends[row.stream] = row
+    return {key: (row.range.end, row.leader_epoch) for key, row in ends.items()}
+
+
+def _reach(row: ReceiptRow) -> tuple[int, bool, datetime]:
+    return (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at)
 
 
 def _fences(readings: Iterable[TableReading]) -> dict[str, int]:

@@ -22,6 +22,7 @@ class RestoredStream:
     key: StreamKey
     origin: int
     end_seen: int
+    leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,8 @@ class RestoredPlan:
 class Restoration:
     """One decision to make a ledger agree with the lake.
 
-    `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, `guards` the
+    `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, each with
+    the leader epoch that it had that end under, where that is known, `guards` the
     open waves that the caller has claimed; `token` is what the commit said that moved main first; `reopened` names
     settled ranges whose rows are gone; `fences` the highest fence that the lake has seen of a wave; `receipts` are what
     the lake still lacks, with their tables; `reopens` is what was ever reopened, `planned` what of it waits to be read
@@ -86,7 +88,7 @@ class Restoration:
     reopened: tuple[str, ...]
     fences: Mapping[str, int]
     receipts: tuple[tuple[str, ReceiptRow], ...]
-    ends: Mapping[StreamKey, int] = field(default_factory=dict)
+    ends: Mapping[StreamKey, tuple[int, int | None]] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     planned: tuple[RestoredPlan, ...] = ()
 

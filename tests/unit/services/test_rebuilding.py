@@ -100,6 +100,36 @@ def test_lost_ledger_is_rebuilt_from_the_lake(lived: World) -> None:
     goes_on(lived, reads=3)
 
 
+@pytest.mark.parametrize("backup", [False, True], ids=["lost", "older"])
+def test_log_that_was_cut_before_the_rebuild_is_a_stop_after_it(world: World, backup: bool) -> None:
+    """The receipts know under which leader epoch each range was read: a log that lost its end meanwhile and has grown
+    again is told from a restart."""
+    world.produce(3)
+    assert world.run().exit_code == 0
+    older = world.ledger.snapshot()
+    world.produce(2)
+    assert world.run().exit_code == 0
+    world.kafka.log("orders", 0).truncate(4)
+    world.kafka.produce("orders", 0, *[b"written again"] * 3)
+    if backup:
+        world.ledger.restore(older)
+    else:
+        lose(world)
+    restored(world)
+    (stop,) = world.plan().blocked
+    assert stop.reason.startswith("LogRewrittenError: the log was cut at 4 after leader epoch 0 had reached 5")
+
+
+def test_restart_before_the_rebuild_is_no_loss_after_it(world: World) -> None:
+    """A leader epoch that changed says nothing by itself."""
+    world.produce(3)
+    assert world.run().exit_code == 0
+    world.kafka.log("orders", 0).elect()
+    lose(world)
+    restored(world)
+    goes_on(world, reads=2)
+
+
 def test_compaction_and_expiry_lose_nothing(lived: World) -> None:
     """Without any token of the old life left, rows and receipts say the same."""
     before, numbers = summary(lived), accounting(lived)
