@@ -5,16 +5,24 @@ from __future__ import annotations
 import resource
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+from sqlalchemy import text
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
+from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
+from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -28,31 +36,90 @@ NAME = "raw.history"
 LEDGER = "1" * 32
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 MARKS = (10, 100, 1_000, 10_000)
-TIMED = 10
-"""Waves before each mark whose times are averaged."""
+TIMED = 5
+"""Waves whose times are averaged at each mark."""
+
+EXPIRED = 50
+"""Snapshots that an expiry has left."""
 
 STEPS = ("stage", "look", "publish", "receipts")
 
 
 def growing(waves: int) -> list[Measured]:
-    """Publish so many waves of one row each into one table, and say at each mark what the last ones took, step by step.
+    """Publish a few waves of one row each into tables with so many waves behind them; say what they took, step by step.
 
-    `stage` is a commit of PyIceberg to a branch, which stands for Spark's; snapshots never expire here.
-    Times are of the processor, all threads together: how they grow is the question, whatever else the machine does.
+    The history is made up: files that nobody opens, in manifests as publishes leave them; and snapshots, as many as a
+    daily expiry leaves, or two for each wave where nobody has expired any. `stage` is a commit of PyIceberg to a branch,
+    which stands for Spark's. Times are of the processor, all threads together: how they grow is the question, whatever
+    else the machine does.
     """
     found: list[Measured] = []
+    for mark in (mark for mark in MARKS if mark <= waves):
+        found += _at(f"{mark:,} waves", mark, EXPIRED)
+        found += _at(f"{mark:,}, unexpired", mark, 2 * mark)
+    return found
+
+
+def _at(past: str, mark: int, snapshots: int) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder:
         lake = _lake(Path(folder))
         table = lake.table(NAME)
         table.ensure("")
         table.claim_ownership(LEDGER, "history", [TOPIC_ID])
+        table.add_receipts([_receipt("0" * 16, 0)])
+        _age(lake, NAME, files=mark, snapshots=snapshots)
+        _age(lake, f"{NAME}__receipts", files=2 * mark, snapshots=0)
         seconds: dict[str, list[float]] = {step: [] for step in STEPS}
-        for number in range(1, waves + 1):
+        for number in range(1, TIMED + 1):
             _wave(lake, table, number, seconds)
-            if number in MARKS:
-                found += _at(number, seconds, Path(folder))
+        mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        for step, each in seconds.items():
+            yield Measured(arm=f"{step} after {past}", records=1, seconds=sum(each) / len(each), mib=mib)
         lake.close()
-    return found
+
+
+def _age(lake: IcebergLake, name: str, *, files: int, snapshots: int) -> None:
+    """Give a table a long past: one manifest of files, as merges leave them, and snapshots before its newest one."""
+    table = lake.catalog.load(name)
+    column = table.schema().find_field("attempt" if name.endswith("__receipts") else "ingest_attempt").field_id
+    made = [_file(table, column, number) for number in range(files)]
+    snapshot = write_snapshot(table, prepare(table, made), {}, time.time_ns() // 1_000_000)
+    lake.catalog.commit(table, (), append_to_main(snapshot))
+    table = lake.catalog.load(name)
+    newest = table.metadata.snapshots[-1]
+    old = [
+        newest.model_copy(update={"snapshot_id": number, "parent_snapshot_id": number - 1 or None})
+        for number in range(1, snapshots + 1)
+    ]
+    last = newest.model_copy(update={"parent_snapshot_id": snapshots or newest.parent_snapshot_id})
+    aged = table.metadata.model_copy(update={"snapshots": [*old, *table.metadata.snapshots[:-1], last]})
+    location = f"{table.location()}/metadata/99999-{uuid.uuid4()}.metadata.json"
+    ToOutputFile.table_metadata(aged, table.io.new_output(location))
+    catalog = lake.catalog.api
+    assert isinstance(catalog, SqlCatalog)
+    with catalog.engine.begin() as connection:
+        connection.execute(
+            text("UPDATE iceberg_tables SET metadata_location = :at WHERE table_name = :name"),
+            {"at": location, "name": name.rpartition(".")[2]},
+        )
+
+
+def _file(table: Table, column: int, number: int) -> DataFile:
+    attempt = f"{number:016x}"[::-1].encode()
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location()}/data/{uuid.uuid4()}.parquet",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=1_000,
+        file_size_in_bytes=1 << 20,
+        lower_bounds={column: attempt},
+        upper_bounds={column: attempt},
+        value_counts={column: 1_000},
+        null_value_counts={column: 0},
+    )
+    file.spec_id = 0
+    return file
 
 
 def _lake(folder: Path) -> IcebergLake:
@@ -61,7 +128,7 @@ def _lake(folder: Path) -> IcebergLake:
 
 
 def _wave(lake: IcebergLake, table: IcebergTable, number: int, seconds: dict[str, list[float]]) -> None:
-    attempt = f"{number:016x}"
+    attempt = f"{number:08x}ffffffff"
     base = table.head().snapshot
     with _timed(seconds["stage"]):
         _stage(lake.catalog.load(NAME), attempt, number)
@@ -136,15 +203,3 @@ def _record(attempt: str, number: int, base: int | None) -> AttemptRecord:
         started_at=datetime.now(UTC),
         ended_at=None,
     )
-
-
-def _at(waves: int, seconds: dict[str, list[float]], folder: Path) -> Iterator[Measured]:
-    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    for step, each in seconds.items():
-        yield Measured(arm=f"{step} after {waves:,} waves", records=1, seconds=_mean(each[-TIMED:]), mib=mib)
-    metadata = [path.stat().st_size for path in folder.rglob("*.metadata.json")]
-    print(f"after {waves:,} waves: {len(metadata)} metadata files, {sum(metadata) / 2**20:,.1f} MiB")
-
-
-def _mean(each: Sequence[float]) -> float:
-    return sum(each) / len(each)

@@ -34,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--records", type=int, default=10_000_000, help="offsets that are counted")
     parser.add_argument("--deep-records", type=int, default=1_000_000, help="records that are compared byte by byte")
     parser.add_argument("--wave-records", type=int, default=300_000, help="records of a wave whose audit is timed")
-    parser.add_argument("--waves", type=int, default=100, help="waves that a table's history grows to")
+    parser.add_argument("--waves", type=int, default=1_000, help="waves that are behind a table at most")
     parser.add_argument("--report", type=Path, help="also write the numbers to this file, as JSON")
     chosen = parser.parse_args(words)
     found: list[Measured] = []
