@@ -49,7 +49,7 @@ def growing(waves: int) -> list[Measured]:
     """Publish a few waves of one row each into tables with so many waves behind them; say what they took, step by step.
 
     The history is made up: files that nobody opens, in manifests as publishes leave them; and snapshots, as many as a
-    daily expiry leaves, or two for each wave where nobody has expired any. `stage` is a commit of PyIceberg to a branch,
+    daily expiry leaves, or two for each wave where none was expired. `stage` is a commit of PyIceberg to a branch,
     which stands for Spark's. Times are of the processor, all threads together: how they grow is the question, whatever
     else the machine does.
     """
