@@ -65,7 +65,7 @@ def plan(
         decided,
         forecast=forecast(ports, decided, exact=dry_run),
         transactions=holding,
-        hanging=hanging(decided, holding, bounds, ports.clock.now()),
+        hanging=hanging(decided, holding, bounds),
     )
     if not dry_run and decided.changes_nothing and seen.known:
         ports.ledger.save_pipeline(spec)  # what was planned before is decoded as the file says now

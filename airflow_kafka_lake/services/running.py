@@ -76,7 +76,7 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
     finished, failed = _ingest_all(ports, spec.name, scope)
     problems += failed
     if decided and decided.hanging:
-        problems.append(hanging_error(decided.hanging, ports.clock.now()))
+        problems.append(hanging_error(decided.hanging, decided.observed_at))
     recorded = ports.ledger.pipeline(spec.name) is not None
     moves = advance(ports, spec.name) if recorded else ()
     mirrored = mirror(ports, spec) if recorded else None

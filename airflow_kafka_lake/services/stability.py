@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeVar
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError
@@ -31,16 +31,16 @@ def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTra
         return ()
 
 
-def hanging(
-    plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds, now: datetime
-) -> tuple[OpenTransaction, ...]:
+def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds) -> tuple[OpenTransaction, ...]:
     """Return the transactions that nobody will end and that stand before what was asked for, beyond the planned end."""
     if bounds.end is not None:  # a period that reaches beyond what is stable is refused
         return ()
     reached = {
         (item.snapshot.topic, item.snapshot.partition) for item in plan.streams if item.end >= item.snapshot.last_stable
     }
-    return tuple(item for item in transactions if item.hangs(now) and (item.topic, item.partition) in reached)
+    return tuple(
+        item for item in transactions if item.hangs(plan.observed_at) and (item.topic, item.partition) in reached
+    )
 
 
 def once_stable(ports: Ports, decide: Callable[[], T], patience: timedelta) -> T:

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.streams import StreamKey
 
 TOPIC = "orders"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-HANGING = "nightly-load"
+OPEN = "nightly-load"
 """The transaction that was opened long ago and that nobody ends."""
 SCHEMA_ID = 1
 FRAME = bytes([0]) + SCHEMA_ID.to_bytes(4, "big")
@@ -118,8 +118,8 @@ def kafka(home: Path) -> tuple[StandingKafka, Acknowledged]:
     for what in happened(home):
         match what:
             case Happened.TRANSACTION:
-                began = int((AT - timedelta(hours=1)).timestamp() * 1000)
-                cluster.produce(TOPIC, 1, framed("open"), transaction=HANGING, timestamp_ms=began)
+                began = int((AT - timedelta(seconds=30)).timestamp() * 1000)  # no run hangs on it
+                cluster.produce(TOPIC, 1, framed("open"), transaction=OPEN, timestamp_ms=began)
                 produce(1, 1, kept=False)
             case Happened.ELECTION:
                 for number in (0, 1):

@@ -12,7 +12,7 @@ from airflow_kafka_lake.ports import LedgerReader
 from tests.faults.acts import DEAD_DECODE, DECODING, MIRROR
 from tests.faults.place import Ended, Place
 from tests.faults.standing_decoding import COLUMNS, decoded
-from tests.faults.standing_kafka import HANGING, Happened, happened, told
+from tests.faults.standing_kafka import OPEN, Happened, happened, told
 
 VISIBLE = frozenset({RangeState.PLANNED, RangeState.SETTLED})
 """What a range of a visible wave can be: not settled yet, or settled."""
@@ -172,11 +172,11 @@ def _columns(place: Place, *, done: bool) -> Iterator[str]:
 
 
 def _named(place: Place, decisions: Sequence[Ended]) -> Iterator[str]:
-    """Who plans or asks beside an open transaction hears whose it is, and that it hangs: the last one, undisturbed."""
+    """Who plans or asks beside an open transaction hears whose it is: the last one, undisturbed."""
     asked = [item for item in decisions if item.words[0] in {"plan", "status"}]
     if not asked or Happened.TRANSACTION not in happened(place.home):
         return
     (waiting,) = asked[-1].document["waiting_for_stable"]
     named = waiting["transaction"] or {}
-    if (named.get("transactional_id"), named.get("hanging")) != (HANGING, True):
+    if named.get("transactional_id") != OPEN:
         yield f"the transaction that {waiting} waits for is not named"
