@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import look_at_table
-from airflow_kafka_lake.services.topics import Problems, there
+from airflow_kafka_lake.services.topics import Problems, apart
 
 MAX_TABLE_NAME = 128
 RECEIPTS = "__receipts"
@@ -100,7 +100,7 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
                 topic=bounds.topic,
             )
         wanted = {bounds.topic}
-    found, problems = there(ports.source, wanted)
+    found, problems = apart(lambda names: ports.source.topics(names, None), wanted)
     for topic in found:
         if not _is_legal(table := spec.table_for(topic)):
             problems[topic] = PipelineFileError(
@@ -108,7 +108,7 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
                 "out, or give it a pipeline with a table of its own",
                 topic=topic,
             )
-    topics = tuple(sorted(found.keys() - problems.keys()))
+    topics = tuple(sorted(set(found) - problems.keys()))
     if problems and not topics:
         raise next(iter(problems.values()))
     if not topics:

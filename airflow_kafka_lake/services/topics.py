@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast
 
 from airflow_kafka_lake.core.errors import (
     IdentityError,
@@ -15,6 +15,8 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.snapshots import TopicDescription
 from airflow_kafka_lake.ports import OffsetSource, Ports
 
+T = TypeVar("T")
+
 TopicKey = tuple[str, str]
 """`(topic, topic_id)`."""
 
@@ -22,22 +24,28 @@ Problems = dict[str, KafkaLakeError]
 """Why nothing can be said of a topic, or that it does not exist, as the brokers have confirmed (UnknownTopicError)."""
 
 
-def there(source: OffsetSource, topics: Iterable[str]) -> tuple[dict[str, TopicDescription], Problems]:
-    """Return the topics that are there, by name, and the problems of the others.
+def apart(ask: Callable[[Sequence[str]], Iterable[T]], topics: Iterable[str]) -> tuple[tuple[T, ...], Problems]:
+    """Return what is answered about the topics that are there, and the problems of the others.
 
     An error that names topics, in its fact `topics`, is only theirs; any other is raised.
     """
     left, problems = set(topics), Problems()
     while left:
         try:
-            return {item.topic: item for item in source.describe(sorted(left))}, problems
+            return tuple(ask(sorted(left))), problems
         except KafkaLakeError as error:
             named = left.intersection(cast("Iterable[str]", error.facts.get("topics", ())))
             if not named:
                 raise
             problems |= dict.fromkeys(sorted(named), error)
             left -= named
-    return {}, problems
+    return (), problems
+
+
+def there(source: OffsetSource, topics: Iterable[str]) -> tuple[dict[str, TopicDescription], Problems]:
+    """Return the topics that are there, by name, and the problems of the others."""
+    found, problems = apart(source.describe, topics)
+    return {item.topic: item for item in found}, problems
 
 
 def compared(source: OffsetSource, expected: Iterable[TopicKey]) -> tuple[dict[TopicKey, IdentityError], Problems]:

@@ -168,7 +168,7 @@ def test_a_child_that_has_ended_is_no_driver() -> None:
 
 def test_a_place_that_is_left_has_nothing_running_and_no_pipe_open(rig: Rig) -> None:
     """A test that fails between two steps does not spoil the next one: not by a stopped command, not by an orphan."""
-    armed = {"KAFKA_LAKE_FAILPOINTS": "source.describe:before=stop"}
+    armed = {"KAFKA_LAKE_FAILPOINTS": "source.topics:before=stop"}
     process = rig.start("plan", str(rig.file), env=armed)
     wait_for(process, lambda: stopped(process.pid))
     started = subprocess.run(

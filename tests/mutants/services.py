@@ -493,8 +493,8 @@ IDENTITY = (
         law="L5",
         guard="A topic is asked for by its name: that a list lacks it says nothing.",
         module=_TOPICS,
-        old="    left, problems = set(topics), Problems()\n",
-        new='    left, problems = set(topics) & set(source.topics((), ".*")), Problems()\n',
+        old="    found, problems = apart(source.describe, topics)\n",
+        new='    found, problems = apart(source.describe, set(topics) & set(source.topics((), ".*")))\n',
         red=("tests/unit/services/test_identity.py::test_topic_that_a_list_leaves_out_is_not_deleted",),
     ),
     Mutant(
