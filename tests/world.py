@@ -66,6 +66,7 @@ class World:
         self.said: list[str] = []
         self.dead: set[int] = set()
         self.visible: dict[StreamKey, dict[int, bytes]] = defaultdict(dict)
+        self.deleted: dict[StreamKey, set[int]] = defaultdict(set)
         self.watermarks: dict[StreamKey, int] = {}
         self.in_order: set[str] = set()
         self.judged: tuple[Commit | None, truth.Seen] | None = None

@@ -73,6 +73,14 @@ EPISODES: tuple[Episode, ...] = (
         )
         for answer in range(len(ANSWERS))
     ),
+    # Waves without a row, one after the other, and then a backlog.
+    (*[Step("transaction", 0, 0), Step("run")] * 10, Step("produce", 0, 40), Step("run")),
+    # A range of a wave is put on hold, and the topic grows: what else is in the wave goes on when its turn comes.
+    *(
+        (Step("produce", 0, 3), Step("produce", 1, 3), *grown, Step("run", stop="ledger.claim"), Step("kill", -1), held)
+        for grown in ((), (Step("add partition"), Step("run"), Step("time passes", 600), Step("produce", 2, 3)))
+        for held in (Step("cancel"), Step("cancel", 1), Step("cancel", 2))
+    ),
     # The topic grows under a plan.
     (Step("add partition"), Step("run", stop="ledger.record_plan"), Step("add partition"), GO_ON),
 )
@@ -154,11 +162,43 @@ REMEMBERED: tuple[Episode, ...] = (
 )
 """What only the lake remembers, and only in one place."""
 
+ROLL_BACKS: tuple[Episode, ...] = (
+    # A person decides about what a worker publishes, and another engine moves main back over the fence commit.
+    *(
+        (Step("ingest", stop=call, late=late), decision, Step("roll back", 1), GO_ON, Step("run"))
+        for call in ("table.look", "ledger.mark_publishing", "table.publish")
+        for late in (False, True)
+        for decision in (Step("cancel"), Step("cancel", 0, 1), Step("skip"), Step("settle"))
+    ),
+    # Waves are on their way past every look at what is settled, when main is moved back below what was settled last.
+    *(
+        (Step("produce", 0, 9), Step("run", stop=call), Step("run"), Step("roll back", count), GO_ON, Step("run"))
+        for call in ("table.look", "ledger.mark_publishing", "table.publish", "ledger.settle")
+        for count in (1, 2, 3)
+    ),
+    # An answer is lost, and main is moved back over what may have landed.
+    *(
+        (Step("answer", answer), Step("ingest", stop=call, late=True), Step("roll back", 1), GO_ON, Step("run"))
+        for answer in range(len(ANSWERS))
+        for call in ("", "table.look")
+    ),
+    # Old rows are deleted beside a worker, before others look for what it has published.
+    *(
+        (Step("run"), Step("ingest", stop=call, late=True), Step("delete rows", partition, count), *later, GO_ON)
+        for call in ("table.look", "table.publish", "ledger.settle")
+        for partition, count in ((0, 0), (0, 5), (1, 5))
+        for later in ((Step("run"),), (Step("foreign"), Step("expire"), Step("settle")))
+    ),
+)
+"""What other engines do to the table: one of four histories has it."""
+
 LEAST = 17
 """So many episodes of at least three steps are at least fifty steps."""
 
 _LIVES = frozenset({"set ledger back", "lose ledger", "rebuild"})
-_ONE_LIFE = tuple(step for step in STEPS if step.what not in _LIVES)
+_ROLLED_BACK = tuple(step for step in STEPS if step.what not in _LIVES)
+_LIVED = tuple(step for step in STEPS if step.what != "roll back")
+_ONE_LIFE = tuple(step for step in _LIVED if step.what not in _LIVES)
 
 
 def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrategy[list[Episode]]:
@@ -169,6 +209,7 @@ def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrateg
 
 def histories() -> st.SearchStrategy[list[Step]]:
     """Draw the steps of a history: single ones and episodes, at least fifty steps."""
-    one_life, lives = _drawn(_ONE_LIFE, EPISODES), _drawn(STEPS, EPISODES, EPISODES, REBUILDS, REMEMBERED)
-    drawn = st.integers(1, 4).flatmap(lambda number: lives if number == 4 else one_life)
+    one_life, rolled = _drawn(_ONE_LIFE, EPISODES), _drawn(_ROLLED_BACK, EPISODES, ROLL_BACKS, ROLL_BACKS)
+    lives = _drawn(_LIVED, EPISODES, EPISODES, REBUILDS, REMEMBERED)
+    drawn = st.integers(1, 4).flatmap(lambda number: {3: rolled, 4: lives}.get(number, one_life))
     return drawn.map(lambda episodes: list(itertools.chain(*episodes)))

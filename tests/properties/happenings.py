@@ -49,7 +49,7 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "kill": History.kill,
     "believe dead": History.believe_dead,
     "time passes": lambda history, step: history.time_passes(step.a),
-    "produce": lambda history, step: history.world.produce(step.b, step.a),
+    "produce": History.produce,
     "transaction": History.transact,
     "end transaction": lambda history, step: history.end_transaction(commit=bool(step.a)),
     "recreate topic": lambda history, step: history.recreate(),
@@ -69,6 +69,8 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "tamper": lambda history, step: history.tamper(step.a),
     "late answer": History.in_the_lake,
     "expire": History.in_the_lake,
+    "roll back": History.roll_back,
+    "delete rows": History.delete_rows,
     "foreign": History.in_the_lake,
     "respec": History.in_the_lake,
 }
@@ -111,6 +113,7 @@ STEPS = (
     *(Step("believe dead", who) for who in (0, 1, 2)),
     *[Step("time passes", 180)] * 4,
     Step("time passes", 30),
+    Step("time passes", -90),
     *(Step("produce", partition, count) for partition in (0, 1) for count in (1, 3, 9) for _ in range(2)),
     *(Step("transaction", partition, how) for partition in (0, 1) for how in (0, 1, 2)),
     *[Step("end transaction", how) for how in (0, 1)],
@@ -133,4 +136,6 @@ STEPS = (
     *[Step("expire")] * 2,
     *[Step("foreign")] * 3,
     Step("respec"),
+    *(Step("delete rows", partition, count) for partition in (0, 1) for count in (0, 3)),
+    *(Step("roll back", count) for count in (1, 2)),
 )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.adapters.memory_ledger import State
-from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    IdentityError,
+    KafkaLakeError,
+    TransientError,
+    UnknownOutcomeError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
+from airflow_kafka_lake.core.waves import PUBLISHES, UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, reopening, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
@@ -38,6 +45,9 @@ class History(Surroundings):
         self.workers: list[Worker] = []
         self.lives = Lives(self.world)
         self._backup: State | None = None
+        self._rolled_back_to: int | None = None
+        self.rolled_back = False
+        """Whether main was moved back below a publish at any time: workers that began before may meet any refusal."""
         self._checked: tuple[object, object] = (None, None)
 
     def look(self) -> None:
@@ -48,6 +58,10 @@ class History(Surroundings):
             return
         if self.lives.behind:
             truth.check_lake(self.world)
+            return
+        if self._rolled_back_to is not None:
+            truth.check_lake(self.world)
+            self._check_nothing_is_published()
             return
         if now[1] != self._checked[1]:
             truth.check_tokens(self.world)
@@ -68,8 +82,8 @@ class History(Surroundings):
         if step.late and not worker.done:
             self.world.lease_ends()
 
-    def go(self, worker: Worker, calls: int, *, stop: str = "") -> None:
-        """Let a worker make some calls, at most up to one that it is named to stop before."""
+    def go(self, worker: Worker, calls: int, *, stop: str = "", refused: type[Exception] = ConcurrentError) -> None:
+        """Let a worker make some calls, at most up to one that it is named to stop before; it may end `refused`."""
         for _ in range(calls):
             before, head, call = self.world.ledger._state, self.lives.head(), worker.waits_at
             worker.step()
@@ -81,18 +95,20 @@ class History(Surroundings):
             self.look()
             if worker.done:
                 self.workers.remove(worker)
-                if worker.error and not isinstance(worker.error, self._expected(worker)):
+                if worker.error and not isinstance(worker.error, (refused, *self._expected(worker))):
                     raise worker.error
                 return
             if worker.waits_at == stop:
                 return
         assert calls < MOST_CALLS, f"{worker.name} never ends: it waits at {worker.waits_at}"
 
-    def _expected(self, worker: Worker) -> type[Exception] | tuple[type[Exception], ...]:
+    def _expected(self, worker: Worker) -> tuple[type[Exception], ...]:
         """Return what an action may end with: a ledger that is behind, or set back under a worker, refuses anything."""
-        if worker.name != "rebuild" and self.lives.disturbed:
-            return KafkaLakeError
-        return EXPECTED.get(worker.name, KafkaLakeError)
+        if (worker.name != "rebuild" and self.lives.disturbed) or self.rolled_back:
+            return (KafkaLakeError,)
+        if worker.name == "rebuild" and any(self.world.deleted.values()):
+            return (*WORTH_REPEATING, IdentityError)
+        return EXPECTED.get(worker.name, (KafkaLakeError,))
 
     def go_on(self, step: Step) -> None:
         """Let one of the workers that stopped go on: for some calls, or to its end."""
@@ -153,6 +169,37 @@ class History(Surroundings):
                 lambda ports: reopening.reopen(ports, SPEC, stream, stretch, reason="wrong", accept_fewer=bool(step.b)),
             )
 
+    # The table
+
+    def roll_back(self, step: Step) -> None:
+        """Let another engine move main back by some snapshots; a stop, as soon as a publish is not below it any more.
+
+        From then on nothing more may be published, whatever was looked at before, until a person has accepted it.
+        """
+        store = self.world.table._store
+        history = list(store.history()) if store and self.world.lake.reachable else []
+        if len(history) < 2 or self.lives.behind:
+            return
+        undone = history[: min(step.a, len(history) - 1)]
+        self.world.table.roll_back(history[len(undone)].id)
+        if self._rolled_back_to or any(commit.token and commit.token.kind in PUBLISHES for commit in undone):
+            self._rolled_back_to = history[len(undone)].id
+            self.rolled_back = True
+
+    def in_the_lake(self, step: Step) -> None:
+        """Let something happen to the table; only history tells of a roll-back, so it is not expired before that."""
+        if step.what != "expire" or self._rolled_back_to is None:
+            super().in_the_lake(step)
+
+    def _check_nothing_is_published(self) -> None:
+        store = self.world.table._store
+        for commit in store.history() if store else ():
+            if commit.id == self._rolled_back_to:
+                return
+            assert commit.token is None or commit.token.kind not in PUBLISHES, (
+                f"published on a rolled-back table: {commit}"
+            )
+
     # The ledger
 
     def back_up(self) -> None:
@@ -209,7 +256,7 @@ class History(Surroundings):
 
     def _lead_out(self) -> None:
         """Rebuild a ledger that is lost or behind, then do what messages say; a run without a rebuild harms nothing."""
-        if self.lives.behind:
+        if self.lives.behind or self._rolled_back_to is not None:
             self.world.lease_ends()
             with suppress(KafkaLakeError):
                 self.world.run()
@@ -218,14 +265,27 @@ class History(Surroundings):
         lead_out(self.world, self.look, self.rebuild)
 
     def rebuild(self) -> None:
-        """Rebuild as a person does: nobody has a live lease, and what is refused is repeated."""
+        """Rebuild as a person does: no lease is live, what is refused is repeated, and what vanished is accepted.
+
+        Rows that others have deleted, beside a history that has expired, cannot always be told from a roll-back.
+        """
+        error = self._rebuilt(accept=self._rolled_back_to is not None)
+        if isinstance(error, IdentityError) and any(self.world.deleted.values()):
+            error = self._rebuilt(accept=True)
+        assert error is None, f"no other is at work, and a rebuild failed: {error!r}"
+        assert not self.lives.behind
+        self._rolled_back_to = None
+        self.world.watermarks.clear()
+
+    def _rebuilt(self, *, accept: bool) -> BaseException | None:
         self.world.lease_ends()
-        worker = Worker(self.world, "rebuild", lambda ports: rebuild(ports, SPEC), self.jobs)
+        self.lives.accepts = accept
+        worker = Worker(self.world, "rebuild", partial(rebuild, spec=SPEC, accept_rollback=accept), self.jobs)
         self.workers.append(worker)
         self.lives.begin(worker)
-        self.go(worker, MOST_CALLS)
-        assert worker.error is None, f"nobody is at work, and a rebuild failed: {worker.error!r}"
-        assert not self.lives.behind
+        self.go(worker, MOST_CALLS, refused=IdentityError)
+        self.lives.accepts = False
+        return worker.error
 
     def close(self) -> None:
         """End every process that is left."""

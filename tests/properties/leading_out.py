@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from airflow_kafka_lake.core.errors import LedgerBehindError
+from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Blocked, Plan
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.segments import Graph, is_drained
 from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
+from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding
 from tests.world import World
@@ -35,6 +36,7 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
             rebuild()
             continue
         look()
+        _check_nothing_waits_in_vain(world, done.problems)
         if not (done.exit_code or world.ledger.ranges(pipeline=world.spec.name, states=UNRESOLVED)):
             break
         stuck = (done.held, done.problems, done.plan and done.plan.growth.settling)
@@ -52,6 +54,21 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
         if stream.topic_id == world.topic_ids[stream.topic]:
             end = world.kafka.log(stream.topic, stream.partition).last_stable
             assert stream.watermark == end, f"{stream.key}: the watermark is {stream.watermark}, the log ends at {end}"
+
+
+def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError]) -> None:
+    """After a run that nothing disturbed, what is left of a wave waits for an ancestor that is not drained.
+
+    A range of the same wave that is on hold is nobody's ancestor here, and must keep no other one waiting.
+    """
+    graph = Graph(world.ledger.segments(world.spec.name))
+    known = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}
+    refused = {error.facts.get("wave") for error in problems if not isinstance(error, GateClosedError)}
+    for wave in world.ledger.waves(world.spec.name, UNFINISHED):
+        left = [item for item in world.ledger.ranges(wave=wave.id) if item.state is RangeState.PLANNED]
+        segments = {segment for item in left if (segment := graph.at(item.stream, item.range.start))}
+        waits = [key for found in segments for key in graph.ancestors(found.key) if not is_drained(graph[key], known)]
+        assert waits or not left or wave.id in refused, f"wave {wave.id} waits for nothing: {left}"
 
 
 def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> Passed:

@@ -64,6 +64,11 @@ class Surroundings:
         self.world.produce(4, 0)
         self.world.produce(4, 1)
 
+    def produce(self, step: Step) -> None:
+        """Write records to a partition, if it is there."""
+        if step.a < len(self.world.kafka._topics["orders"].logs):
+            self.world.produce(step.b, step.a)
+
     def expand(self) -> None:
         """Give the topic one more partition, with records in it."""
         described = self.world.kafka.describe(["orders"]) if not self.world.kafka.down else ()
@@ -77,8 +82,11 @@ class Surroundings:
         self.world.retain_from(log.log_start + step.b, step.a)
 
     def time_passes(self, seconds: int) -> None:
-        """Move the clock."""
-        self.world.clock.advance(timedelta(seconds=seconds))
+        """Move the clock, or set it back."""
+        if seconds < 0:
+            self.world.clock.step(timedelta(seconds=seconds))
+        else:
+            self.world.clock.advance(timedelta(seconds=seconds))
 
     # Jobs and the lake
 
@@ -109,6 +117,18 @@ class Surroundings:
         table = self.world.table
         if table._store is not None and self.world.lake.reachable:
             LAKE_HAPPENINGS[step.what](table)
+
+    def delete_rows(self, step: Step) -> None:
+        """Let another engine delete old rows of a partition, as row retention does, or one of them."""
+        table, partition = self.world.table, step.a
+        if table._store is None or not self.world.lake.reachable:
+            return
+        mine = sorted(row.offset for row in table.rows() if (row.topic, row.partition) == ("orders", partition))
+        gone = set(mine[: step.b] if step.b else mine[-1:])
+        for row in table.rows():
+            if row.partition == partition and row.offset in gone:
+                self.world.deleted[row.topic, row.topic_id, row.partition].add(row.offset)
+        table.delete_foreign(lambda row: row.partition == partition and row.offset in gone)
 
 
 FOREIGN = Row(topic="foreign", topic_id="foreign", partition=0, offset=0, key=None, value=None, attempt="")
