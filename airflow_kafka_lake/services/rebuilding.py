@@ -109,7 +109,7 @@ def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembe
     return Remembered(
         streams=ports.ledger.streams(pipeline),
         ranges=ports.ledger.ranges(pipeline=pipeline, states=(RangeState.SETTLED,)),
-        published={item.wave: (item.table, item.attempt) for item in ports.ledger.published(pipeline)},
+        published={item.wave: item for item in ports.ledger.published(pipeline)},
         guards=tuple(claim.key for claim in claims),
     )
 
@@ -172,7 +172,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
             uuid=head.uuid,
             owners=owners,
             commits=commits,
-            expired=bool(now.ancestry.since),
+            ancestry=now.ancestry,
             holdings=holdings,
             receipts=tuple(receipts),
         )

@@ -49,6 +49,7 @@ class _Table:
     now: datetime
     accepted: frozenset[Range] = frozenset()
     shown: AbstractSet[str] = frozenset()
+    undone: AbstractSet[str] = frozenset()
     witnessed: Mapping[Range, datetime] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     vanished: list[Difference] = field(default_factory=list)
@@ -66,6 +67,11 @@ class _Table:
         ]
         held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
         self.shown = _tokens(self.said) | {attempt for attempt, _ in held}
+        self.undone = frozenset(
+            item.attempt
+            for item in self.known.published.values()
+            if item.snapshot is not None and self.said.ancestry.lacks_after(item.base, item.snapshot)
+        )
         self.witnessed = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
         claimed = self._claimed()
         remembered = self._remembered()
@@ -121,11 +127,11 @@ class _Table:
         """Return what the ledger has settled with rows in this table, as if it were receipts."""
         found = {}
         for item in self.known.ranges:
-            table, attempt = self.known.published.get(item.wave, ("", ""))
+            publish = self.known.published.get(item.wave)
             undone = self.reopens.undo(item.stream, item.range, item.generation)
-            if item.state is RangeState.SETTLED and table == self.said.table and not undone:
-                found[attempt, item.stream, item.range] = range_receipt(
-                    "published", item, attempt=attempt, fence=0, at=self.now
+            if item.state is RangeState.SETTLED and publish and publish.table == self.said.table and not undone:
+                found[publish.attempt, item.stream, item.range] = range_receipt(
+                    "published", item, attempt=publish.attempt, fence=0, at=self.now
                 )
         return found
 
@@ -139,7 +145,8 @@ class _Table:
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
         """Say whether a settled range is an attempt's; one of a wave without rows is anybody's, for it shows none."""
-        return self.known.published.get(item.wave, ("", attempt))[1] == attempt
+        publish = self.known.published.get(item.wave)
+        return publish is None or publish.attempt == attempt
 
     def _check(self, row: ReceiptRow, held: Holding | None) -> bool:
         """Compare one range's rows with its receipt; returns whether main has lost its commit."""
@@ -167,12 +174,15 @@ class _Table:
         """Return whether main stands on the commit of a range, so that rows that are missing were deleted from it.
 
         A commit brings all of its rows or none: one row of the attempt is enough. Without any, its token must be in the
-        history, or its settlement be older than all that is left of the history.
+        history, or its settlement be older than all that is left of the history. Where the ledger knows the commit's
+        snapshot, no clock is asked whether that was undone.
         """
         if row.attempt in self.shown:
             return True
         settled = self.witnessed.get(_range(row))
-        return self.said.expired and settled is not None and settled < self.said.commits[0].at
+        if settled is None or row.attempt in self.undone:
+            return False
+        return bool(self.said.ancestry.since) and settled < self.said.commits[0].at
 
     def _check_strays(
         self,
@@ -231,7 +241,8 @@ def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: Abstra
     claims = [(r.stream, r.range, r.rows, wave.table, wave.attempt) for wave in waves for r in wave.receipts]
     for item in known.ranges:
         if item.state is RangeState.SETTLED and item.id not in reopened:
-            table, attempt = known.published.get(item.wave, ("ledger", item.wave))
+            publish = known.published.get(item.wave)
+            table, attempt = (publish.table, publish.attempt) if publish else ("ledger", item.wave)
             claims.append((item.stream, item.range, item.rows or 0, table, attempt))
     claims.sort(key=lambda claim: (claim[0], claim[1]))
     return tuple(

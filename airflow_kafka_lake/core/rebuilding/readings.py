@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.ancestry import Ancestry
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
-from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.records import Commit, Holding, Published, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import AttemptKey
 
@@ -19,26 +20,26 @@ Range = tuple[str, StreamKey, OffsetRange]
 class TableReading:
     """What one table says, read after main was moved; receipts and holdings are this pipeline's only.
 
-    `owners` maps each topic id to the id of the ledger that owned it before main was moved; `expired` says that commits
-    older than those of `commits` may have been there.
+    `owners` maps each topic id to the id of the ledger that owned it before main was moved; `commits` are main's, as
+    far back as `ancestry` goes.
     """
 
     table: str
     uuid: str
     owners: Mapping[str, str]
     commits: tuple[Commit, ...]
-    expired: bool
+    ancestry: Ancestry
     holdings: tuple[Holding, ...]
     receipts: tuple[ReceiptRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What the ledger still has; `published` maps a settled wave to `(table, attempt)`, for waves that brought rows."""
+    """What the ledger still has; `published` maps a settled wave to its publish, for waves that brought rows."""
 
     streams: tuple[StreamRecord, ...]
     ranges: tuple[RangeRecord, ...]
-    published: Mapping[str, tuple[str, str]]
+    published: Mapping[str, Published]
     guards: tuple[AttemptKey, ...]
 
 

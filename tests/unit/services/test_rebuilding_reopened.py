@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -291,3 +292,24 @@ def test_wave_without_a_settled_range_stays_published(world: World) -> None:
     rebuilt(world)
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
     assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.COMMITTED]
+
+
+def test_replaced_rows_that_a_rollback_undid_are_read_again_whatever_clocks_say() -> None:
+    """A clock that was set back makes what was undone look older than the history that is left."""
+    world = World()
+    world.produce(3)
+    world.run()
+    world.table.expire()
+    world.clock.advance(timedelta(minutes=3))
+    world.clock.step(-timedelta(minutes=5))
+    world.reopen(1, 2)
+    world.run()
+    before_the_replace = world.table.commits()[-2].snapshot
+    world.table.roll_back(before_the_replace)
+    with pytest.raises(IdentityError, match="--accept-rollback"):
+        rebuild(world.worker(), world.spec)
+    rebuild(world.worker(), world.spec, accept_rollback=True)
+    world.watermarks.clear()
+    world.run()
+    world.check()
+    assert world.offsets() == [0, 1, 2]
