@@ -215,6 +215,18 @@ def test_reopened_range_is_missing_and_the_watermark_falls(ledger: Ledger) -> No
     assert [(move.start, move.end) for move in ledger.advance(SPEC.name)] == [(10, 30)]
 
 
+def test_commit_that_main_has_left_is_forgotten(ledger: Ledger) -> None:
+    """Its wave stays settled; where it was published is not known any more."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    settled(ledger, first)
+    settled(ledger, second)
+    before = {item.wave: item.snapshot for item in ledger.published(SPEC.name)}
+    assert None not in before.values()
+    ledger.reinstate(what(ledger, undone=frozenset({first})), "tester")
+    assert {item.wave: item.snapshot for item in ledger.published(SPEC.name)} == {**before, first: None}
+    assert ledger.wave(first).state is WaveState.COMMITTED
+
+
 def test_log_that_the_lake_has_seen_longer_is_recorded(ledger: Ledger) -> None:
     """Its end, and the leader epoch that it had then, where that is known."""
     planned(ledger, [(0, 0, 10), (1, 0, 10), (2, 0, 10)])

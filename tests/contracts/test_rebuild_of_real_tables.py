@@ -148,6 +148,26 @@ def audited(world: World) -> Any:
     return checking.audit(world.worker(), world.spec)
 
 
+def test_cherry_picked_rows_of_an_iceberg_table_stop_nothing_after_a_rebuild(lived: World, real: IcebergWorld) -> None:
+    """A foreign commit is undone by a roll-back, and what was published after it is picked onto main again."""
+    kept = real.load().metadata.current_snapshot_id
+    assert kept is not None
+    real.load().delete("kafka_offset = 1")
+    lived.produce(1)
+    (wave,) = lived.run().waves
+    (attempt,) = lived.ledger.attempts(wave.id)
+    before = record(lived)
+    real.roll_back(kept)
+    real.append([("orders", lived.topic_ids["orders"], 0, 11)], attempt.attempt, "main", {})
+    with pytest.raises(IdentityError, match="rolled back"):
+        lived.plan()
+    assert rebuild(lived.worker(), lived.spec).reopened == ()
+    assert record(lived) == before
+    lived.produce(1)
+    assert lived.run().exit_code == 0
+    assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
+
+
 def test_rolled_back_iceberg_table_is_refused_then_read_again(lived: World, real: IcebergWorld) -> None:
     """What vanished is named, and once accepted read again; nothing else is."""
     kept = real.load().metadata.current_snapshot_id

@@ -84,6 +84,8 @@ class MemoryRestoring(MemoryAttempts):
             self._end_tries(draft, name, guards.ENDED_BY_CLAIM)
             if state is WaveState.DISSOLVED:
                 self._end_tries(draft, name, frozenset({AttemptOutcome.COMMITTED}))
+        for name in what.undone:
+            draft.waves[name] = replace(draft.waves[name], snapshot=None)
         for name, fence in what.fences.items():
             row_ = draft.waves.get(name)
             if row_ is not None and row_.pipeline == what.spec.name:

@@ -124,6 +124,8 @@ def _write_waves(connection: Connection, what: Restoration, changed: Edits) -> N
     abandon(connection, ended, guards.ENDED_BY_CLAIM)
     dissolved = [name for name, state in changed.waves.items() if state is WaveState.DISSOLVED]
     abandon(connection, dissolved, (AttemptOutcome.COMMITTED,))
+    lost = rows(connection, [wave.c.id], ({"id": name} for name in sorted(what.undone)))
+    connection.execute(update(wave).where(wave.c.id == lost.c.id).values(snapshot_id=None))
     seen = rows(connection, [wave.c.id, wave.c.fence], ({"id": n, "fence": f} for n, f in what.fences.items()))
     connection.execute(
         update(wave)

@@ -62,6 +62,7 @@ def restoration(
         waves=tuple(waves),
         skips=skips,
         reopened=comparison.reopened,
+        undone=frozenset(item.wave for said in readings for item in known.undone(said)),
         fences=_fences(readings),
         receipts=(*comparison.receipts, *untold),
         reopens=reopens,

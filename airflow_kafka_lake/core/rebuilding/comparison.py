@@ -67,11 +67,7 @@ class _Table:
         ]
         held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
         self.shown = _tokens(self.said) | {attempt for attempt, _ in held}
-        self.undone = frozenset(
-            item.attempt
-            for item in self.known.published.values()
-            if item.snapshot is not None and self.said.ancestry.lacks_after(item.base, item.snapshot)
-        )
+        self.undone = {item.attempt for item in self.known.undone(self.said)}
         self.witnessed = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
         claimed = self._claimed()
         remembered = self._remembered()

@@ -42,6 +42,17 @@ class Remembered:
     published: Mapping[str, Published]
     guards: tuple[AttemptKey, ...]
 
+    def undone(self, said: TableReading) -> tuple[Published, ...]:
+        """Return the publishes that a table's main does not stand on: it was rolled back to before them. What is there
+        of their rows came with other commits."""
+        return tuple(
+            item
+            for item in self.published.values()
+            if item.table == said.table
+            and item.snapshot is not None
+            and said.ancestry.lacks_after(item.base, item.snapshot)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:

@@ -68,12 +68,13 @@ class RestoredPlan:
 class Restoration:
     """One decision to make a ledger agree with the lake.
 
-    `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, each with
-    the leader epoch that it had that end under, where that is known, `guards` the
-    open waves that the caller has claimed; `token` is what the commit said that moved main first; `reopened` names
-    settled ranges whose rows are gone; `fences` the highest fence that the lake has seen of a wave; `receipts` are what
-    the lake still lacks, with their tables; `reopens` is what was ever reopened, `planned` what of it waits to be read
-    again.
+    `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, each with the
+    leader epoch that it had that end under, where that is known, `guards` the open waves that the caller has claimed;
+    `token` is what the commit said that moved main first; `reopened` names settled ranges whose rows are gone;
+    `undone` the settled waves whose commit main does not stand on, so that it proves nothing any more, whether their
+    rows came back with another commit or not; `fences` the highest fence that the lake has seen of a wave; `receipts`
+    are what the lake still lacks, with their tables; `reopens` is what was ever reopened, `planned` what of it waits to
+    be read again.
     """
 
     spec: PipelineSpec
@@ -91,6 +92,7 @@ class Restoration:
     ends: Mapping[StreamKey, tuple[int, int | None]] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     planned: tuple[RestoredPlan, ...] = ()
+    undone: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:

@@ -404,6 +404,29 @@ def test_rolled_back_lake_is_refused_and_read_again_when_accepted(world: World) 
     assert restored(world).reopened == ()
 
 
+def test_rows_that_came_back_with_another_commit_stop_nothing_after_a_rebuild(world: World) -> None:
+    """Main rolled back to before a foreign commit, and what was published after it cherry-picked: nothing vanished, and
+    what was settled is not looked for on the commits that main has left."""
+    world.produce(3)
+    world.run()
+    kept = world.table.head().snapshot
+    world.table.write_foreign()
+    world.produce(2)
+    world.run()
+    picked = [row for row in world.table.rows() if row.offset >= 3]
+    assert kept is not None
+    world.table.roll_back(kept)
+    world.table.write_foreign(picked)
+    with pytest.raises(IdentityError, match="rolled back"):
+        world.plan()
+    done = restored(world)
+    assert (done.waves, done.reopened, done.deleted) == (0, (), ())
+    goes_on(world, reads=2)
+    world.table.roll_back(kept)
+    with pytest.raises(IdentityError, match="rolled back"):
+        world.plan()
+
+
 def test_what_was_accepted_is_not_asked_again(world: World) -> None:
     """The acceptance is in the lake: a ledger lost afterwards, or restored from before, knows it from there."""
     world.produce(3)
