@@ -29,11 +29,23 @@ def epochs_in_doubt(recorded: Iterable[tuple[PartitionSnapshot, int | None]]) ->
     return tuple(sorted(found))
 
 
-def cut_below(seen: PartitionSnapshot, epoch: int | None, until: int, ends: EpochEnds) -> int | None:
+def cut_below(
+    seen: PartitionSnapshot, epoch: int | None, until: int, ends: EpochEnds, *, set_back: bool = False
+) -> int | None:
     """Return where the log was cut, when that is below `until`, which it had reached under a leader epoch.
 
-    None: everything below `until` is as it was. Raises UnavailableError when the epoch's end could not be learned.
+    None: everything below `until` is as it was. Raises UnavailableError when the epoch's end could not be learned, and
+    for the answer of an older epoch, unless a person says that the cluster was `set_back`.
     """
+    if not set_back and epoch is not None and seen.leader_epoch is not None and seen.leader_epoch < epoch:
+        raise UnavailableError(
+            f"{seen.topic}/{seen.partition} was seen under leader epoch {epoch}, and the broker that answers leads it "
+            f"under {seen.leader_epoch}: it does not know that another one leads it since, and its end "
+            f"{seen.high_watermark} proves nothing. Repeat the call. If it stays so, the cluster was set back to an "
+            f"earlier state: skip what it has lost, up to offset {until}",
+            topic=seen.topic,
+            partition=seen.partition,
+        )
     if seen.high_watermark < until:
         return seen.high_watermark
     if epoch is None or epoch == seen.leader_epoch:

@@ -88,8 +88,13 @@ def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
     found = {policy.timestamp_ms for policy in (spec.start, spec.end) if policy.timestamp_ms is not None}
     found |= {milliseconds(bound) for bound in (bounds.start, bounds.end) if isinstance(bound, datetime)}
     if isinstance(bounds.start, datetime):
-        found |= {_FIRST, milliseconds(bounds.start) + 1}  # is anything left that is older than the period?
+        found |= times_of_begin(bounds.start)
     return tuple(sorted(found))
+
+
+def times_of_begin(start: datetime) -> frozenset[int]:
+    """Return the times, in milliseconds, that tell whether anything is left that is older than a period."""
+    return frozenset({_FIRST, milliseconds(start) + 1})
 
 
 def generation_gap(
@@ -142,9 +147,9 @@ def asked_of(
 ) -> Asked:
     """Decide `[start, end)` of one partition.
 
-    `start_snapshot` carries the start policy's group offset; `expanded` says that the topic's other partitions are
-    known already: a partition that was added later starts at its log start whatever the policy says, for all its
-    records are younger than the pipeline.
+    `start_snapshot` carries the start policy's group offset; `expanded` says that the partition was added after the
+    topic was first planned: it starts at its log start whatever the policy says, for all its records are younger than
+    the pipeline.
     """
     origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
     if not bounds.is_period:
@@ -170,11 +175,13 @@ def asked_of(
         start=start,
         end=end,
         reason="the period that was asked for",
-        landed_below=_below(bounds, item, record, times) is not None,
+        landed_below=below_log_start(bounds, item, record, times) is not None,
     )
 
 
-def _below(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> OffsetRange | None:
+def below_log_start(
+    bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times
+) -> OffsetRange | None:
     """Return where below the log start a period by time may begin: no record that is left is older than its begin.
 
     Not below the origin of a stream that was followed by then: all that lies there is older.
@@ -191,7 +198,7 @@ def _below(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None,
 def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> RangeSet:
     """Return which offsets are gone that were never planned and may lie in a period by time; nothing tells their times
     any more."""
-    below = _below(bounds, item, record, times)
+    below = below_log_start(bounds, item, record, times)
     return missing(below, record.planned if record else RangeSet()) if below else RangeSet()
 
 
@@ -211,11 +218,39 @@ def _origin(
         case PolicyKind.LATEST:
             return item.readable_end(spec.isolation)
         case PolicyKind.GROUP:
-            return _group_offset(spec.start, start_snapshot)
+            return _group_origin(spec.start, start_snapshot)
         case PolicyKind.TIMESTAMP:
             return min(item.readable_end(spec.isolation), times.at(spec.start.timestamp_ms or 0, item))
         case PolicyKind.OFFSETS:
-            return _explicit(spec.start, item)
+            return _explicit_origin(spec.start, item)
+
+
+def _group_origin(policy: Policy, item: PartitionSnapshot) -> int:
+    """Return where a group is; an origin that the log has not reached would pass unread what is written up to it."""
+    offset = _group_offset(policy, item)
+    if offset > item.high_watermark:
+        raise GroupOffsetError(
+            f"group {policy.group!r} has committed offset {offset} on {item.topic} partition {item.partition}, and the "
+            f"log ends at {item.high_watermark}: it is the offset of another log. Let the group commit anew, or choose "
+            "another policy",
+            group=policy.group,
+            topic=item.topic,
+            partition=item.partition,
+        )
+    return offset
+
+
+def _explicit_origin(policy: Policy, item: PartitionSnapshot) -> int:
+    offset = _explicit(policy, item)
+    if offset > item.high_watermark:
+        raise RangeBeyondEndError(
+            f"the offsets file starts {item.topic} partition {item.partition} at {offset}, and the log ends at "
+            f"{item.high_watermark}: what is written up to there would be passed unread. Correct the file",
+            topic=item.topic,
+            partition=item.partition,
+            high_watermark=item.high_watermark,
+        )
+    return offset
 
 
 def _explicit(policy: Policy, item: PartitionSnapshot) -> int:

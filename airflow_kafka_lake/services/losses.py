@@ -92,7 +92,8 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> 
         if seen is None:
             return None
         doubts = epochs_in_doubt([(seen, stream.leader_epoch)])
-        cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ports.source.epoch_ends(doubts) if doubts else {})
+        ends = ports.source.epoch_ends(doubts) if doubts else {}
+        cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ends, set_back=True)
     except KafkaLakeError as error:
         ports.say(f"whether {stream.topic}/{stream.partition} lost records is not known: {error.message}")
         return None

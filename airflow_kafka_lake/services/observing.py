@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.plan import Blocked
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
@@ -67,8 +67,9 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
     ports.say(f"observing {spec.name}")
     topics, problems = _topics(ports, spec, bounds)
-    snapshot = ports.source.snapshot(topics, spec.end.group or spec.start.group)
+    seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
     known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
+    snapshot = _with_left_out(seen, known)
     return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=_blocked(problems))
 
 
@@ -123,6 +124,22 @@ def _matching(ports: Ports, pipeline: str, pattern: str) -> Collection[str]:
     matches = topic_matcher(pattern)
     known = {item.topic for item in ports.ledger.streams(pipeline) if matches(item.topic)}
     return known | set(ports.source.topics((), pattern))
+
+
+def _with_left_out(seen: Snapshot, known: Collection[StreamKey]) -> Snapshot:
+    """Add known partitions that an answer leaves out to those that are unknown: a topic never has fewer of them under
+    the same id, so the broker that was asked is behind."""
+    everything: tuple[PartitionSnapshot | UnknownPartition, ...] = (*seen.partitions, *seen.unknown)
+    ids = {(item.topic, item.topic_id) for item in everything}
+    told = {(item.topic, item.partition) for item in everything}
+    left_out = tuple(
+        UnknownPartition(
+            topic=topic, topic_id=topic_id, partition=partition, reason="Kafka's answer leaves it out, repeat the call"
+        )
+        for topic, topic_id, partition in sorted(known)
+        if (topic, topic_id) in ids and (topic, partition) not in told
+    )
+    return replace(seen, unknown=seen.unknown + left_out) if left_out else seen
 
 
 def _is_legal(table: str) -> bool:

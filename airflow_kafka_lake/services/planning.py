@@ -12,14 +12,14 @@ from airflow_kafka_lake.core.errors import (
     PendingCommitError,
     UsageError,
 )
-from airflow_kafka_lake.core.growth import Grown, Growth, Known, Topic, grown
+from airflow_kafka_lake.core.growth import Grown, Growth, Known, Layout, Topic, grown
 from airflow_kafka_lake.core.layouts import develop, topics_seen
 from airflow_kafka_lake.core.packing import build_plan
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
 from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, together
 from airflow_kafka_lake.core.sealing import check_seals
 from airflow_kafka_lake.core.segments import Graph
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
@@ -127,10 +127,10 @@ def decide(
     pending: list[PendingCommitError] = []
     for item in selected:
         older = [stream for key, stream in known.items() if _is_older_generation(key, item, sizes[item.topic])]
-        siblings = any(key[:2] == item.key[:2] for key in known)
+        expanded = _is_expanded(spec, item, known, recorded.layouts)
         try:
             answer = generation_gap(spec.name, item, known.get(item.key), older, recorded.graph, ends) or asked_of(
-                spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), siblings
+                spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), expanded
             )
         except PendingCommitError as error:
             pending.append(error)
@@ -193,15 +193,38 @@ def _is_older_generation(key: StreamKey, item: PartitionSnapshot, partitions: in
     return key[0] == item.topic and key[1] != item.topic_id and key[2] % partitions == item.partition
 
 
+def _is_expanded(
+    spec: PipelineSpec,
+    item: PartitionSnapshot,
+    known: Mapping[StreamKey, StreamRecord],
+    layouts: Sequence[Layout],
+) -> bool:
+    """Say whether a partition has come since its topic was first planned.
+
+    One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
+    end has moved since, so that only the log's begin is sure to lose nothing.
+    """
+    siblings = [key[2] for key in known if key[:2] == item.key[:2]]
+    if not siblings:
+        return False
+    at_first = [layout.partitions for layout in layouts if layout.topic_id == item.topic_id] or [max(siblings) + 1]
+    return item.partition >= min(at_first) or spec.start.kind is PolicyKind.LATEST
+
+
 def _start_offsets(
     ports: Ports,
     spec: PipelineSpec,
     selected: Sequence[PartitionSnapshot],
     known: Mapping[StreamKey, StreamRecord],
 ) -> dict[StreamKey, PartitionSnapshot]:
-    """Observe the start policy's group where it is another one than the end policy's, for new streams only."""
+    """Observe the start policy's group where it is another one than the end policy's, for new streams only.
+
+    A partition that is not seen this time has an offset that is not known: the other group's is none of its own.
+    """
     needed = spec.start.kind is PolicyKind.GROUP and spec.end.group not in (None, spec.start.group)
-    topics = sorted({item.topic for item in selected if item.key not in known})
-    if not needed or not topics:
+    new = [item for item in selected if item.key not in known]
+    if not needed or not new:
         return {}
-    return {item.key: item for item in ports.source.snapshot(topics, spec.start.group).partitions}
+    seen = ports.source.snapshot(sorted({item.topic for item in new}), spec.start.group)
+    unknown = {item.key: replace(item, group_offset=None, group_offset_state=GroupOffsetState.UNKNOWN) for item in new}
+    return unknown | {item.key: item for item in seen.partitions}

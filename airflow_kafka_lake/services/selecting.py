@@ -7,15 +7,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
+    RangeExpiredError,
+    UnavailableError,
+    UnknownSubjectError,
+    UsageError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import milliseconds
+from airflow_kafka_lake.core.policies import Bounds, Times, below_log_start, milliseconds, times_of_begin
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import changed_topics
 
 LAST = 2**63 - 1
 """The end of every log."""
+
+NAMED = 5
+"""Partitions that a refusal names; more are counted."""
 
 
 T = TypeVar("T")
@@ -67,8 +77,7 @@ def stretches(
     a topic that is not there any more, UnavailableError when Kafka does not say where a time begins.
     """
     if scope.times:
-        for gone in changed_topics(ports, {item.key[:2] for item in streams}).values():
-            raise type(gone)(f"{gone.message}. Kafka cannot tell times of it: give offsets", **gone.facts)
+        _refuse_changed(ports, streams)
     partitions = [(item.topic, item.partition) for item in streams]
     answers = {at: ports.source.offsets_at(partitions, at) for at in scope.times} if streams else {}
 
@@ -97,15 +106,18 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
     """Return what a selection means of a pipeline's streams, sorted; a time after the last record is the log's end.
 
     Raises UnknownSubjectError for a partition that the pipeline has not, UsageError where a topic was re-created and no
-    generation is chosen, or where no partition has an offset in the period.
+    generation is chosen, or where no partition has an offset in the period, RangeExpiredError where a period by time
+    may begin among offsets that are gone: what is left of it would be taken for all of it.
     """
     found = [stream for stream in ports.ledger.streams(pipeline) if selection.has(stream.key)]
     _refuse_unknown(pipeline, selection, {stream.partition for stream in found})
     _refuse_generations(selection, found)
     ends = None
     if selection.times:
-        seen = ports.source.snapshot(sorted({stream.topic for stream in found}), None)
-        ends = {item.key: item.high_watermark for item in seen.partitions}
+        _refuse_changed(ports, found)
+        snapshot = ports.source.snapshot(sorted({stream.topic for stream in found}), None)
+        seen = {item.key: item for item in snapshot.partitions}
+        ends = {key: item.high_watermark for key, item in seen.items()}
         if silent := [stream for stream in found if stream.key not in ends]:
             raise UnavailableError(
                 f"{silent[0].topic}/{silent[0].partition} could not be observed. Nothing was decided; repeat when "
@@ -113,10 +125,44 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
                 topic=silent[0].topic,
                 partition=silent[0].partition,
             )
+        _refuse_gone(ports, selection.start, found, seen)
     meant = stretches(ports, found, selection, ends)
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
     return tuple(Chosen(stream=stream, stretch=meant[stream.key]) for stream in found if stream.key in meant)
+
+
+def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:
+    for gone in changed_topics(ports, {item.key[:2] for item in streams}).values():
+        raise type(gone)(f"{gone.message}. Kafka cannot tell times of it: give offsets", **gone.facts)
+
+
+def _refuse_gone(
+    ports: Ports,
+    start: int | datetime | None,
+    streams: Sequence[StreamRecord],
+    seen: Mapping[StreamKey, PartitionSnapshot],
+) -> None:
+    """Refuse a begin by time below which nothing is left, where something was: nobody can tell any more which of it is
+    of the period."""
+    if not isinstance(start, datetime):
+        return
+    partitions = [(item.topic, item.partition) for item in streams]
+    times = Times({at: ports.source.offsets_at(partitions, at) for at in times_of_begin(start)})
+    bounds = Bounds(start=start)
+    below = {item: gone for item in streams if (gone := below_log_start(bounds, seen[item.key], item, times))}
+    if not below:
+        return
+    first = next(iter(below))
+    named = [f"{item.topic}/{item.partition} {gone}" for item, gone in below.items()]
+    more = f" and {len(named) - NAMED} more partitions" if len(named) > NAMED else ""
+    raise RangeExpiredError(
+        f"the period may begin among offsets that Kafka has no longer: {', '.join(named[:NAMED])}{more}. Nothing was "
+        "decided; give offsets there, or a later begin, or the other partitions by name",
+        topic=first.topic,
+        partition=first.partition,
+        log_start=below[first].end,
+    )
 
 
 def _refuse_unknown(pipeline: str, selection: Selection, found: set[int]) -> None:

@@ -94,9 +94,8 @@ class WatermarkReached:
 
     def __call__(self, ledger: LedgerReader, source: Source, /) -> Answer:
         """Look once."""
-        known = ledger.streams(self.pipeline, topic=self.topic)
         try:
-            targets = self._targets(known, source)
+            known, targets = self._targets(ledger.streams(self.pipeline, topic=self.topic), source)
         except LookupError as missing:
             return Answer(done=False, words=str(missing.args[0]))
         for partition, target in targets.items():
@@ -110,16 +109,18 @@ class WatermarkReached:
                 )
         return Answer(done=True, words=f"the watermarks of {self.topic} are there")
 
-    def _targets(self, known: Sequence[StreamRecord], source: Source) -> dict[int, int]:
-        """Return the end that each partition waits for; LookupError says what is not known yet."""
+    def _targets(self, known: Sequence[StreamRecord], source: Source) -> tuple[Sequence[StreamRecord], dict[int, int]]:
+        """Return the streams that are meant, and the end that each partition waits for; LookupError says what is not
+        known yet. Times are of the topic as it is now: the watermark of an older generation says nothing about them."""
         if self.at_ms is None:
             partitions = sorted({stream.partition for stream in known})
             if self.partition is None and not partitions:
                 raise LookupError(f"the ledger knows no stream of {self.topic} yet")
-            return dict.fromkeys(partitions if self.partition is None else [self.partition], self.offset or 0)
+            return known, dict.fromkeys(partitions if self.partition is None else [self.partition], self.offset or 0)
         kafka = source()
-        count = kafka.describe([self.topic])[0].partitions
-        asked = [(self.topic, number) for number in (range(count) if self.partition is None else [self.partition])]
+        topic = kafka.describe([self.topic])[0]
+        numbers = range(topic.partitions) if self.partition is None else [self.partition]
+        asked = [(self.topic, number) for number in numbers]
         found = kafka.offsets_at(asked, self.at_ms)
         targets: dict[int, int] = {}
         for _, number in asked:
@@ -127,7 +128,7 @@ class WatermarkReached:
             if target is None:
                 raise LookupError(f"Kafka has no record of {self.topic}/{number} that late yet")
             targets[number] = target
-        return targets
+        return [stream for stream in known if stream.topic_id == topic.topic_id], targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ _AUDITING = "airflow_kafka_lake.services.auditing"
 _OWNERS = "tests/unit/services/test_identity.py::"
 _IDENTITY = "airflow_kafka_lake.services.identity"
 _TOPICS = "airflow_kafka_lake.services.topics"
+_PARTIAL = "tests/unit/services/test_partial_answers.py::"
 _EPOCHS = "airflow_kafka_lake.core.epochs"
 _OBSERVING = "airflow_kafka_lake.services.observing"
 _PLANNING = "airflow_kafka_lake.services.planning"
@@ -632,6 +633,69 @@ IDENTITY = (
         old="                raise _named(ports, pending) from None\n",
         new="                raise pending from None\n",
         red=("tests/unit/services/test_stability.py::test_commit_that_stays_pending_fails_the_plan_by_name",),
+    ),
+    Mutant(
+        name="believe-a-leader-that-was-replaced",
+        law="fine print: leader epochs",
+        guard="The end that is told under an older leader epoch than a plan has seen is no loss.",
+        module=_EPOCHS,
+        old="    if not set_back and epoch is not None",
+        new="    if False and epoch is not None",
+        red=(f"{_PARTIAL}test_leader_that_was_replaced_proves_no_loss",),
+    ),
+    Mutant(
+        name="take-a-partial-answer-for-the-whole",
+        law="L5",
+        guard="A known partition that Kafka's answer leaves out is unknown, not without anything new.",
+        module=_OBSERVING,
+        old="    snapshot = _with_left_out(seen, known)\n",
+        new="    snapshot = seen\n",
+        red=(f"{_PARTIAL}test_known_partition_that_an_answer_leaves_out_is_unknown",),
+    ),
+    Mutant(
+        name="begin-at-another-group",
+        law="L5",
+        guard="A partition whose start group could not be asked does not begin at the end policy's group.",
+        module=_PLANNING,
+        old="    return unknown | {item.key: item for item in seen.partitions}\n",
+        new="    return {item.key: item for item in seen.partitions}\n",
+        red=(f"{_PARTIAL}test_offset_of_the_end_policys_group_is_no_origin",),
+    ),
+    Mutant(
+        name="begin-beyond-the-end",
+        law="L1",
+        guard="A group's offset that the log has not reached is no origin: what comes up to it would be passed unread.",
+        module="airflow_kafka_lake.core.policies",
+        old="    if offset > item.high_watermark:\n        raise GroupOffsetError(",
+        new="    if False:\n        raise GroupOffsetError(",
+        red=(f"{_PARTIAL}test_group_that_is_beyond_the_end_is_no_origin",),
+    ),
+    Mutant(
+        name="every-new-partition-was-added",
+        law="L1",
+        guard="A partition that was there when its topic was first planned begins where the policy says.",
+        module=_PLANNING,
+        old="    return item.partition >= min(at_first) or",
+        new="    return True or",
+        red=(f"{_PARTIAL}test_partition_that_was_not_observed_at_first_begins_where_the_policy_says",),
+    ),
+    Mutant(
+        name="decide-about-what-is-left-of-a-period",
+        law="L5",
+        guard="A decision by time is refused where the period may begin among offsets that are gone.",
+        module="airflow_kafka_lake.services.selecting",
+        old="    if not below:\n",
+        new="    if True:\n",
+        red=(f"{_PARTIAL}test_period_that_may_begin_among_what_is_gone_is_not_taken_for_its_rest",),
+    ),
+    Mutant(
+        name="measure-a-new-topic-by-an-old-watermark",
+        law="L12",
+        guard="A time is reached by the watermark of the topic as it is, not by one of an older generation.",
+        module="airflow_kafka_lake.triggers.conditions",
+        old="[stream for stream in known if stream.topic_id == topic.topic_id]",
+        new="known",
+        red=(f"{_PARTIAL}test_watermark_of_an_older_generation_reaches_no_time",),
     ),
     Mutant(
         name="every-restart-is-a-loss",
