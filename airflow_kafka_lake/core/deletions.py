@@ -22,18 +22,22 @@ class Deletions:
 
     A number for each range is exact: a range has as many rows as were published, less these; one more that is gone is
     missing. What is read again after a reopen is another generation, of which nothing was deleted yet.
+
+    Each receipt says how many rows of its range are gone in all, so that the largest counts: two people who record the
+    same rows at once excuse them once, not twice.
     """
 
     by_range: Mapping[tuple[StreamKey, OffsetRange, int], int]
 
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
-        """Add up what was recorded, each decision once."""
-        found: dict[tuple[StreamKey, OffsetRange, int], dict[str, int]] = defaultdict(dict)
+        """Collect what was recorded, of each range the largest number."""
+        found: dict[tuple[StreamKey, OffsetRange, int], int] = defaultdict(int)
         for row in receipts:
             if row.kind == RECEIPT:
-                found[row.stream, row.range, row.generation][row.attempt] = row.rows
-        return cls({key: sum(decisions.values()) for key, decisions in found.items()})
+                key = (row.stream, row.range, row.generation)
+                found[key] = max(found[key], row.rows)
+        return cls(found)
 
     def rows(self, item: RangeRecord | ReceiptRow) -> int:
         """Return how many rows of a range were deleted."""
@@ -49,15 +53,17 @@ class Deletions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """A settled range of which rows are gone, and nothing says yet that they should be."""
+    """A settled range of which rows are gone, and nothing says yet that they should be; `before` are those of which
+    something says it already."""
 
     item: RangeRecord
     rows: int
+    before: int = 0
 
     def receipt(self, decision: str, at: datetime) -> ReceiptRow:
         """Return what the lake is told of the decision."""
         bare = range_receipt(RECEIPT, self.item, attempt=decision, fence=0, at=at)
-        return replace(bare, rows=self.rows, first_offset=None, last_offset=None, accounting=Accounting())
+        return replace(bare, rows=self.before + self.rows, first_offset=None, last_offset=None, accounting=Accounting())
 
 
 def unrecorded(
@@ -70,7 +76,8 @@ def unrecorded(
         if item.accounting is None or not item.range.overlaps(inside):
             continue
         there = seen.get(item.stream, RangeSet())
-        missing = item.accounting.visible - known.rows(item) - there.within(item.range).span
+        before = known.rows(item)
+        missing = item.accounting.visible - before - there.within(item.range).span
         bare = (RangeSet((item.range,)) & RangeSet((inside,))) - there
         if (rows := min(missing, bare.span)) > 0:
-            yield Deleted(item=item, rows=rows)
+            yield Deleted(item=item, rows=rows, before=before)

@@ -62,11 +62,11 @@ def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str, 
 
 
 def deleted(receipts: Sequence[ReceiptRow], reason: str) -> str:
-    """Tell how many rows were deleted from the lake on purpose, of which streams, and why."""
+    """Tell how many rows of some ranges are deleted from the lake on purpose in all, of which streams, and why."""
     rows: dict[str, int] = defaultdict(int)
     for item in receipts:
         rows[f"{item.topic}/{item.partition}"] += item.rows
-    named = ", ".join(f"{name}: {number} rows" for name, number in sorted(rows.items())[:NAMED])
+    named = ", ".join(f"{name}: {number} rows in all" for name, number in sorted(rows.items())[:NAMED])
     more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     return f"{named}{more}: {reason}"
 

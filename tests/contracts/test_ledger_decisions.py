@@ -562,5 +562,5 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     assert (row.rows, row.attempt, row.wave, row.range) == (3, "d1", wave, OffsetRange(0, 10))
     event = ledger.events(SPEC.name)[-1]
     assert (event.kind, event.subject, event.actor) == ("accept-deletes", "d1", "ada")
-    assert event.detail == "orders/0: 3 rows: 90 days"
+    assert event.detail == "orders/0: 3 rows in all: 90 days"
     assert ledger.ranges(pipeline=SPEC.name) == (item,)

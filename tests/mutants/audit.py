@@ -36,6 +36,15 @@ AUDIT = (
         red=(f"{_ACCEPTED}::test_recorded_twice_is_recorded_once",),
     ),
     Mutant(
+        name="deletes-recorded-at-once-add-up",
+        law="L8",
+        guard="Rows that two people record as deleted at once are excused once.",
+        module="airflow_kafka_lake.core.deletions",
+        old="found[key] = max(found[key], row.rows)",
+        new="found[key] += row.rows",
+        red=("tests/unit/services/test_accepting.py::test_rows_that_two_people_record_at_once_are_excused_once",),
+    ),
+    Mutant(
         name="accept-a-rollback-as-deletes",
         law="L12",
         guard="Rows that vanished with their commit are not recorded as deleted.",

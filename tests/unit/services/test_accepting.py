@@ -15,7 +15,7 @@ from airflow_kafka_lake.services import checking, reopening
 from airflow_kafka_lake.services.accepting import Accepted, accept_deletes
 from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.rebuilding import rebuild
-from tests.gates import Killed, KilledError
+from tests.gates import Before, Killed, KilledError
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -67,7 +67,7 @@ def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
     assert (after["totals"]["deleted"], after["totals"]["missing"]) == (3, 0)
     event = landed.ledger.events("orders")[-1]
     assert (event.kind, event.subject, event.actor[:7]) == ("accept-deletes", done.decision, "worker-")
-    assert event.detail == "orders/0: 3 rows: 90 days"
+    assert event.detail == "orders/0: 3 rows in all: 90 days"
 
 
 def test_one_row_more_is_missing_again(landed: World) -> None:
@@ -86,6 +86,18 @@ def test_recorded_twice_is_recorded_once(landed: World) -> None:
     accepted(landed)
     with pytest.raises(StateError, match="nothing to record"):
         accepted(landed)
+
+
+def test_rows_that_two_people_record_at_once_are_excused_once(landed: World) -> None:
+    """As many rows that go later are missing."""
+    delete(landed, 0, 1)
+    meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed)))
+    assert accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days").rows == 2
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
+    delete(landed, 2, 3)
+    assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 2)
+    assert accepted(landed).rows == 2
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 4)
 
 
 def test_a_wave_without_any_row_left_is_sound(landed: World) -> None:
