@@ -15,40 +15,47 @@ from airflow_kafka_lake.core.streams import StreamKey
 RECEIPT = "deleted"
 """The kind of the receipts that say so."""
 
+_Reading = tuple[str, StreamKey, OffsetRange, int]
+"""One reading of a range: the wave that brought it, and how often it was reopened before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
     """How many rows of each settled range were deleted on purpose.
 
     A number for each range is exact: a range has as many rows as were published, less these; one more that is gone is
-    missing. What is read again after a reopen is another generation, of which nothing was deleted yet.
+    missing. What is read again, after a reopen or after a roll-back, is of another generation or wave, of which nothing
+    was deleted yet.
 
     Each receipt says how many rows of its range are gone in all, so that the largest counts: two people who record the
     same rows at once excuse them once, not twice.
     """
 
-    by_range: Mapping[tuple[StreamKey, OffsetRange, int], int]
+    by_range: Mapping[_Reading, int]
 
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
         """Collect what was recorded, of each range the largest number."""
-        found: dict[tuple[StreamKey, OffsetRange, int], int] = defaultdict(int)
+        found: dict[_Reading, int] = defaultdict(int)
         for row in receipts:
             if row.kind == RECEIPT:
-                key = (row.stream, row.range, row.generation)
-                found[key] = max(found[key], row.rows)
+                found[_reading(row)] = max(found[_reading(row)], row.rows)
         return cls(found)
 
     def rows(self, item: RangeRecord | ReceiptRow) -> int:
         """Return how many rows of a range were deleted."""
-        return self.by_range.get((item.stream, item.range, item.generation), 0)
+        return self.by_range.get(_reading(item), 0)
 
-    def by_stream(self) -> Mapping[StreamKey, int]:
-        """Return the same for whole streams."""
+    def by_stream(self, settled: Iterable[RangeRecord]) -> Mapping[StreamKey, int]:
+        """Return the same for whole streams, of what is settled."""
         found: dict[StreamKey, int] = defaultdict(int)
-        for (stream, _, _), rows in self.by_range.items():
-            found[stream] += rows
+        for item in settled:
+            found[item.stream] += self.rows(item)
         return found
+
+
+def _reading(item: RangeRecord | ReceiptRow) -> _Reading:
+    return (item.wave, item.stream, item.range, item.generation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +83,7 @@ def unrecorded(
         if item.accounting is None or not item.range.overlaps(inside):
             continue
         there = seen.get(item.stream, RangeSet())
-        before = known.rows(item)
-        missing = item.accounting.visible - before - there.within(item.range).span
+        missing = item.accounting.visible - known.rows(item) - there.within(item.range).span
         bare = (RangeSet((item.range,)) & RangeSet((inside,))) - there
         if (rows := min(missing, bare.span)) > 0:
-            yield Deleted(item=item, rows=rows, before=before)
+            yield Deleted(item=item, rows=rows, before=known.rows(item))

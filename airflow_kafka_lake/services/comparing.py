@@ -59,7 +59,7 @@ def compare(
         comparison=found,
         streams=_compared(stretches, left_out),
         compacted=compacted,
-        deletions=evidence.deletions.by_stream(),
+        deletions=evidence.deletions.by_stream(evidence.ledger.settled),
     )
 
 
