@@ -24,7 +24,7 @@ from tests import truth
 from tests.properties.leading_out import lead_out, pass_unread
 from tests.properties.lives import Lives
 from tests.properties.scheduler import Action, Worker
-from tests.properties.surroundings import SPEC, Step, Surroundings
+from tests.properties.surroundings import BESIDE, SPEC, Step, Surroundings
 
 MOST_WORKERS = 6
 MOST_CALLS = 2000
@@ -244,6 +244,7 @@ class History(Surroundings):
         self.world.runner.unfinished, self.world.runner.tamper = 0, lambda rows: rows
         while self._running:
             self.end_transaction(commit=True)
+        self._go_on_without_a_topic()
         self._lead_out()
         while self.jobs.orphans:
             self.finish_orphan()
@@ -253,6 +254,23 @@ class History(Surroundings):
             self.world.table.land_late()
         self.look()
         self._lead_out()
+
+    def _go_on_without_a_topic(self) -> None:
+        """Where a topic is gone, a run says so and brings in what the others have; then the topic is there again."""
+        if self.is_beside:
+            return
+        if not (self.lives.behind or self._rolled_back_to is not None):
+            self.world.lease_ends()
+            done = self.world.run()
+            self.look()
+            assert any(BESIDE in word for word in done.held), f"{BESIDE} is gone, and the run says nothing: {done.held}"
+            for stream in self.world.ledger.streams(SPEC.name, topic="orders"):
+                if stream.topic_id == self.world.topic_ids["orders"] and done.plan and not done.plan.blocked[1:]:
+                    log = self.world.kafka.log("orders", stream.partition)
+                    assert stream.end_seen >= log.last_stable, (
+                        f"{stream.key} was not planned beside a topic that is gone"
+                    )
+        self.make_beside()
 
     def _lead_out(self) -> None:
         """Rebuild a ledger that is lost or behind, then do what messages say; a run without a rebuild harms nothing."""

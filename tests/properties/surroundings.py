@@ -13,7 +13,11 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from tests.properties.scheduler import Jobs
 from tests.world import World
 
-SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=200, max_wave_bytes=500)
+BESIDE = "returns"
+"""Another topic of the pipeline, which may be deleted: that is its own business."""
+SPEC = PipelineSpec(
+    name="orders", topics=("orders", BESIDE), table="raw.orders", target_range_bytes=200, max_wave_bytes=500
+)
 PARTITIONS = 2
 MOST_PARTITIONS = 4
 
@@ -39,8 +43,29 @@ class Surroundings:
         self._running: list[str] = []
         self.world.produce(3, 0)
         self.world.produce(2, 1)
+        self.make_beside()
 
     # Kafka
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether the other topic is there."""
+        return BESIDE in self.world.kafka._topics
+
+    def make_beside(self) -> None:
+        """Create the other topic, where it is not there."""
+        if not self.is_beside:
+            self.world.create(BESIDE)
+            self.world.produce(1, topic=BESIDE)
+
+    def produce_beside(self, step: Step) -> None:
+        """Write records to the other topic, where it is there."""
+        if self.is_beside:
+            self.world.produce(step.b, topic=BESIDE)
+
+    def delete_beside(self) -> None:
+        """Delete the other topic, with what was not read of it."""
+        self.world.kafka.delete_topic(BESIDE)
 
     def transact(self, step: Step) -> None:
         """Write a transaction: aborted, committed, or left open."""
