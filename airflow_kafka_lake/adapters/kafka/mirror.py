@@ -7,12 +7,17 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from airflow_kafka_lake.adapters.kafka.client import Client
+from airflow_kafka_lake.adapters.kafka.client import Client, Key
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Clock
+
+_COORDINATING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
+"""What a cluster says while the group's coordinator moves, or is made for its very first group."""
+
+_PAUSES = (0.2, 0.5, 1.0, 2.0)
 
 
 class KafkaGroupMirror:
@@ -26,6 +31,7 @@ class KafkaGroupMirror:
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
     ) -> None:
+        self._clock = clock
         self._source = KafkaOffsetSource(settings, clock=clock, timeout_seconds=timeout_seconds, connect=connect)
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
@@ -36,19 +42,28 @@ class KafkaGroupMirror:
         wanted = {(key[0], key[2]): key for key in offsets if key not in refused}
         if not wanted:
             return refused
-        positions = [TopicPartition(*place, offsets[key]) for place, key in wanted.items()]
+        for pause in (*_PAUSES, None):
+            said = self._asked(group, {place: offsets[key] for place, key in wanted.items()})
+            if pause is None or not any(name in _COORDINATING for name, _ in said.values()):
+                break
+            self._clock.sleep(pause)
+        return refused | {wanted[place]: why for place, (_, why) in said.items()}
+
+    def _asked(self, group: str, positions: Mapping[Key, int]) -> dict[Key, tuple[str, str]]:
+        """Commit once; returns the name and the words of each refusal. To commit the same again changes nothing."""
+        asked = [TopicPartition(*place, offset) for place, offset in positions.items()]
         (future,) = self._client.admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, positions)], request_timeout=self._client.timeout
+            [ConsumerGroupTopicPartitions(group, asked)], request_timeout=self._client.timeout
         ).values()
         try:
             answer = self._client.answer(future, "committing to a group")
         except KafkaLakeError as error:
-            return refused | dict.fromkeys(wanted.values(), error.message)
+            return dict.fromkeys(positions, ("", error.message))
         # A group that somebody consumes with is refused per partition, without an exception.
         told = {(item.topic, item.partition): item.error for item in answer.topic_partitions}
-        for place, key in wanted.items():
-            if place not in told:
-                refused[key] = "the broker said nothing of it"
-            elif (said := told[place]) is not None:
-                refused[key] = f"the broker refused it: {said.str()} ({said.name()})"
-        return refused
+        refused = {place: ("", "the broker said nothing of it") for place in positions if place not in told}
+        return refused | {
+            place: (error.name(), f"the broker refused it: {error.str()} ({error.name()})")
+            for place, error in told.items()
+            if error is not None
+        }
