@@ -321,7 +321,8 @@ def failpoints_page() -> str:
     """Return failpoints.md from the code's points and the recorded results of the matrix."""
     played: dict[tuple[str, str], list[bool]] = defaultdict(list)
     worlds: Counter[str] = Counter()
-    for name, why in json.loads((REFERENCE / "failpoints.json").read_text(encoding="utf-8")).items():
+    record = json.loads((REFERENCE / "failpoints.json").read_text(encoding="utf-8"))
+    for name, why in ((name, why) for results in record.values() for name, why in results.items()):
         match = PLAYED.fullmatch(name)
         assert match is not None, name
         played[match["point"], match["mode"]].append(not why)
@@ -332,7 +333,9 @@ def failpoints_page() -> str:
     total = (
         f"{len(points())} points; {pairs} pairs of a point and a mode in {sum(worlds.values()):,} cases "
         f"({worlds['forked']:,} of forked commands, {worlds['spark']:,} with real Spark): {green:,} green, "
-        f"{sum(worlds.values()) - green} red."
+        f"{sum(worlds.values()) - green} red. Played at "
+        + "; ".join(f"{played} ({len(results):,})" for played, results in record.items())
+        + "."
     )
     return _page("Failpoints", FAILPOINTS_INTRO, total, _table(("point", *Mode), rows), FAILPOINTS_CLOSE)
 

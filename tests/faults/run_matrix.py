@@ -2,13 +2,13 @@
 
 Without a flag: one case for each point and mode, in commands that are forked over real ledgers and lakes. `--all`: in
 every command that crosses a point, and at its last crossing too. `--real`: with the real command line, Kafka and Spark.
-Results are merged into `docs/reference/failpoints.json`; `python docs/generate.py` makes the page of it.
+Results go into `docs/reference/failpoints.json` with the commit and the day; `python docs/generate.py` makes the page.
+`--missing` plays what is not there, red, or left too far behind by the code.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import sys
@@ -28,9 +28,12 @@ from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces
 from tests.faults.place import ForkedPlace, Place
+from tests.played import Played, Record
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "failpoints.json"
 DRIVER = "driver."
+ALLOWED = 60
+"""How many commits may change the package before what was played counts as not played."""
 RECORDED_EVERY = 25
 """Cases after which the results so far are kept, and told where there is no terminal to show a bar on."""
 
@@ -41,18 +44,19 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="in every command that crosses a point")
     parser.add_argument("--real", action="store_true", help="the real command line, Kafka and Spark")
     parser.add_argument("--points", default="", help="only points that match this regular expression")
-    parser.add_argument("--missing", action="store_true", help="only what is not green in the results yet")
+    parser.add_argument("--missing", action="store_true", help="only what is not green in the results yet, or too old")
     parser.add_argument("--workers", type=int, default=2, help="places that are played in at once")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file that results are merged into")
     chosen = parser.parse_args(words)
     console = Console(stderr=True)
     with _places(chosen.workers, real=chosen.real) as places:
         world = "spark" if chosen.real else "forked"
-        known = _known(chosen.results) if chosen.missing else {}
-        wanted = [case for case in _wanted(_traces(places[0], chosen), chosen) if known.get(f"{world}: {case}", "red")]
+        played = Played.now()
+        known = _green(chosen) if chosen.missing else frozenset()
+        wanted = [case for case in _wanted(_traces(places[0], chosen), chosen) if f"{world}: {case}" not in known]
 
         def record(results: Mapping[Case, str]) -> None:
-            _record(chosen.results, {f"{world}: {case}": why for case, why in results.items()})
+            _record(chosen.results, {f"{world}: {case}": why for case, why in results.items()}, played)
 
         results = _played(places, wanted, console, record)
     red = {case: why for case, why in results.items() if why}
@@ -146,14 +150,20 @@ def _played(
     return results
 
 
-def _known(file: Path) -> dict[str, str]:
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+def _green(chosen: argparse.Namespace) -> frozenset[str]:
+    """Return what is green on record, and not too old to be believed."""
+    record = Record.read(chosen.results)
+    recent = {played for played in record.plays() if played.commits_since() <= ALLOWED}
+    return frozenset(name for name, why in record.results.items() if not why and record.played[name] in recent)
 
 
-def _record(file: Path, results: Mapping[str, str]) -> None:
-    """Merge into the results that are there; what is green is the empty text."""
-    text = json.dumps(dict(sorted((_known(file) | results).items())), indent=0, ensure_ascii=False)
-    file.write_text(text + "\n", encoding="utf-8")
+def _record(file: Path, results: Mapping[str, str], played: Played) -> None:
+    """Take results into the record; what names a point or a mode of the past goes."""
+    record = Record.read(file)
+    record.add(results, played)
+    pairs = {f"{point}={mode}" for point in points() for mode in modes(point)}
+    record.keep(name for name in record.results if name.split(": ")[1].split(" in ")[0].split("@")[0] in pairs)
+    record.write()
 
 
 if __name__ == "__main__":

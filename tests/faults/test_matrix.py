@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,13 +17,17 @@ from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces, TracesOnDemand
 from tests.faults.place import ROOT, Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
+from tests.faults.run_matrix import ALLOWED, RESULTS
 from tests.faults.standing_decoding import COLUMNS
 from tests.faults.verdict import problems, problems_amid
+from tests.played import Played, Record, UnknownCommitError
 
 NAMED = {act.name: act for act in ACTS}
-ALWAYS = frozenset({Mode.KILL, Mode.LOST})
-SHARES = 8
-"""The other modes take turns: which share is played follows from the code, so each change of it plays another one."""
+SHARES = {Mode.KILL: 1, Mode.LOST: 1, Mode.STOP: 3}
+OTHERS = 8
+"""How many changes of the package it takes, on average, until each point was played in a mode: zombies soon."""
+FIRST_RECORD = "384d07e"
+"""The commit that first recorded the matrix."""
 REAL_CASES = (
     ("runner.stage:after", Mode.KILL),
     ("table.publish:after", Mode.KILL),
@@ -39,8 +42,8 @@ REAL_CASES = (
 
 
 def _share() -> int:
-    code = b"".join(path.read_bytes() for path in sorted((ROOT / "airflow_kafka_lake" / "services").glob("*.py")))
-    return crc32(code) % SHARES
+    """Return a number that follows from all of the package: each change of it plays other cases."""
+    return crc32(b"".join(path.read_bytes() for path in sorted((ROOT / "airflow_kafka_lake").rglob("*.py"))))
 
 
 def _pairs() -> Iterator[tuple[str, Mode]]:
@@ -49,7 +52,8 @@ def _pairs() -> Iterator[tuple[str, Mode]]:
         if point.startswith("driver."):
             continue
         for mode in modes(point):
-            if mode in ALWAYS or crc32(f"{point}={mode}".encode()) % SHARES == share:
+            shares = SHARES.get(mode, OTHERS)
+            if crc32(f"{point}={mode}".encode()) % shares == share % shares:
                 yield point, mode
 
 
@@ -146,11 +150,28 @@ def test_the_recorded_matrix_is_green() -> None:
 
     A new point is played with `make matrix ARGS="--missing"`; those inside the driver take real Spark and their time.
     """
-    from tests.faults.run_matrix import RESULTS
-
-    played = json.loads(RESULTS.read_text(encoding="utf-8"))
-    pairs = {name.split(": ")[1].split(" in ")[0].split("@")[0] for name in played}
+    record = Record.read(RESULTS)
+    pairs = {name.split(": ")[1].split(" in ")[0].split("@")[0] for name in record.results}
     known = {point: {f"{point}={mode}" for mode in modes(point)} for point in points()}
     must = [point for point in points() if not point.startswith("driver.")]
     assert set().union(*(known[point] for point in must)) <= pairs <= set().union(*known.values())
-    assert {name: why for name, why in played.items() if why} == {}
+    assert {name: why for name, why in record.results.items() if why} == {}
+
+
+def test_the_recorded_matrix_is_of_today() -> None:
+    """What was played long ago speaks of other code: play it again with `make matrix ARGS="--missing"`."""
+    assert list(Record.read(RESULTS).stale(ALLOWED)) == []
+
+
+def test_a_record_that_the_code_has_left_behind_is_red(tmp_path: Path) -> None:
+    """The count is of commits that touch the package; a commit that nobody has is no proof at all."""
+    record = Record(tmp_path / "record.json")
+    record.add({"a case": ""}, Played("2026-11-22", FIRST_RECORD))
+    record.write()
+    again = Record.read(record.file)
+    assert again.results == {"a case": ""}
+    assert [line.partition(" commits")[0] for line in again.stale(1)] != []
+    assert list(again.stale(10**6)) == []
+    record.add({"a case": ""}, Played("2026-11-22", "0" * 12))
+    with pytest.raises(UnknownCommitError):
+        list(record.stale(10**6))
