@@ -248,11 +248,11 @@ class ForkedPlace(Place):
             f'[lake]\ntable = "{TABLE}"\n{more}\n'
         )
 
-    @cached_property
+    @property  # anew each time: what has happened to the cluster differs from state to state
     def acknowledged(self) -> Acknowledged:
         return kafka(self.home)[1]
 
-    @cached_property
+    @property
     def ends(self) -> dict[int, int]:
         cluster, _ = kafka(self.home)
         return {number: cluster.log(TOPIC, number).last_stable for number in (0, 1)}
