@@ -125,11 +125,15 @@ def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope
 
 
 def require_streams(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
-    """Raise UnknownSubjectError when no stream of the pipeline is in scope."""
+    """Raise UnknownSubjectError when no stream of the pipeline is in scope, or none of a partition that it names."""
     streams = ledger.streams(spec.name)
-    if streams and not any(stream.key in scope for stream in streams):
+    if not streams:
+        return
+    named = sorted((scope.partitions or frozenset()) - {item.partition for item in streams if item.key in scope})
+    if named or not any(stream.key in scope for stream in streams):
+        where = f" of partition {named[0]}" if named else ""
         raise UnknownSubjectError(
-            f"pipeline {spec.name} has no such stream: see kafka-lake status {spec.name}", pipeline=spec.name
+            f"pipeline {spec.name} has no such stream{where}: see kafka-lake status {spec.name}", pipeline=spec.name
         )
 
 

@@ -95,7 +95,7 @@ class WatermarkReached:
     def __call__(self, ledger: LedgerReader, source: Source, /) -> Answer:
         """Look once."""
         try:
-            known, targets = self._targets(ledger.streams(self.pipeline, topic=self.topic), source)
+            known, targets = self._targets(ledger, source)
         except LookupError as missing:
             return Answer(done=False, words=str(missing.args[0]))
         for partition, target in targets.items():
@@ -109,17 +109,23 @@ class WatermarkReached:
                 )
         return Answer(done=True, words=f"the watermarks of {self.topic} are there")
 
-    def _targets(self, known: Sequence[StreamRecord], source: Source) -> tuple[Sequence[StreamRecord], dict[int, int]]:
+    def _targets(self, ledger: LedgerReader, source: Source) -> tuple[Sequence[StreamRecord], dict[int, int]]:
         """Return the streams that are meant, and the end that each partition waits for; LookupError says what is not
         known yet. Times are of the topic as it is now: the watermark of an older generation says nothing about them."""
+        known = ledger.streams(self.pipeline, topic=self.topic)
         if self.at_ms is None:
-            partitions = sorted({stream.partition for stream in known})
+            partitions = {stream.partition for stream in known}
             if self.partition is None and not partitions:
                 raise LookupError(f"the ledger knows no stream of {self.topic} yet")
-            return known, dict.fromkeys(partitions if self.partition is None else [self.partition], self.offset or 0)
+            # Also those that a plan has seen and could not observe.
+            partitions |= {
+                p for i in ledger.layouts(self.pipeline) if i.topic == self.topic for p in range(i.partitions)
+            }
+            numbers = sorted(partitions) if self.partition is None else [self.partition]
+            return known, dict.fromkeys(numbers, self.offset or 0)
         kafka = source()
         topic = kafka.describe([self.topic])[0]
-        numbers = range(topic.partitions) if self.partition is None else [self.partition]
+        numbers = [*range(topic.partitions)] if self.partition is None else [self.partition]
         asked = [(self.topic, number) for number in numbers]
         found = kafka.offsets_at(asked, self.at_ms)
         targets: dict[int, int] = {}

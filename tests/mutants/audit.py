@@ -18,6 +18,15 @@ _ACCEPTED = "tests/unit/services/test_accepting.py"
 
 AUDIT = (
     Mutant(
+        name="a-partition-that-is-not-there-is-sound",
+        law="L5",
+        guard="Each partition that an audit is asked about must be one of the pipeline's.",
+        module="airflow_kafka_lake.services.checking",
+        old="    if named or not any(",
+        new="    if not any(",
+        red=("tests/unit/services/test_partial_answers.py::test_partition_that_is_not_there_is_not_audited_as_sound",),
+    ),
+    Mutant(
         name="excuse-later-deletes",
         law="L8",
         guard="Rows recorded as deleted on purpose excuse so many missing rows of their range, and not one more.",

@@ -698,6 +698,15 @@ IDENTITY = (
         red=(f"{_PARTIAL}test_watermark_of_an_older_generation_reaches_no_time",),
     ),
     Mutant(
+        name="all-partitions-are-those-that-are-known",
+        law="L5",
+        guard="An offset is reached by all of a topic only when partitions that no plan could observe have reached it.",
+        module="airflow_kafka_lake.triggers.conditions",
+        old="            partitions |= {\n",
+        new="            _ = {\n",
+        red=(f"{_PARTIAL}test_partition_that_was_never_observed_reaches_no_offset",),
+    ),
+    Mutant(
         name="every-restart-is-a-loss",
         law="fine print: leader epochs",
         guard="An epoch that ended where the log ended is no loss: brokers are restarted.",

@@ -8,19 +8,21 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.core.checking.report import Scope
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     RangeBeyondEndError,
     RangeExpiredError,
     TopicRecreatedError,
     UnavailableError,
+    UnknownSubjectError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.waves import WaveState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.selecting import Selection, choose
 from airflow_kafka_lake.triggers.conditions import WatermarkReached, time_in_ms
 from tests.unit.services.test_identity import held_reasons
@@ -205,3 +207,23 @@ def test_watermark_of_an_older_generation_reaches_no_time(world: World) -> None:
     assert reached(world.ledger, lambda: world.kafka).words == "the ledger knows no stream orders/0 yet"
     world.run()
     assert reached(world.ledger, lambda: world.kafka).done
+
+
+def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None:
+    """All of a topic are also the partitions that no plan could look at yet."""
+    two.kafka.log("orders", 1).unreachable = "it has no leader now"
+    two.run()
+    reached = WatermarkReached(pipeline="orders", topic="orders", offset=5)
+    assert reached(two.ledger, lambda: two.kafka).words == "the ledger knows no stream orders/1 yet"
+    two.kafka.log("orders", 1).unreachable = ""
+    two.run()
+    assert reached(two.ledger, lambda: two.kafka).done
+
+
+def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None:
+    """Of several partitions that are named, each must be one of the pipeline's."""
+    two.run()
+    scope = Scope(topic="orders", partitions=frozenset({0, 9}))
+    with pytest.raises(UnknownSubjectError, match="has no such stream of partition 9"):
+        checking.audit(two.worker(), two.spec, scope=scope)
+    assert checking.audit(two.worker(), two.spec, scope=replace(scope, partitions=frozenset({0})))["ok"]
