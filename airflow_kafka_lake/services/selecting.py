@@ -125,7 +125,7 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
                 topic=silent[0].topic,
                 partition=silent[0].partition,
             )
-        _refuse_gone(ports, selection.start, found, seen)
+        refuse_gone(ports, selection.start, found, seen)
     meant = stretches(ports, found, selection, ends)
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
@@ -137,7 +137,7 @@ def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:
         raise type(gone)(f"{gone.message}. Kafka cannot tell times of it: give offsets", **gone.facts)
 
 
-def _refuse_gone(
+def refuse_gone(
     ports: Ports,
     start: int | datetime | None,
     streams: Sequence[StreamRecord],
@@ -145,7 +145,8 @@ def _refuse_gone(
 ) -> None:
     """Refuse a begin by time below which nothing is left, where something was: nobody can tell any more which of it is
     of the period."""
-    if not isinstance(start, datetime):
+    streams = [item for item in streams if item.key in seen]
+    if not isinstance(start, datetime) or not streams:
         return
     partitions = [(item.topic, item.partition) for item in streams]
     times = Times({at: ports.source.offsets_at(partitions, at) for at in times_of_begin(start)})

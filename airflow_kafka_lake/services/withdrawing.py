@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
 from airflow_kafka_lake.core.records import RangeRecord
@@ -10,7 +11,7 @@ from airflow_kafka_lake.core.waves import UNRESOLVED
 from airflow_kafka_lake.core.withdrawing import Kept, Withdrawal, withdrawal
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.deciding import needed_reason
-from airflow_kafka_lake.services.selecting import Selection, stretches
+from airflow_kafka_lake.services.selecting import Selection, refuse_gone, stretches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +55,22 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     """Take ranges off the plan, as far as they are selected and nobody has ever claimed their waves.
 
     Raises StateError when nothing of it can be withdrawn, naming the first that stays; ConcurrentError when somebody
-    has claimed or decided about any of it meanwhile (nothing is withdrawn).
+    has claimed or decided about any of it meanwhile (nothing is withdrawn); RangeExpiredError for a period by time that
+    may begin among what is planned and gone.
     """
     reason = needed_reason(reason)
     found = [item for item in subject.ranges if selection.has(item.stream)]
     streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
-    asked = stretches(ports, [streams[key] for key in sorted({item.stream for item in found})], selection)
+    touched = [streams[key] for key in sorted({item.stream for item in found})]
+    asked = stretches(ports, touched, selection)
+    if isinstance(selection.start, datetime) and touched:
+        seen = ports.source.snapshot(sorted({item.topic for item in touched}), None).partitions
+        low = {
+            item.key: item
+            for item in seen
+            if any(i.stream == item.key and i.range.start < item.log_start for i in found)
+        }
+        refuse_gone(ports, selection.start, touched, low)
     wanted = [(i, asked[i.stream]) for i in found if i.stream in asked and i.range.overlaps(asked[i.stream])]
     waves = ports.ledger.waves(subject.pipeline) if wanted else ()
     what, kept = withdrawal(subject.pipeline, subject.name, reason, streams.values(), waves, wanted)

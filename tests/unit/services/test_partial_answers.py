@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.waves import WaveState
-from airflow_kafka_lake.services import checking, deciding
+from airflow_kafka_lake.services import checking, deciding, withdrawing
 from airflow_kafka_lake.services.selecting import Selection, choose
 from airflow_kafka_lake.triggers.conditions import WatermarkReached, time_in_ms
 from tests.unit.services.test_identity import held_reasons
@@ -227,3 +227,17 @@ def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None
     with pytest.raises(UnknownSubjectError, match="has no such stream of partition 9"):
         checking.audit(two.worker(), two.spec, scope=scope)
     assert checking.audit(two.worker(), two.spec, scope=replace(scope, partitions=frozenset({0})))["ok"]
+
+
+def test_withdrawal_by_time_leaves_nothing_of_its_period_planned_unnamed(world: World) -> None:
+    """What is planned and gone may be of the period too: refused, until it is named by offset."""
+    begin = world.clock.now()
+    world.produce(10)
+    world.plan()
+    world.retain_from(5)
+    period = Selection(start=begin - timedelta(minutes=1))
+    subject = withdrawing.named(world.ledger, "orders")
+    with pytest.raises(RangeExpiredError, match="Kafka has no longer: orders/0 0-5"):
+        withdrawing.withdraw(world.worker(), subject, period, reason="wrong period")
+    done = withdrawing.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")
+    assert (done.what.offsets, done.kept) == (10, ())
