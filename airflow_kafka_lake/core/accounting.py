@@ -93,7 +93,8 @@ class StreamContent:
 class Receipt:
     """What was read back from the staged files for one range, with its accounting.
 
-    `range_id` is the ledger's; `first_offset` and `last_offset` (inclusive) are None for zero rows.
+    `range_id` is the ledger's; `first_offset` and `last_offset` (inclusive) are None for zero rows; `leader_epoch` is
+    what the range was read under, for a ledger that does not know the range.
     """
 
     range_id: str
@@ -106,6 +107,7 @@ class Receipt:
     last_offset: int | None
     accounting: Accounting
     generation: int = 0
+    leader_epoch: int | None = None
 
     @property
     def stream(self) -> tuple[str, str, int]:

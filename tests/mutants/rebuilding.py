@@ -12,6 +12,7 @@ _EDITING = "airflow_kafka_lake.core.rebuilding.editing"
 _MEMORY = "airflow_kafka_lake.adapters.memory_ledger.restoring"
 _SQL = "airflow_kafka_lake.adapters.sql_ledger.reinstating"
 _TESTS = "tests/unit/services/test_rebuilding.py"
+_REOPENED = "tests/unit/services/test_rebuilding_reopened.py"
 _CONTRACT = "tests/contracts/test_ledger_reinstating.py"
 
 ORDER = (
@@ -354,6 +355,18 @@ RECORDS = (
         old="and said.ancestry.lacks_after(item.base, item.snapshot)",
         new="and item.base == item.snapshot",
         red=(f"{_TESTS}::test_rows_that_came_back_with_another_commit_stop_nothing_after_a_rebuild",),
+    ),
+    Mutant(
+        name="rebuild-forgets-what-ranges-were-read-under",
+        law="L12",
+        guard="A restored range knows the leader epoch that it was read under.",
+        module=_DECISION,
+        old="    return max(read, key=lambda row: row.recorded_at).leader_epoch if read else None\n",
+        new="    return None\n",
+        red=(
+            f"{_REOPENED}::test_log_that_was_cut_is_not_read_again_after_a_rebuild[whole]",
+            f"{_REOPENED}::test_what_waits_to_be_read_again_is_held_when_the_log_was_cut_before_the_rebuild",
+        ),
     ),
     Mutant(
         name="memory-restore-keeps-commits-that-main-has-left",

@@ -8,10 +8,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Pending, Remembered, TableReading
 from airflow_kafka_lake.core.rebuilding.reopens import Reopens
-from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredPlan, RestoredSkip, RestoredStream
+from airflow_kafka_lake.core.rebuilding.restoration import (
+    Restoration,
+    RestoredPlan,
+    RestoredSkip,
+    RestoredStream,
+    RestoredWave,
+)
 from airflow_kafka_lake.core.records import ReceiptRow, origin_receipt
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
@@ -28,12 +34,8 @@ def restoration(
     comparison: Comparison,
 ) -> Restoration:
     """Turn what was found into one decision; ids of what it brings are made from the rebuild's."""
-    numbers = iter(range(sum(len(wave.receipts) for wave in comparison.waves)))
-    waves = [
-        replace(wave, receipts=tuple(replace(r, range_id=f"{token.wave}r{next(numbers)}") for r in wave.receipts))
-        for wave in comparison.waves
-    ]
     receipts = [row for item in readings for row in item.receipts]
+    waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
     skips = _skips(receipts, reopens)
     streams = _streams(receipts, _told(readings), {stream.key for stream in known.streams})
@@ -59,18 +61,47 @@ def restoration(
             for item in known.streams
             if item.key in reached and reached[item.key][0] > item.end_seen
         },
-        waves=tuple(waves),
+        waves=waves,
         skips=skips,
         reopened=comparison.reopened,
         undone=frozenset(item.wave for said in readings for item in known.undone(said)),
         fences=_fences(readings),
         receipts=(*comparison.receipts, *untold),
         reopens=reopens,
-        planned=_planned(token, comparison.pending),
+        planned=_planned(token, comparison.pending, receipts),
     )
 
 
-def _planned(token: Token, pending: Sequence[Pending]) -> tuple[RestoredPlan, ...]:
+def _numbered(token: Token, waves: Sequence[RestoredWave], receipts: Iterable[ReceiptRow]) -> tuple[RestoredWave, ...]:
+    """Give ranges their ids, and the leader epoch that their attempt has read them under: a log that was cut since has
+    other records there."""
+    read: dict[tuple[str, StreamKey], list[ReceiptRow]] = defaultdict(list)
+    for row in receipts:
+        read[row.attempt, row.stream].append(row)
+    numbers = iter(range(sum(len(wave.receipts) for wave in waves)))
+    return tuple(
+        replace(
+            wave,
+            receipts=tuple(
+                replace(
+                    item,
+                    range_id=f"{token.wave}r{next(numbers)}",
+                    leader_epoch=_epoch(read[wave.attempt, item.stream], item.range),
+                )
+                for item in wave.receipts
+            ),
+        )
+        for wave in waves
+    )
+
+
+def _epoch(receipts: Iterable[ReceiptRow], part: OffsetRange) -> int | None:
+    """Return the leader epoch under which offsets were read last; None where no receipt tells."""
+    read = [row for row in receipts if row.kind == "rows" and row.range.overlaps(part)]
+    return max(read, key=lambda row: row.recorded_at).leader_epoch if read else None
+
+
+def _planned(token: Token, pending: Sequence[Pending], receipts: Sequence[ReceiptRow]) -> tuple[RestoredPlan, ...]:
     """Put what waits to be read again into waves of their own: one may have to wait for the other."""
     return tuple(
         RestoredPlan(
@@ -80,6 +111,7 @@ def _planned(token: Token, pending: Sequence[Pending]) -> tuple[RestoredPlan, ..
             stream=item.stream,
             range=item.range,
             generation=item.generation,
+            leader_epoch=_epoch((row for row in receipts if row.stream == item.stream), item.range),
         )
         for number, item in enumerate(pending)
     )

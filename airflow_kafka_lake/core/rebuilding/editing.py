@@ -112,6 +112,7 @@ def _settled_ranges(what: Restoration) -> Iterable[Placed]:
                     last_offset=item.last_offset,
                     accounting=item.accounting,
                     generation=item.generation,
+                    leader_epoch=item.leader_epoch,
                 )
             )
 
@@ -135,6 +136,7 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
                 reason=None,
                 estimated_bytes=round(UNMEASURED_BYTES_PER_OFFSET * part.span),
                 generation=item.generation,
+                leader_epoch=item.leader_epoch,
             )
             yield Placed(record=record)
 

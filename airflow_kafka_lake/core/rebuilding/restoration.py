@@ -54,7 +54,8 @@ class RestoredSkip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredPlan:
-    """A stretch that was reopened and is to be read again; `wave` is a new one of the table."""
+    """A stretch that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` what the
+    stretch was read under before."""
 
     id: str
     wave: str
@@ -62,6 +63,7 @@ class RestoredPlan:
     stream: StreamKey
     range: OffsetRange
     generation: int
+    leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

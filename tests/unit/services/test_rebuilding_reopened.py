@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
+from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError, LogRewrittenError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
@@ -313,3 +313,35 @@ def test_replaced_rows_that_a_rollback_undid_are_read_again_whatever_clocks_say(
     world.run()
     world.check()
     assert world.offsets() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
+def test_log_that_was_cut_is_not_read_again_after_a_rebuild(landed: World, cut: bool) -> None:
+    """A restored range knows the leader epoch that it was read under, also what is left of one beside a reopen: other
+    records do not take the place of its rows."""
+    if cut:
+        landed.reopen(0, 2)
+        assert landed.run().exit_code == 0
+    rows = landed.table.rows()
+    landed.kafka.log("orders", 0).truncate(12)
+    landed.kafka.produce("orders", 0, *[b"written again"] * 5)
+    lose(landed)
+    rebuild(landed.worker(), landed.spec)
+    with pytest.raises(LogRewrittenError, match="the log was cut at 12"):
+        landed.reopen(9, 14)
+    assert landed.table.rows() == rows
+
+
+def test_what_waits_to_be_read_again_is_held_when_the_log_was_cut_before_the_rebuild(landed: World) -> None:
+    """Its rows stay, for Kafka has other records at their offsets."""
+    landed.reopen(9, 14)
+    rows = landed.table.rows()
+    landed.kafka.log("orders", 0).truncate(12)
+    landed.kafka.produce("orders", 0, *[b"written again"] * 5)
+    lose(landed)
+    landed.watermarks.clear()
+    rebuild(landed.worker(), landed.spec)
+    done = landed.run()
+    assert done.exit_code == 1
+    assert any("LogRewrittenError" in text for text in done.held)
+    assert {row.offset: row.value for row in landed.table.rows()} == {row.offset: row.value for row in rows}
