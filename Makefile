@@ -40,7 +40,7 @@ suite: $(STAMP)
 	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations 20 $(ARGS)
 
 test-fast: lint ## under a minute, no services
-	$(BIN)/pytest --fast $(FAST) $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --fast $(FAST) $(ARGS)
 
 lint: $(STAMP) ## style, types and import contracts
 	$(BIN)/ruff check .

@@ -376,6 +376,15 @@ make test ARGS="-m contracts"      # one tier
 make test ARGS="-k watermark"      # a choice
 make soak ARGS="--only stories"    # what is marked long: stories through a Dag, minutes each
 ```
+
+Four processes share the work. A file is one lane, so that its broker, Spark or Airflow is started once; what took
+longest in the run on record begins first (`tests/lanes.py`). A run says what each tier took, and names one that took
+a fifth more than on record; `--record-durations` makes the next record.
+
+A command that a test only runs to its end is forked from a parent that has imported everything, and its Spark jobs go
+to one driver that lives as long as the test process (`tests/warm`). A command that a test starts itself, or gives an
+environment of its own, is started as a user starts it, with spark-submit: what dies, stops, or hides a secret there
+is the real thing.
 """
 TESTS_CLOSE = "Parameter sets are counted one by one, by `python docs/generate.py --tests`."
 
