@@ -41,7 +41,10 @@ BUSY = 3
 
 def plan(arguments: argparse.Namespace, output: Output) -> int:
     """`plan PIPELINE`."""
-    spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
+    spec, bounds = (
+        spec_of(arguments.pipeline, arguments.ledger),
+        bounds_of(arguments, acknowledge_order=arguments.acknowledge_order),
+    )
     planning.check_bounds(bounds)
     with ports_of(arguments, output, spec) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
@@ -63,7 +66,10 @@ def plan(arguments: argparse.Namespace, output: Output) -> int:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """`run PIPELINE`."""
-    spec, bounds = spec_of(arguments.pipeline, arguments.ledger), bounds_of(arguments)
+    spec, bounds = (
+        spec_of(arguments.pipeline, arguments.ledger),
+        bounds_of(arguments, acknowledge_order=arguments.acknowledge_order),
+    )
     planning.check_bounds(bounds)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         done = running.run(ports, spec, bounds, everything=arguments.all)

@@ -103,26 +103,27 @@ def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:
         ) from None
 
 
-def bounds_of(arguments: argparse.Namespace) -> Bounds:
-    """Read `--topic --partition --from --to`."""
-    partitions = tuple(sorted(set(arguments.partition))) if arguments.partition is not None else None
+def bounds_of(arguments: argparse.Namespace, *, acknowledge_order: bool = False) -> Bounds:
+    """Read `--topic --partition --from --to`; UsageError names the flag."""
     return Bounds(
         topic=arguments.topic,
-        partitions=partitions,
-        start=None if arguments.from_ is None else parse_bound(arguments.from_),
-        end=None if arguments.to is None else parse_bound(arguments.to),
-        acknowledge_order=arguments.acknowledge_order,
+        partitions=None if arguments.partition is None else tuple(sorted(set(arguments.partition))),
+        start=_bound("--from", arguments.from_),
+        end=_bound("--to", arguments.to),
+        acknowledge_order=acknowledge_order,
     )
+
+
+def _bound(flag: str, text: str | None) -> int | datetime | None:
+    try:
+        return None if text is None else parse_bound(text)
+    except UsageError as error:
+        raise UsageError(f"{flag}: {error.message}", **error.facts) from None
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
     """Read `--topic --topic-id --partition --from --to`."""
-    bounds = Bounds(
-        topic=arguments.topic,
-        partitions=None if arguments.partition is None else tuple(sorted(set(arguments.partition))),
-        start=None if arguments.from_ is None else parse_bound(arguments.from_),
-        end=None if arguments.to is None else parse_bound(arguments.to),
-    )
+    bounds = bounds_of(arguments)
     check_bounds(bounds)
     return Selection(
         topic=bounds.topic,

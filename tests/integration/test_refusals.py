@@ -114,8 +114,12 @@ def test_a_subject_that_is_not_there_is_refused(
     [
         (("--from", "5", "--to", "5", "--reason", "x"), "UsageError", ("from 5 is not before to 5", RANGE)),
         (("--from", "0", "--to", "5", "--reason", "  "), "UsageError", ("a reason is needed", "--reason")),
-        (("--from", "0", "--to", str(2**63), "--reason", "x"), "UsageError", ("--to", f"from 0 to {2**63 - 1}")),
-        (("--from", "0", "--to", "1e3", "--reason", "x"), "UsageError", ("--to", "'1e3' is not an offset")),
+        (
+            ("--from", "0", "--to", str(2**63), "--reason", "x"),
+            "UsageError",
+            ("--to: ", f"largest offset Kafka has ({2**63 - 1})"),
+        ),
+        (("--from", "0", "--to", "1e3", "--reason", "x"), "UsageError", ("--to: '1e3'", "An offset is digits only")),
         (
             ("--from", "0", "--to", "5", "--reason", "x", "--topic-id", "AAAA"),
             "UnknownSubjectError",
