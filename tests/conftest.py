@@ -74,10 +74,13 @@ def service(pytestconfig: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka(service: None) -> Iterator[LocalKafka]:
-    """A real broker for the whole session: tests use topics of their own and never stop it."""
+    """A real broker for the whole session: tests use topics of their own and never stop it.
+
+    It never looks for what retention may delete: some tests write records of years ago, and read them.
+    """
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    with LocalKafka() as broker:
+    with LocalKafka(settings={"log.retention.check.interval.ms": str(24 * 3600 * 1000)}) as broker:
         yield broker
 
 
