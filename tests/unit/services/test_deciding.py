@@ -123,6 +123,7 @@ def test_zombie_commit_stays_stopped_when_main_is_rolled_back(world: World, wave
     person = world.worker(Before("table.fence", lost_beside_another_writer) if moved == "by others" else None)
     deciding.cancel(person, wave, "not now")
     assert states(world) == [("0-5", "CANCELLED")]
+    assert world.table.branches() == ()
     deciding.release(world.worker(), wave, None)
     world.table.roll_back(looked_at)
     assert isinstance(world.table.land_late(), Rejected)

@@ -635,6 +635,7 @@ def test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_r
     with pytest.raises(KilledError):
         world.ingest(child.id, world.worker(doomed))
     reopened_at(world, "now")("now")
+    assert world.table.branches() == ()
     world.lease_ends()
     world.table.roll_back(looked_at)
     assert isinstance(world.table.land_late(), Rejected)
