@@ -61,7 +61,7 @@ def truth_of(world: World, aborted: Iterable[tuple[StreamKey, int]] = ()) -> dic
     found = {}
     for stream, records in world.visible.items():
         topic, topic_id, partition = stream
-        lives = world.topic_ids[topic] == topic_id
+        lives = world.topic_ids[topic] == topic_id and topic in world.kafka._topics
         found[stream] = StreamTruth(
             acknowledged=offsets_of(set(records) - gone[stream]),
             aborted=offsets_of(gone[stream]),
