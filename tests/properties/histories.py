@@ -259,7 +259,8 @@ class History(Surroundings):
         """Where a topic is gone, a run says so and brings in what the others have; then the topic is there again."""
         if self.is_beside:
             return
-        if not (self.lives.behind or self._rolled_back_to is not None):
+        amid_a_rebuild = any(worker.name == "rebuild" for worker in self.workers)
+        if not (self.lives.behind or amid_a_rebuild or self._rolled_back_to is not None):
             self.world.lease_ends()
             done = self.world.run()
             self.look()
