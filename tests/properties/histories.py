@@ -8,7 +8,6 @@ from functools import partial
 from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.adapters.memory_ledger import State
 from airflow_kafka_lake.core.errors import (
-    ConcurrentError,
     IdentityError,
     KafkaLakeError,
     TransientError,
@@ -82,8 +81,8 @@ class History(Surroundings):
         if step.late and not worker.done:
             self.world.lease_ends()
 
-    def go(self, worker: Worker, calls: int, *, stop: str = "", refused: type[Exception] = ConcurrentError) -> None:
-        """Let a worker make some calls, at most up to one that it is named to stop before; it may end `refused`."""
+    def go(self, worker: Worker, calls: int, *, stop: str = "") -> None:
+        """Let a worker make some calls, at most up to one that it is named to stop before."""
         for _ in range(calls):
             before, head, call = self.world.ledger._state, self.lives.head(), worker.waits_at
             worker.step()
@@ -95,7 +94,7 @@ class History(Surroundings):
             self.look()
             if worker.done:
                 self.workers.remove(worker)
-                if worker.error and not isinstance(worker.error, (refused, *self._expected(worker))):
+                if worker.error and not isinstance(worker.error, self._expected(worker)):
                     raise worker.error
                 return
             if worker.waits_at == stop:
@@ -302,7 +301,7 @@ class History(Surroundings):
         worker = Worker(self.world, "rebuild", partial(rebuild, spec=SPEC, accept_rollback=accept), self.jobs)
         self.workers.append(worker)
         self.lives.begin(worker)
-        self.go(worker, MOST_CALLS, refused=IdentityError)
+        self.go(worker, MOST_CALLS)
         self.lives.accepts = False
         return worker.error
 
