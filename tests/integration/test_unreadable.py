@@ -24,11 +24,14 @@ def accept_any_time(rig: Rig) -> None:
 
 
 def produce(rig: Rig, partition: int, *batches: Sequence[int]) -> None:
-    """Produce batches to a partition: a record for each time."""
+    """Produce batches to a partition: a record for each time.
+
+    A producer waits with a batch until it is flushed, however slowly its records come.
+    """
     from confluent_kafka import Producer
 
     for batch in batches:
-        producer = Producer({"bootstrap.servers": rig.bootstrap, "linger.ms": 200})
+        producer = Producer({"bootstrap.servers": rig.bootstrap, "linger.ms": 60_000})
         for at in batch:
             offset = sum(number == partition for number, _ in rig.acknowledged)
             rig.acknowledged[partition, offset] = value = f"record {offset} of partition {partition}".encode()
