@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import RangeRecord, WaveRecord
@@ -41,14 +41,20 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The unfinished waves that a run takes, and those that it leaves to a run that asks for them."""
+    """The unfinished waves that a run takes, those that are too many for it and stay for the next run, and those that it
+    leaves to a run that asks for them."""
 
     taken: tuple[Work, ...] = ()
+    later: tuple[Work, ...] = ()
     left: tuple[Work, ...] = ()
+
+    def at_most(self, most: int) -> Choice:
+        """Return the choice of a run that takes no more waves than that; the first are taken."""
+        return replace(self, taken=self.taken[:most], later=(*self.taken[most:], *self.later))
 
     def in_words(self, plan: str | None) -> Iterator[str]:
         """Yield a line for every wave; those of `plan`, which is the run's own, are not called earlier ones."""
-        for act, works in (("takes", self.taken), ("leaves", self.left)):
+        for act, works in (("takes", self.taken), ("has no room for", self.later), ("leaves", self.left)):
             for item in works[:NAMED]:
                 earlier = "" if item.plan == plan else f" (planned earlier, by plan {item.plan})"
                 yield f"this run {act} {item.in_words()}{earlier}"

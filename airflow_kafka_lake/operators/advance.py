@@ -146,11 +146,10 @@ class FinishPlanOperator(BaseOperator):
         with assembly.open_ports(
             record.spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
         ) as ports:
-            plans = {ports.ledger.wave(wave).plan for wave in result["waves"]}
             unfinished: UnfinishedError | None = None
-            for plan in sorted(plans | ({result["plan"]} if result["plan"] else set())):
+            for plan in result["plans"]:
                 try:
-                    finish_plan(ports, plan, result.get("left", ()))
+                    finish_plan(ports, plan, leaving=result["left"], later=result["later"])
                 except UnfinishedError as error:
                     unfinished = unfinished or error
             # What waits for a person comes first: the rest may wait for just that.

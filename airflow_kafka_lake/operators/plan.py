@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Never
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 MAX_WAVES = 1000
-"""Airflow maps a task over at most `[core] max_map_length` (1024) values; the next run goes on."""
+"""Waves that one Dag run takes, where `[core] max_map_length` allows as many; the next run goes on."""
 
-SHOWN_RANGES = 100
+SHOWN_LINES = 100
 PLAN_KEY = "plan"
 """XCom key of what a plan says about itself. Airflow can only map over a task's return value, so that is the waves."""
 
@@ -47,14 +47,15 @@ class PlanBackfillOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
-    rest: `{"pipeline", "plan", "waves", "left", "ranges", "records", "bytes", "lake_bytes", "blocked", "hanging",
-    "dry_run"}`.
+    rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes", "blocked",
+    "hanging", "dry_run"}`.
 
     Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
     RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
     and returns no waves. Waves that earlier runs left unfinished are among the returned: all of them without bounds or
     with `all_waves`, else those that hold something of what was asked for. The log names every wave that is taken, and
-    every one that is left.
+    every one that is left. Airflow maps over at most `[core] max_map_length` waves: what is beyond stays for the next
+    run (`later`), and `FinishPlanOperator` fails until it is in the lake.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
     :param topic: only this topic (templated)
@@ -132,6 +133,8 @@ class PlanBackfillOperator(BaseOperator):
             self.log.info("%s", line)
         for line in choice.in_words(planned.plan.id):
             self.log.info("%s", line)
+        if choice.later:
+            self.log.warning("%s", beyond(len(choice.taken), len(choice.later)))
         if choice.left:
             self.log.info("A run without bounds takes what this one leaves, and so does this one with all_waves.")
         result = result_of(planned, choice, dry_run=dry_run)
@@ -164,23 +167,41 @@ def plan_and_choose(
         settle(ports, spec.name)
     planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run)
     bounded = bounds.is_bounded and not everything
-    return planned, chosen(ports, spec.name, planned.plan if bounded else None)
+    return planned, chosen(ports, spec.name, planned.plan if bounded else None).at_most(most_waves())
+
+
+def most_waves() -> int:
+    """Return how many waves one Dag run takes: what a task may be mapped over, here and in Airflow's API server."""
+    from airflow.sdk.configuration import conf
+
+    return min(MAX_WAVES, conf.getint("core", "max_map_length", fallback=MAX_WAVES))
+
+
+def beyond(taken: int, later: int) -> str:
+    """Say that a Dag run takes fewer waves than there are."""
+    return (
+        f"this run takes {taken} of {taken + later} waves, and {later} stay for the next: one Dag run takes at most "
+        f"{MAX_WAVES}, and Airflow maps a task over at most [core] max_map_length values"
+    )
 
 
 def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, Any]:
     """Return what the next tasks read; `plan` is None when nothing is to be read."""
     made = planned.plan
+    own = made.id if planned.recorded and made.waves else None
     return {
         "pipeline": made.spec.name,
-        "plan": made.id if planned.recorded and made.waves else None,
-        "waves": [] if dry_run else [item.wave for item in choice.taken[:MAX_WAVES]],
+        "plan": own,
+        "plans": sorted({item.plan for item in (*choice.taken, *choice.later)} | ({own} if own else set())),
+        "waves": [] if dry_run else [item.wave for item in choice.taken],
+        "later": [] if dry_run else [item.wave for item in choice.later],
         "left": [item.wave for item in choice.left],
         "ranges": len(made.ranges),
         "records": made.forecast.records,
         "bytes": made.forecast.bytes,
         "lake_bytes": made.forecast.lake_bytes,
         "blocked": len(made.blocked),
-        "hanging": [item.in_words(made.observed_at) for item in made.hanging[:SHOWN_RANGES]],
+        "hanging": [item.in_words(made.observed_at) for item in made.hanging[:SHOWN_LINES]],
         "dry_run": dry_run,
     }
 
@@ -192,10 +213,10 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
     for wave in made.waves:
         yield f"into {wave.table}, wave {wave.id}: {len(wave.ranges)} ranges"
     yield from made.period.in_words() if made.period else ()
-    for item in made.ranges[:SHOWN_RANGES]:
-        yield f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes in Kafka"
-    if len(made.ranges) > SHOWN_RANGES:
-        yield f"  and {len(made.ranges) - SHOWN_RANGES} more ranges"
+    yield from _first(
+        f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes in Kafka"
+        for item in made.ranges
+    )
     forecast = made.forecast
     if made.ranges:
         yield (
@@ -205,16 +226,22 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
         size = "bytes" if forecast.lake_bytes is None else f"about {forecast.lake_bytes} bytes"
         yield f"{size} in the lake: {forecast.lake_bytes_state}"
         yield f"retention deadline: {forecast.retention_deadline or forecast.retention_deadline_state}"
-    for stable in made.waiting_for_stable[:SHOWN_RANGES]:
-        yield (
-            f"waiting for stable: {stable.topic}/{stable.partition} is stable to {stable.last_stable} of "
-            f"{stable.high_watermark}"
-        )
-    for settling in made.growth.settling[:SHOWN_RANGES]:
-        yield f"waiting: {settling.topic}/{settling.partition}: {settling.reason}"
-    for holding in made.transactions[:SHOWN_RANGES]:
-        yield f"{holding.topic}/{holding.partition} is held by {holding.in_words(made.observed_at)}"
-    for blocked in made.blocked[:SHOWN_RANGES]:
-        yield f"left out: {blocked.where}: {blocked.reason}"
+    yield from _first(
+        f"waiting for stable: {item.topic}/{item.partition} is stable to {item.last_stable} of {item.high_watermark}"
+        for item in made.waiting_for_stable
+    )
+    yield from _first(f"waiting: {item.topic}/{item.partition}: {item.reason}" for item in made.growth.settling)
+    yield from _first(
+        f"{item.topic}/{item.partition} is held by {item.in_words(made.observed_at)}" for item in made.transactions
+    )
+    yield from _first(f"left out: {item.where}: {item.reason}" for item in made.blocked)
     if dry_run:
         yield "nothing was written"
+
+
+def _first(lines: Iterable[str]) -> Iterator[str]:
+    """Yield so many lines as a log can do with, and how many more there are."""
+    every = list(lines)
+    yield from every[:SHOWN_LINES]
+    if every[SHOWN_LINES:]:
+        yield f"  and {len(every) - SHOWN_LINES} more like the last"

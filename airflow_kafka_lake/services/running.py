@@ -135,16 +135,25 @@ def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -
     return tuple(words)
 
 
-def finish_plan(ports: Ports, plan_id: str, leaving: Collection[str] = ()) -> None:
+def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), later: Collection[str] = ()) -> None:
     """Refuse to call a plan finished while ranges of it are unresolved, naming the first of them; the waves in
-    `leaving` were not asked for."""
+    `leaving` were not asked for, and for those in `later` the run had no room."""
+    leaving, later = frozenset(leaving), frozenset(later)
     left = [item for item in ports.ledger.ranges(plan=plan_id, states=UNRESOLVED) if item.wave not in leaving]
+    left.sort(key=lambda item: item.wave in later)  # what this run has met comes first
     if not left:
         return
     first = left[0]
     message = f"{len(left)} ranges of plan {plan_id} are not settled"
     where = f"{first.topic}/{first.partition} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
+        if first.wave in later:
+            waves = len({item.wave for item in left})
+            raise UnfinishedError(
+                f"{message}, in {waves} waves for which this run had no room; first {where}. The next run takes them, "
+                f"or: kafka-lake run {first.pipeline}",
+                plan=plan_id,
+            )
         _refuse_closed_for_good(ports, first, f"{message}; first {where}")
         raise UnfinishedError(
             f"{message}; first {where}: not run to its end. The log of its ingest says why; the next run takes it up, "

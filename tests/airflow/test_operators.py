@@ -74,9 +74,9 @@ def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context:
     assert waves == [wave.id for wave in world.ledger.waves("orders")]
     said = planned(context)
     assert said == {
-        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "waves": waves, "left": [], "ranges": 1,
-        "records": 5, "bytes": said["bytes"], "lake_bytes": said["lake_bytes"], "blocked": 0, "hanging": [],
-        "dry_run": False,
+        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "plans": [said["plan"]], "waves": waves,
+        "later": [], "left": [], "ranges": 1, "records": 5, "bytes": said["bytes"], "lake_bytes": said["lake_bytes"],
+        "blocked": 0, "hanging": [], "dry_run": False,
     }  # fmt: skip
     assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
 
@@ -167,6 +167,33 @@ def test_a_bounded_plan_returns_only_what_was_asked_for(world: World, context: C
     assert planned(context)["left"] == []
     with pytest.raises(AirflowException, match="not run to its end"):
         finish(context)
+
+
+def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Airflow maps a task over so many values: what is beyond is named, fails the finish, and is taken by the next."""
+    world.produce(3)
+    (first,) = plan(world, context)
+    world.produce(2, partition=1)
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")
+    assert plan(world, context, partitions=[1]) != [first]
+    capsys.readouterr()
+    (taken,) = plan(world, context)
+    (second,) = planned(context)["later"]
+    assert (taken, planned(context)["plan"]) == (first, None)
+    said = capsys.readouterr().out
+    assert f"this run takes wave {first} into raw.orders: 1 ranges" in said
+    assert f"this run has no room for wave {second} into raw.orders: 1 ranges" in said
+    assert "this run takes 1 of 2 waves, and 1 stay for the next" in said
+    ingest(context, first)
+    advance(context, plan_task_id="plan")
+    with pytest.raises(AirflowFailException, match=r"1 waves for which this run had no room.* kafka-lake run orders"):
+        finish(context)
+    assert plan(world, context) == [second]
+    ingest(context, second)
+    finish(context)
+    assert planned(context)["later"] == []
 
 
 @pytest.mark.parametrize(
