@@ -41,8 +41,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The unfinished waves that a run takes, those that are too many for it and stay for the next run, and those that it
-    leaves to a run that asks for them."""
+    """The unfinished waves that a run takes, those that are too many for it and stay for the next run, and those that
+    it leaves to a run that asks for them."""
 
     taken: tuple[Work, ...] = ()
     later: tuple[Work, ...] = ()

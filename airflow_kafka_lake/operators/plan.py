@@ -47,8 +47,8 @@ class PlanBackfillOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
-    rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes", "blocked",
-    "hanging", "dry_run"}`.
+    rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes",
+    "blocked", "hanging", "dry_run"}`.
 
     Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
     RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
