@@ -18,10 +18,13 @@ class Ancestry:
     """Main's history as one load has it: newest to oldest, until it ends or has expired.
 
     `since` is the sequence number of the oldest snapshot; 0 where nothing came before it, so that nothing has expired.
+    `left` are the attempts whose publishes the table still has beside main: it was moved away from them, whatever
+    clocks say.
     """
 
     snapshots: frozenset[int] = frozenset()
     since: int = 0
+    left: frozenset[str] = frozenset()
 
     def lacks(self, place: Place) -> bool:
         """Return whether main was moved away from a commit: it is not in the history, and is too new to have expired.
@@ -30,6 +33,8 @@ class Ancestry:
         """
         return place.snapshot not in self.snapshots and place.sequence >= self.since
 
-    def lacks_after(self, base: int | None, snapshot: int) -> bool:
-        """Return the same for a commit whose sequence number is not known, but a snapshot that came before it."""
-        return snapshot not in self.snapshots and (not self.since or base in self.snapshots)
+    def lacks_publish(self, attempt: str, *, base: int | None, snapshot: int) -> bool:
+        """Return the same for a publish whose sequence number is not known, but a snapshot that came before it."""
+        if snapshot in self.snapshots:
+            return False
+        return attempt in self.left or not self.since or base in self.snapshots

@@ -112,7 +112,8 @@ def check_settled(ports: Ports, pipeline: str, table: str, head: TableHead) -> N
     """Refuse a table whose metadata were set back to before what was settled last: its properties went back with them,
     so that only the ledger can tell. One statement, whatever the number of waves."""
     for item in ports.ledger.published(pipeline, table=table, newest=WITNESSES):
-        if item.snapshot is not None and head.ancestry.lacks_after(item.base, item.snapshot):
+        snapshot, base = item.snapshot, item.base
+        if snapshot is not None and head.ancestry.lacks_publish(item.attempt, base=base, snapshot=snapshot):
             raise _rolled_back(pipeline, table, item.snapshot)
 
 

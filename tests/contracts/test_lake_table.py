@@ -626,6 +626,24 @@ def test_head_names_the_publish_that_main_was_moved_away_from(world: World) -> N
     assert lost(world) is None
 
 
+def test_head_names_the_publishes_that_lie_beside_main(world: World) -> None:
+    """By attempt, also where main's history has expired; nothing staged, no empty commit, none that main stands on."""
+    stays, goes = attempt_id(), attempt_id()
+    world.stage(stays, offsets(0))
+    assert isinstance(publish(world, stays), Committed)
+    world.write_foreign()
+    world.expire()
+    kept = world.table.head().snapshot
+    assert kept is not None
+    world.stage(goes, offsets(1))
+    assert isinstance(publish(world, goes), Committed)
+    world.table.fence(world.table.head(), LEDGER, token(attempt_id(), "fence"))
+    world.stage(attempt_id(), offsets(2))
+    assert world.table.head().ancestry.left == frozenset()
+    world.roll_back(kept)
+    assert world.table.head().ancestry.left == {goes}
+
+
 def lost(world: World) -> int | None:
     """Return the snapshot of the newest publish, when main was moved away from it."""
     place = world.table.head().lost((LEDGER, "orders"))

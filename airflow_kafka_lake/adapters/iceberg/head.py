@@ -10,7 +10,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from airflow_kafka_lake.core.ancestry import Ancestry
 from airflow_kafka_lake.core.records import Commit
-from airflow_kafka_lake.core.waves import TableHead
+from airflow_kafka_lake.core.waves import PUBLISHES, TableHead, Token
 from airflow_kafka_lake.core.wire import OWNER, last_of_properties, owner_from_property, token_from_summary
 
 
@@ -35,9 +35,12 @@ def ancestry_of(metadata: TableMetadata) -> Ancestry:
     """Return which snapshots main stands on, and how far back that is known."""
     walked = tuple(main_history(metadata))
     whole = not walked or is_first_of_table(walked[-1], metadata)
+    stood_on = frozenset(snapshot.snapshot_id for snapshot in walked)
+    beside = (_token(snapshot) for snapshot in metadata.snapshots if snapshot.snapshot_id not in stood_on)
     return Ancestry(
-        snapshots=frozenset(snapshot.snapshot_id for snapshot in walked),
+        snapshots=stood_on,
         since=0 if whole else walked[-1].sequence_number or 0,
+        left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
     )
 
 
@@ -57,13 +60,17 @@ def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:
             snapshot=snapshot.snapshot_id,
             parent=snapshot.parent_snapshot_id,
             at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
-            token=token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None,
+            token=_token(snapshot),
             deleted=_deleted(snapshot.summary.additional_properties) if snapshot.summary else 0,
             engine=_engine(snapshot.summary.additional_properties) if snapshot.summary else None,
         )
         for snapshot in main_history(metadata)
     ]
     return tuple(reversed(found))
+
+
+def _token(snapshot: Snapshot) -> Token | None:
+    return token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None
 
 
 def _deleted(summary: Mapping[str, str]) -> int:

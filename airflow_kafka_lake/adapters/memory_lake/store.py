@@ -15,7 +15,15 @@ from airflow_kafka_lake.core.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.staging import Stretch, branch_of, offsets_of
-from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.core.waves import (
+    PUBLISHES,
+    Committed,
+    PublishOutcome,
+    Rejected,
+    Requirement,
+    TableHead,
+    Token,
+)
 
 MAIN = "main"
 Position = tuple[str, str, int, int, bytes | None, bytes | None]
@@ -99,9 +107,12 @@ class Store:
     def head(self) -> TableHead:
         """Return what a load supplies; ids of snapshots grow, so they are their sequence numbers too."""
         walked = tuple(self.history())
+        stood_on = frozenset(commit.id for commit in walked)
+        beside = (commit.token for commit in self.commits.values() if commit.id not in stood_on)
         ancestry = Ancestry(
-            snapshots=frozenset(commit.id for commit in walked),
+            snapshots=stood_on,
             since=walked[-1].id if walked and walked[-1].parent is not None else 0,
+            left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
         )
         return TableHead(
             uuid=self.uuid,

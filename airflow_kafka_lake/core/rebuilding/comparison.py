@@ -67,7 +67,7 @@ class _Table:
         ]
         held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
         self.shown = _tokens(self.said) | {attempt for attempt, _ in held}
-        self.undone = {item.attempt for item in self.known.undone(self.said)}
+        self.undone = self.said.ancestry.left | {item.attempt for item in self.known.undone(self.said)}
         self.witnessed = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
         claimed = self._claimed()
         remembered = self._remembered()
@@ -170,8 +170,8 @@ class _Table:
         """Return whether main stands on the commit of a range, so that rows that are missing were deleted from it.
 
         A commit brings all of its rows or none: one row of the attempt is enough. Without any, its token must be in the
-        history, or its settlement be older than all that is left of the history. Where the ledger knows the commit's
-        snapshot, no clock is asked whether that was undone.
+        history, or its settlement be older than all that is left of the history. Where the table still has the commit
+        beside main, or the ledger knows its snapshot, no clock is asked whether that was undone.
         """
         if row.attempt in self.shown:
             return True

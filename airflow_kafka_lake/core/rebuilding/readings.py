@@ -50,7 +50,7 @@ class Remembered:
             for item in self.published.values()
             if item.table == said.table
             and item.snapshot is not None
-            and said.ancestry.lacks_after(item.base, item.snapshot)
+            and said.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)
         )
 
 

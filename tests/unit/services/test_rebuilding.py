@@ -532,6 +532,45 @@ def test_rows_younger_than_what_is_left_of_the_history_were_rolled_back(world: W
     assert [item.range for item in restored(world, accept_rollback=True).reopened] == [OffsetRange(3, 5)]
 
 
+@pytest.mark.parametrize("ledger", ["there", "lost"])
+def test_clock_that_was_set_back_makes_no_roll_back_a_deletion(world: World, ledger: str) -> None:
+    """The publish whose settlement is older than all of the history that is left lies beside main: it was left."""
+    world.produce(3)
+    assert world.run().exit_code == 0
+    kept = world.table.write_foreign()
+    world.table.expire()
+    world.clock.step(timedelta(seconds=-90))
+    world.produce(2)
+    assert world.run().exit_code == 0
+    world.table.write_foreign()
+    world.table.roll_back(kept)
+    if ledger == "lost":
+        lose(world)
+    with pytest.raises(IdentityError, match="orders/0 3-5: its rows are gone"):
+        restored(world)
+    done = restored(world, accept_rollback=True)
+    assert ([item.range for item in done.reopened], done.deleted) == ([OffsetRange(3, 5)], ())
+    world.watermarks.clear()
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_clock_that_was_set_back_gives_no_reading_that_was_undone(world: World) -> None:
+    """What was read again, and rolled back, is to be read again: the rows of the earlier reading are in nobody's way."""
+    world.produce(6)
+    assert world.run().exit_code == 0
+    kept = world.table.head().snapshot
+    assert kept is not None
+    world.table.expire()
+    world.reopen(2, 4)
+    world.clock.step(timedelta(seconds=-90))
+    assert world.run().exit_code == 0
+    world.table.roll_back(kept)
+    assert [item.range for item in restored(world, accept_rollback=True).reopened] == [OffsetRange(2, 4)]
+    assert world.run().exit_code == 0
+    world.check()
+
+
 def test_rows_that_are_there_twice_are_refused(lived: World) -> None:
     """Nothing is settled over duplicates."""
     lived.table.write_foreign([lived.table.rows()[0]])
