@@ -114,7 +114,7 @@ def check_settled(ports: Ports, pipeline: str, table: str, head: TableHead) -> N
     for item in ports.ledger.published(pipeline, table=table, newest=WITNESSES):
         snapshot, base = item.snapshot, item.base
         if snapshot is not None and head.ancestry.lacks_publish(item.attempt, base=base, snapshot=snapshot):
-            raise _rolled_back(pipeline, table, item.snapshot)
+            raise _rolled_back(pipeline, table, snapshot)
 
 
 def _rolled_back(pipeline: str, table: str, snapshot: int) -> IdentityError:

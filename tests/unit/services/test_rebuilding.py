@@ -556,7 +556,7 @@ def test_clock_that_was_set_back_makes_no_roll_back_a_deletion(world: World, led
 
 
 def test_clock_that_was_set_back_gives_no_reading_that_was_undone(world: World) -> None:
-    """What was read again, and rolled back, is to be read again: the rows of the earlier reading are in nobody's way."""
+    """What was read again, and rolled back, is to be read again: rows of the earlier reading are in nobody's way."""
     world.produce(6)
     assert world.run().exit_code == 0
     kept = world.table.head().snapshot
