@@ -374,12 +374,17 @@ make test                          # all tiers, after style, types and import co
 make test-fast                     # what starts no service, under a minute
 make test ARGS="-m contracts"      # one tier
 make test ARGS="-k watermark"      # a choice
-make soak ARGS="--only stories"    # what is marked long: stories through a Dag, minutes each
+make test ARGS="--whole"           # nothing is left to the nightly
+make soak ARGS="--only stories"    # what is marked nightly: stories through a Dag, minutes each
 ```
 
 Four processes share the work. A file is one lane, so that its broker, Spark or Airflow is started once; what took
 longest in the run on record begins first (`tests/lanes.py`). A run says what each tier took, and names one that took
 a fifth more than on record; `--record-durations` makes the next record.
+
+What a run leaves to the nightly it says at its end: tests marked `nightly`, and of the large families (guards taken
+out, failpoints) all but a share that moves with each change of the package and what the last commits touch
+(`tests/shares.py`). `--whole` leaves out nothing, `-k` and `::` nothing of what they name.
 
 A command that a test only runs to its end is forked from a parent that has imported everything, and its Spark jobs go
 to one driver that lives as long as the test process (`tests/warm`). A command that a test starts itself, or gives an
@@ -406,7 +411,7 @@ def count_tests() -> Counter[str]:
     """Count the collected tests by tier, parameter sets included."""
     root = Path(__file__).parents[1]
     collected = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "--collect-only", "--whole", "-q", "-p", "no:cacheprovider"],
         cwd=root,
         capture_output=True,
         text=True,

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.lanes import Durations, arrange
+from tests.shares import Shares
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -27,28 +28,25 @@ settings.load_profile("house")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--fast` leaves out every test that would start a service, also one that asks for it while it runs; `--long` lets
-    those in that take minutes."""
+    """`--fast` leaves out every test that would start a service, also one that asks for it while it runs; `--whole`
+    leaves out none."""
     parser.addoption("--fast", action="store_true", help="skip what needs Kafka, Spark, PostgreSQL or Airflow")
-    parser.addoption("--long", action="store_true", help="do not leave out the tests that are marked long")
+    parser.addoption("--whole", action="store_true", help="leave nothing to the nightly (tests/shares.py)")
     parser.addoption("--record-durations", action="store_true", help="keep what each file took, as its budget")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add up durations where reports arrive: in the process that starts the others."""
+    config.pluginmanager.register(Shares(config), "shares")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(config.getoption("--record-durations")), "durations")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test's tier is the folder it stands in; what is marked long runs only where it is asked for."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's tier is the folder it stands in."""
     for item in items:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))
-    if not config.getoption("--long"):
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
     arrange(items)
 
 

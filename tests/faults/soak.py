@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             codes.append(python("tests.faults.run_matrix", "--real", "--results", f"{folder}/results.json"))
     if "stories" in modes:
-        codes.append(python("pytest", "-v", "-p", "no:cacheprovider", "--long", "-m", "long", "tests/integration"))
+        codes.append(python("pytest", "-v", "-p", "no:cacheprovider", "--whole", "-m", "nightly", "tests/integration"))
     if "soak" in modes:
         codes.append(soak(words))
     return max(codes)

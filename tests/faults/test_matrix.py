@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from zlib import crc32
 
 import pyarrow as pa
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces, TracesOnDemand
-from tests.faults.place import ROOT, Ended, ForkedPlace
+from tests.faults.place import Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
 from tests.faults.run_matrix import ALLOWED, RESULTS
 from tests.faults.standing_decoding import COLUMNS
@@ -23,7 +23,7 @@ from tests.faults.verdict import problems, problems_amid
 from tests.played import Played, Record, UnknownCommitError
 
 NAMED = {act.name: act for act in ACTS}
-SHARES = {Mode.KILL: 1, Mode.LOST: 1, Mode.STOP: 3}
+SHARES = {Mode.KILL: 2, Mode.LOST: 2, Mode.STOP: 3}
 OTHERS = 8
 """How many changes of the package it takes, on average, until each point was played in a mode: zombies soon."""
 FIRST_RECORD = "384d07e"
@@ -41,20 +41,11 @@ REAL_CASES = (
 )
 
 
-def _share() -> int:
-    """Return a number that follows from all of the package: each change of it plays other cases."""
-    return crc32(b"".join(path.read_bytes() for path in sorted((ROOT / "airflow_kafka_lake").rglob("*.py"))))
-
-
-def _pairs() -> Iterator[tuple[str, Mode]]:
-    share = _share()
+def _pairs() -> Iterator[ParameterSet]:
     for point in points():
-        if point.startswith("driver."):
-            continue
-        for mode in modes(point):
-            shares = SHARES.get(mode, OTHERS)
-            if crc32(f"{point}={mode}".encode()) % shares == share % shares:
-                yield point, mode
+        if not point.startswith("driver."):
+            for mode in modes(point):
+                yield pytest.param(point, mode, marks=pytest.mark.rotating(SHARES.get(mode, OTHERS)))
 
 
 @pytest.fixture(scope="session")

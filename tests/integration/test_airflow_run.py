@@ -205,7 +205,7 @@ def test_sensors_wait_in_the_triggerer_until_the_rows_are_there(world: World) ->
     assert run["state"] == "success", world.airflow.task_states("waits", run_id)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_waves_of_any_depth_go_through_in_one_run(world: World) -> None:
     """Three levels in one mapped task: what must wait gives its worker slot back and goes on by itself."""
     lane = world.lanes["ordered"]

@@ -20,7 +20,7 @@ from tests.groups import commit, commit_in
 LANES = {"traced": 1, "migrated": 2, "expired": 2, "running": 2, "passed": 1, "pending": 1}
 STORY_SECONDS = 900
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")

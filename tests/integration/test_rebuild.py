@@ -84,7 +84,7 @@ def test_lost_ledger_comes_back_from_the_lake(rig: Rig) -> None:
     reads_only_what_is_new(rig, 80)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_older_backup_and_rolled_back_table_are_found_out(rig: Rig) -> None:
     """An older ledger is brought up to date; a table set back is refused by name, then read again when accepted."""
     rig.produce(40)

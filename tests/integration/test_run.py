@@ -155,7 +155,7 @@ def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(rig: 
     assert "retention may take" in people.out
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_compaction_and_expiry_between_any_two_steps_lose_nothing(rig: Rig) -> None:
     """Maintenance of the table is an ordinary neighbour."""
     table = f"lake.{rig.table}"

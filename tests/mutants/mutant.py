@@ -27,11 +27,14 @@ class Mutant:
     red: tuple[str, ...]
     more: tuple[tuple[str, str], ...] = ()
 
+    def path(self) -> Path:
+        """Return the module's file."""
+        path = ROOT.joinpath(*self.module.split("."))
+        return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
     def source(self) -> str:
         """Return the module's source as it is."""
-        path = ROOT.joinpath(*self.module.split("."))
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        return path.read_text(encoding="utf-8")
+        return self.path().read_text(encoding="utf-8")
 
     def changed(self, source: str) -> str:
         """Return the source without the guard."""

@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
+from tests.shares import rotating
+
+SHARES = 2
 
 
 class Server:
@@ -48,7 +52,14 @@ def test_guarded_package_is_green(server: Server) -> None:
     assert done["passed"] >= len(tests), done["words"]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def _playing() -> Iterator[ParameterSet]:
+    """Give each mutant its share; one whose module or tests the change touches plays in any case."""
+    for mutant in MUTANTS:
+        about = {mutant.path(), *(ROOT / test.partition("::")[0] for test in mutant.red)}
+        yield pytest.param(mutant, id=mutant.name, marks=rotating(SHARES, *about))
+
+
+@pytest.mark.parametrize("mutant", list(_playing()))
 def test_package_without_a_guard_is_red(server: Server, mutant: Mutant) -> None:
     """A test fails by its own judgement: not for a collection error, and not for a fixture."""
     done = server.run(mutant.name, list(mutant.red))
