@@ -16,9 +16,10 @@ from typing import Any, Never
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
+from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.spec import TABLE_PART, PipelineSpec
 from airflow_kafka_lake.offsets_file import read_offsets_file, read_text_file
-from airflow_kafka_lake.pipeline_keys import KEYS, RECEIPTS_SUFFIX, SECTIONS, IllegalValueError, Key, nearest, one_of
+from airflow_kafka_lake.pipeline_keys import KEYS, RECEIPTS_SUFFIX, SECTIONS, IllegalValueError, Key, one_of
 from airflow_kafka_lake.units import parse_bound, parse_size, parse_time, shown
 
 __all__ = ["Pipeline", "load_pipelines", "parse_bound", "parse_size", "parse_time", "read_offsets_file"]

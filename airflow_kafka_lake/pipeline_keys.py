@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.spec import (
     CONNECTION_ID,
     GROUP_ID,
@@ -288,12 +288,6 @@ def _limit(value: object, _: Path | None) -> Limit:
 def one_of(words: list[str]) -> str:
     """Render a closed set for a message."""
     return "one of " + ", ".join(words)
-
-
-def nearest(word: object, words: list[str]) -> str:
-    """Return `; did you mean '…'?` for a word that is close to one of `words`, else nothing."""
-    close = get_close_matches(word, words, n=1) if isinstance(word, str) else []
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 _GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)

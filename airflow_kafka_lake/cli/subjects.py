@@ -213,19 +213,10 @@ def _number(text: str, largest: int, what: str) -> int:
 
 def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace) -> StreamRecord:
     """Find the stream of `--topic --partition`, and `--topic-id` where both generations are known."""
-    found = [
-        stream
-        for stream in ledger.streams(pipeline, topic=arguments.topic, partitions=[arguments.partition])
-        if arguments.topic_id in (None, stream.topic_id)
-    ]
-    if not found:
-        generation = f" of topic id {arguments.topic_id}" if arguments.topic_id else ""
-        raise UnknownSubjectError(
-            f"pipeline {pipeline} has no stream {arguments.topic}/{arguments.partition}{generation}: see kafka-lake "
-            f"status {pipeline}",
-            topic=arguments.topic,
-            partition=arguments.partition,
-        )
+    meant = Selection(topic=arguments.topic, topic_id=arguments.topic_id, partitions=frozenset({arguments.partition}))
+    streams = ledger.streams(pipeline)
+    meant.require(pipeline, streams)
+    found = [stream for stream in streams if meant.has(stream.key)]
     if len(found) > 1:
         ids = ", ".join(stream.topic_id for stream in found)
         raise UsageError(f"topic {arguments.topic} was re-created: choose a generation with --topic-id, one of {ids}")

@@ -112,7 +112,7 @@ class UnknownPartitionError(RefusedError):
 
 
 class UnknownSubjectError(RefusedError):
-    """The ledger knows no pipeline, plan, wave or range of that name."""
+    """The ledger knows no pipeline, stream, plan, wave or range of that name."""
 
 
 class RangeExpiredError(RefusedError):

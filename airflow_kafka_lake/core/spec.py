@@ -148,6 +148,10 @@ class PipelineSpec:
         """How long a plan waits for a group's pending commits."""
         return timedelta(seconds=self.stable_wait)
 
+    def reads(self, topic: str) -> bool:
+        """Return whether a topic is one of the pipeline's, be it there or not."""
+        return topic in self.topics if self.topic_pattern is None else topic_matcher(self.topic_pattern)(topic)
+
     def table_for(self, topic: str) -> str:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""
         return self.table.replace("{topic}", legal_table_part(topic))

@@ -12,10 +12,10 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.pipeline import parse_bound
-from airflow_kafka_lake.pipeline_keys import nearest
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.units import shown
 

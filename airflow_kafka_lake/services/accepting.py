@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.checking import gather, require_streams, topics_of
+from airflow_kafka_lake.services.checking import gather, require_scope, topics_of
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
 from airflow_kafka_lake.services.identity import look_at_table
 from airflow_kafka_lake.services.settlement import flush
@@ -47,7 +47,7 @@ def accept_deletes(
     whose files are missing, StateError when no row is gone.
     """
     reason = needed_reason(reason)
-    require_streams(ports.ledger, spec, scope)
+    require_scope(ports.ledger, spec, scope)
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
         look_at_table(ports, spec.name, table, sorted(topic_ids))
     evidence = gather(ports.ledger, ports.lake, spec, scope=scope)

@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.records import Holding, OutboxItem
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -56,7 +57,7 @@ def audit(
     Raises TransientError when something else could not be read, which is no finding either, and UnknownSubjectError
     when no stream is in scope.
     """
-    require_streams(ports.ledger, spec, scope)
+    require_scope(ports.ledger, spec, scope)
     strangers = _strangers(ports, spec, scope)
     evidence = gather(ports.ledger, ports.lake, spec, history=history, scope=scope)
     if live is not None:
@@ -124,17 +125,10 @@ def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope
             )
 
 
-def require_streams(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
+def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
     """Raise UnknownSubjectError when no stream of the pipeline is in scope, or none of a partition that it names."""
-    streams = ledger.streams(spec.name)
-    if not streams:
-        return
-    named = sorted((scope.partitions or frozenset()) - {item.partition for item in streams if item.key in scope})
-    if named or not any(stream.key in scope for stream in streams):
-        where = f" of partition {named[0]}" if named else ""
-        raise UnknownSubjectError(
-            f"pipeline {spec.name} has no such stream{where}: see kafka-lake status {spec.name}", pipeline=spec.name
-        )
+    streams = (stream.key for stream in ledger.streams(spec.name))
+    require_streams(spec.name, streams, topic=scope.topic, partitions=scope.partitions)
 
 
 def gather(

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
+from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.plan import Blocked
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
@@ -96,10 +97,7 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
     wanted = spec.topics if spec.topic_pattern is None else _matching(ports, spec.name, spec.topic_pattern)
     if bounds.topic is not None:
         if bounds.topic not in wanted:
-            raise UnknownTopicError(
-                f"topic {bounds.topic!r} is not one of pipeline {spec.name}: it has {', '.join(sorted(wanted))}",
-                topic=bounds.topic,
-            )
+            raise unknown_topic(spec.name, bounds.topic, wanted)
         wanted = {bounds.topic}
     found, problems = apart(lambda names: ports.source.topics(names, None), wanted)
     for topic in found:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from airflow_kafka_lake.core.errors import StateError, UsageError
+from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -18,10 +19,10 @@ def redecode(
 ) -> Mapping[str, Redecoded]:
     """Decode the rows of a pipeline's topics once more, one job for each table; return what was done by table.
 
-    Rows stay what they are but for their decoded columns. Raises UsageError for a pipeline that decodes nothing and a
-    topic it has not, StateError where nothing was planned yet, SchemaMismatchError for a schema that a table cannot
-    take, ConcurrentError for a main that moved meanwhile (nothing is changed then), JobFailedError when a job ended
-    badly.
+    Rows stay what they are but for their decoded columns. Raises UsageError for a pipeline that decodes nothing,
+    UnknownTopicError for a topic it has not, StateError where nothing was planned yet, SchemaMismatchError for a schema
+    that a table cannot take, ConcurrentError for a main that moved meanwhile (nothing is changed then), JobFailedError
+    when a job ended badly.
     """
     if spec.decoding is None:
         raise UsageError(f"pipeline {spec.name} has no [decode] section: say in its file what its values are")
@@ -29,7 +30,7 @@ def redecode(
     if not known:
         raise StateError(f"nothing of pipeline {spec.name} was planned yet: kafka-lake run lands it decoded")
     if topic is not None and topic not in known:
-        raise UsageError(f"topic {topic!r} is not one of pipeline {spec.name}: it has {', '.join(known)}")
+        raise unknown_topic(spec.name, topic, known)
     by_table: dict[str, list[str]] = defaultdict(list)
     for name in [topic] if topic else known:
         by_table[spec.table_for(name)].append(name)

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.documents import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
+from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order, segments_document
 from airflow_kafka_lake.core.records import WaveRecord
@@ -26,7 +27,8 @@ def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
     if record is None:
         known = ", ".join(ledger.pipelines()) or "none yet"
         raise UnknownSubjectError(
-            f"the ledger knows no pipeline {name!r}; it knows: {known}. Give a pipeline file to begin one",
+            f"the ledger knows no pipeline {name!r}; it knows: {known}{nearest(name, ledger.pipelines()) or '.'} "
+            "Give a pipeline file to begin one",
             pipeline=name,
         )
     return record.spec
@@ -35,14 +37,22 @@ def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
 def status(
     ports: Ports, spec: PipelineSpec, *, topic: str | None = None, partitions: Sequence[int] | None = None
 ) -> dict[str, Any]:
-    """Return `status --json`; an unreachable broker makes the bounds unknown and nothing else."""
-    streams = ports.ledger.streams(spec.name, topic=topic, partitions=partitions)
+    """Return `status --json`; an unreachable broker makes the bounds unknown and nothing else.
+
+    Raises UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
+    """
+    everyone = ports.ledger.streams(spec.name)
+    require_streams(spec.name, (stream.key for stream in everyone), topic=topic, partitions=partitions)
+    streams = [
+        item
+        for item in everyone
+        if topic in (None, item.topic) and (partitions is None or item.partition in partitions)
+    ]
     keys = {stream.key for stream in streams}
     everything = ports.ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
     unresolved = [item for item in everything if item.stream in keys]
     topics = sorted({stream.topic for stream in streams})
     graph = Graph(ports.ledger.segments(spec.name))
-    everyone = streams if topic is None and partitions is None else ports.ledger.streams(spec.name)
     observed = observe(ports.source, topics, spec.end.group or spec.start.group)
     seen = () if isinstance(observed, str) else [item for item in observed.partitions if item.key in keys]
     return status_document(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -11,9 +11,9 @@ from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     RangeExpiredError,
     UnavailableError,
-    UnknownSubjectError,
     UsageError,
 )
+from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds, Times, below_log_start, milliseconds, times_of_begin
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
@@ -62,6 +62,11 @@ class Selection:
             and (self.partitions is None or partition in self.partitions)
         )
 
+    def require(self, pipeline: str, streams: Iterable[StreamRecord]) -> None:
+        """Raise UnknownSubjectError where a topic, a generation or a partition is named that none of them is of."""
+        keys = (stream.key for stream in streams)
+        require_streams(pipeline, keys, topic=self.topic, topic_id=self.topic_id, partitions=self.partitions)
+
     @property
     def times(self) -> tuple[int, ...]:
         """The times of its edges, in milliseconds since 1970."""
@@ -109,8 +114,9 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
     generation is chosen, or where no partition has an offset in the period, RangeExpiredError where a period by time
     may begin among offsets that are gone: what is left of it would be taken for all of it.
     """
-    found = [stream for stream in ports.ledger.streams(pipeline) if selection.has(stream.key)]
-    _refuse_unknown(pipeline, selection, {stream.partition for stream in found})
+    streams = ports.ledger.streams(pipeline)
+    selection.require(pipeline, streams)
+    found = [stream for stream in streams if selection.has(stream.key)]
     _refuse_generations(selection, found)
     ends = None
     if selection.times:
@@ -163,19 +169,6 @@ def refuse_gone(
         topic=first.topic,
         partition=first.partition,
         log_start=below[first].end,
-    )
-
-
-def _refuse_unknown(pipeline: str, selection: Selection, found: set[int]) -> None:
-    missing = sorted((selection.partitions or set()) - found)
-    if found and not missing:
-        return
-    where = f"{selection.topic}/{missing[0]}" if missing else f"of topic {selection.topic}"
-    generation = f" of topic id {selection.topic_id}" if selection.topic_id else ""
-    raise UnknownSubjectError(
-        f"pipeline {pipeline} has no stream {where}{generation}: see kafka-lake status {pipeline}",
-        topic=selection.topic,
-        partition=missing[0] if missing else None,
     )
 
 

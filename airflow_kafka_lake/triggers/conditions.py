@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from airflow_kafka_lake.core.errors import HeldError, UsageError
+from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order
 from airflow_kafka_lake.core.policies import milliseconds
@@ -69,6 +70,7 @@ class Drained:
         """Look once; a stream that the ledger does not know is not drained."""
         known = ledger.streams(self.pipeline)
         for topic, ends in self.until.items():
+            refuse_strange(ledger, self.pipeline, topic, known)
             for partition, end in ends.items():
                 stream = only(known, topic, int(partition))
                 if stream is None:
@@ -112,7 +114,9 @@ class WatermarkReached:
     def _targets(self, ledger: LedgerReader, source: Source) -> tuple[Sequence[StreamRecord], dict[int, int]]:
         """Return the streams that are meant, and the end that each partition waits for; LookupError says what is not
         known yet. Times are of the topic as it is now: the watermark of an older generation says nothing about them."""
-        known = ledger.streams(self.pipeline, topic=self.topic)
+        everything = ledger.streams(self.pipeline)
+        refuse_strange(ledger, self.pipeline, self.topic, everything)
+        known = [stream for stream in everything if stream.topic == self.topic]
         if self.at_ms is None:
             partitions = {stream.partition for stream in known}
             if self.partition is None and not partitions:
@@ -189,6 +193,14 @@ def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamR
             partition=partition,
         )
     return found[0] if found else None
+
+
+def refuse_strange(ledger: LedgerReader, pipeline: str, topic: str, known: Sequence[StreamRecord]) -> None:
+    """Refuse to wait for a topic that is none of a pipeline's, and never was: nothing would ever come of it."""
+    topics = {stream.topic for stream in known}
+    record = None if topic in topics else ledger.pipeline(pipeline)
+    if record is not None and not record.spec.reads(topic):
+        raise unknown_topic(pipeline, topic, topics | set(record.spec.topics))
 
 
 def checked_until(until: Any) -> dict[str, dict[str, int]]:

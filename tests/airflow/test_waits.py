@@ -199,6 +199,24 @@ def test_drained_sensor_waits_for_given_ends(world: World, context: dict[str, An
     assert waits(drained(until={"orders": {"7": 1}}), context) is not None
 
 
+@pytest.mark.parametrize(
+    "sensor",
+    [
+        lambda: WatermarkSensor(task_id="wait", pipeline="orders", topic="ordres", offset=5),
+        lambda: SegmentDrainedSensor(task_id="wait", pipeline="orders", until={"ordres": {"0": 5}}),
+    ],
+    ids=["watermark", "drained"],
+)
+def test_topic_that_can_never_come_is_not_waited_for(
+    sensor: Callable[[], Any], world: World, context: dict[str, Any]
+) -> None:
+    """A topic that a known pipeline does not read fails at once, by name; one that it will read is waited for."""
+    world.produce(2)
+    plan(world.ports(), ORDERS.spec, Bounds(), plan_id="p1")
+    with pytest.raises(AirflowFailException, match=r"'ordres' is not one of pipeline orders: .* mean 'orders'"):
+        sensor().execute(context)
+
+
 def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, Any]) -> None:
     """One partition or all; text from a template is a number too."""
     land(world, 5)

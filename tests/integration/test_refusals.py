@@ -110,6 +110,28 @@ def test_a_subject_that_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("audit",),
+        ("accept-deletes", "--reason", "x"),
+        ("withdraw", "--reason", "x"),
+        ("skip", "--reason", "x", "--from", "0", "--to", "5"),
+        ("reopen", "--reason", "x", "--from", "0", "--to", "5"),
+    ],
+    ids=" ".join,
+)
+def test_a_topic_or_partition_that_is_not_there_is_refused(words: tuple[str, ...], refusals: Refusals) -> None:
+    """Nothing is no answer about what was not meant: the topics and partitions that there are, are named."""
+    topic = refusals.rig.topic
+    act, more = [words[0], refusals.rig.name], words[1:]
+    near = f"of topic '{topic}s': it has {topic}; did you mean '{topic}'?"
+    refusals.refused(*act, "--topic", f"{topic}s", *more, kind="UnknownSubjectError", says=(near,))
+    gone = f"no stream {topic}/7: it has 0 to 1"
+    refusals.refused(*act, "--topic", topic, "--partition", "7", *more, kind="UnknownSubjectError", says=(gone,))
+
+
+@pytest.mark.parametrize(
     ("words", "kind", "says"),
     [
         (("--from", "5", "--to", "5", "--reason", "x"), "UsageError", ("from 5 is not before to 5", RANGE)),

@@ -177,5 +177,5 @@ def test_a_part_is_audited_alone(two_topics: World) -> None:
 
 def test_a_part_that_is_not_there_is_refused(two_topics: World) -> None:
     """A typing error must not look like a sound stream."""
-    with pytest.raises(UnknownSubjectError, match="has no such stream"):
+    with pytest.raises(UnknownSubjectError, match="no stream of topic 'payment': it has orders, payments; did you"):
         audit(two_topics, scope=Scope(topic="payment"))

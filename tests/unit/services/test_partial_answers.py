@@ -224,7 +224,7 @@ def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None
     """Of several partitions that are named, each must be one of the pipeline's."""
     two.run()
     scope = Scope(topic="orders", partitions=frozenset({0, 9}))
-    with pytest.raises(UnknownSubjectError, match="has no such stream of partition 9"):
+    with pytest.raises(UnknownSubjectError, match="has no stream orders/9: it has 0 to 1"):
         checking.audit(two.worker(), two.spec, scope=scope)
     assert checking.audit(two.worker(), two.spec, scope=replace(scope, partitions=frozenset({0})))["ok"]
 

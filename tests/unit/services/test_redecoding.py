@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
-from airflow_kafka_lake.core.errors import JobFailedError, StateError, UsageError
+from airflow_kafka_lake.core.errors import JobFailedError, StateError, UnknownTopicError, UsageError
 from airflow_kafka_lake.services.redecoding import redecode
 from tests.world import SPEC, World
 
@@ -43,7 +43,7 @@ def test_what_cannot_be_decoded_is_refused() -> None:
     world = landed()
     with pytest.raises(UsageError, match=r"no \[decode\] section"):
         redecode(world.worker(), replace(world.spec, decoding=None))
-    with pytest.raises(UsageError, match="'payments' is not one of pipeline orders: it has orders"):
+    with pytest.raises(UnknownTopicError, match="'payments' is not one of pipeline orders: it has orders"):
         redecode(world.worker(), world.spec, topic="payments")
     fresh = World(spec=world.spec)
     with pytest.raises(StateError, match="nothing of pipeline orders was planned yet"):

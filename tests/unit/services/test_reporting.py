@@ -110,7 +110,26 @@ def test_status_of_a_part() -> None:
     world.produce(1, 0)
     world.run()
     assert [item["partition"] for item in status(world, topic="orders", partitions=[0, 2])["streams"]] == [0, 2]
-    assert status(world, topic="nothing")["streams"] == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "says"),
+    [
+        (
+            {"topic": "ordres"},
+            r"no stream of topic 'ordres': it has orders; did you mean 'orders'\?",
+        ),
+        ({"topic": "orders", "partitions": [0, 7]}, "no stream orders/7: it has 0 to 1"),
+        ({"partitions": [7]}, "no stream of partition 7: it has 0 to 1"),
+    ],
+    ids=str,
+)
+def test_status_of_what_is_not_there_is_refused(subject: dict[str, Any], says: str) -> None:
+    """A typing error must not look like a stream without trouble."""
+    world = World(partitions=2)
+    world.plan()
+    with pytest.raises(UnknownSubjectError, match=says):
+        status(world, **subject)
 
 
 def test_wave_document_tells_everything_of_a_wave(landed: World) -> None:
