@@ -1,7 +1,7 @@
 """Histories: what every actor asked of the ports and what became of it, as JSON lines, for a checker to judge.
 
 `KAFKA_LAKE_HISTORY=DIR` in the environment of a new process turns it on; without it no wrapper exists. Each process
-appends to a file of its own, `<host>-<pid>-<start>.jsonl`: one line before a call and one after it, in one write each,
+appends to a file of its own, `<host>-<boot id>-<pid>-<start>.jsonl`: one line before a call and one after it, in one write each,
 so that a kill loses at most the line that is being written. docs/reference/history.md describes the lines.
 """
 
@@ -49,7 +49,7 @@ class Scribe:
         tick: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._write, self._now, self._tick = write, now, tick
-        self._host, self._process = holder.host, process_name(holder)
+        self._host, self._process = holder.clock, process_name(holder)
         self._written = 0
         self._writing = threading.Lock()
         self._signatures = _signatures()
@@ -156,8 +156,8 @@ def _scribe(folder: str) -> Scribe:
 
 
 def process_name(holder: Holder) -> str:
-    """Return how a process is called in histories: `<host>-<pid>-<start in milliseconds>`."""
-    return f"{holder.host}-{holder.pid}-{holder.started * 1000:.0f}"
+    """Return how a process is called in histories: `<host>-<boot id>-<pid>-<start>`."""
+    return f"{holder.clock.replace(':', '-')}-{holder.pid}-{holder.started * 1000:.0f}"
 
 
 def read(folder: Path) -> tuple[Line, ...]:

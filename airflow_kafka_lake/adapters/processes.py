@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from functools import cache
@@ -21,9 +22,17 @@ _START_FIELD = 19
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _INITIAL_NAMESPACE = "4026531836"
 
+MACHINE_ID = Path("/etc/machine-id")
+
 
 class HostProcesses:
-    """Who this process is, and whether another one still lives (`ports.Processes`)."""
+    """Who this process is, and whether another one still lives (`ports.Processes`).
+
+    `machine_id` is the file that tells this machine from others of its name.
+    """
+
+    def __init__(self, machine_id: Path = MACHINE_ID) -> None:
+        self._machine = _machine(machine_id)
 
     def this(self) -> Holder:
         """Return this process."""
@@ -48,11 +57,17 @@ class HostProcesses:
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             raise psutil.NoSuchProcess(pid) from None
-        return Holder(host=host(), pid=pid, started=float(fields[_START_FIELD]), boot=boot)
+        return Holder(host=host(), pid=pid, started=float(fields[_START_FIELD]), boot=boot, machine=self._machine)
 
     def dead(self, holder: Holder) -> bool:
-        """Say whether a holder is known to be dead: of this host, and no process has its pid and start time."""
-        return holder.host == host() and not self.alive(holder)
+        """Return whether a holder is known to be dead: of this host, and no process has its pid and start time.
+
+        One of another start of a host of this name is dead only when that is this very machine.
+        """
+        if holder.host != host() or self.alive(holder):
+            return False
+        same_start = holder.boot is None or holder.boot == _boot_id()
+        return same_start or (holder.machine is not None and holder.machine == self._machine)
 
     def alive(self, holder: Holder) -> bool:
         """Say whether a holder is known to live: of this host, with its pid and its start time."""
@@ -73,6 +88,19 @@ def _boot_id() -> str | None:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
         return None
+
+
+@cache
+def _machine(file: Path) -> str | None:
+    """Return what tells this machine from others, without giving its id away; None in a container, whose id may be its
+    image's, and where no id is told."""
+    try:
+        text = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    if not text or "#" in host():
+        return None
+    return hashlib.sha256(f"airflow-kafka-lake {text}".encode()).hexdigest()[:12]
 
 
 def host() -> str:

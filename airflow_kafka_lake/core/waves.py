@@ -129,24 +129,33 @@ class Holder:
     """Who works on a wave: a process of a host. When it was started tells a reused pid apart.
 
     `started` counts clock ticks since `boot`, an id of the host's last start, which no step of the clock changes. Where
-    the host does not tell (`boot` is None), it is in epoch seconds.
+    the host does not tell (`boot` is None), it is in epoch seconds. `machine` tells hosts of one name apart; None where
+    a host does not tell, or it would be another's too (in a container).
     """
 
     host: str
     pid: int
     started: float
     boot: str | None = None
+    machine: str | None = None
 
     def __str__(self) -> str:
-        started = f"{self.started:.2f}" if self.boot is None else f"{self.boot}:{self.started:.0f}"
+        machine = "" if self.machine is None else f"{self.machine}."
+        started = f"{self.started:.2f}" if self.boot is None else f"{machine}{self.boot}:{self.started:.0f}"
         return f"{self.host}/{self.pid}/{started}"
 
     @classmethod
     def parse(cls, text: str) -> Holder:
         """Read what `str` wrote."""
         host, pid, started = text.rsplit("/", 2)
-        boot, _, ticks = started.rpartition(":")
-        return cls(host=host, pid=int(pid), started=float(ticks), boot=boot or None)
+        where, _, ticks = started.rpartition(":")
+        machine, _, boot = where.rpartition(".")
+        return cls(host=host, pid=int(pid), started=float(ticks), boot=boot or None, machine=machine or None)
+
+    @property
+    def clock(self) -> str:
+        """What counts the ticks of this process: others' can be compared only when they have the same."""
+        return self.host if self.boot is None else f"{self.host}:{self.boot}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

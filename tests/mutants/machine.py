@@ -53,6 +53,15 @@ MACHINE = (
         red=("tests/unit/adapters/test_folder.py::test_folder_of_a_living_process_is_never_swept",),
     ),
     Mutant(
+        name="a-host-is-its-name",
+        law="clocks",
+        guard="A holder of another start of a host of our name is dead only when that was this machine.",
+        module="airflow_kafka_lake.adapters.processes",
+        old="same_start or (holder.machine is not None and holder.machine == self._machine)",
+        new="True",
+        red=("tests/unit/adapters/test_processes.py::test_another_host_of_the_same_name_kills_nobody",),
+    ),
+    Mutant(
         name="late-without-a-trace",
         law="L10",
         guard="A write that an old fence makes is refused and recorded.",

@@ -52,9 +52,25 @@ def test_a_step_of_the_clock_kills_nobody(monkeypatch: pytest.MonkeyPatch, tmp_p
         assert HostProcesses().alive(Holder.parse(text))
         assert not HostProcesses().dead(Holder.parse(text))
         assert HostProcesses().dead(replace(holder, started=holder.started - 1))
-        assert HostProcesses().dead(replace(holder, boot="another-boot"))
         assert child.stdin is not None
         child.stdin.close()
+
+
+def test_another_host_of_the_same_name_kills_nobody(tmp_path: Path) -> None:
+    """A process of another start of a host of our name is dead when that was this machine, else it may live."""
+    (tmp_path / "ours").write_text("0" * 32)
+    (tmp_path / "theirs").write_text("1" * 32)
+    here, there = (HostProcesses(tmp_path / name) for name in ("ours", "theirs"))
+    left = str(replace(here.this(), boot="another-boot"))
+    assert not there.dead(Holder.parse(left))
+    assert here.dead(Holder.parse(left)) is (here.this().machine is not None)
+    without = HostProcesses(tmp_path / "nothing")
+    assert without.this().machine is None
+    assert not without.dead(Holder.parse(left))
+    assert not here.dead(replace(Holder.parse(left), machine=None))
+    assert not without.dead(replace(without.this(), boot="another-boot"))
+    assert without.dead(replace(without.this(), started=1.0))
+    assert "0" * 32 not in left
 
 
 def test_holders_of_earlier_versions_are_still_read() -> None:
