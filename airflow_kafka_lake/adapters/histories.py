@@ -1,8 +1,8 @@
 """Histories: what every actor asked of the ports and what became of it, as JSON lines, for a checker to judge.
 
 `KAFKA_LAKE_HISTORY=DIR` in the environment of a new process turns it on; without it no wrapper exists. Each process
-appends to a file of its own, `<host>-<boot id>-<pid>-<start>.jsonl`: one line before a call and one after it, in one write each,
-so that a kill loses at most the line that is being written. docs/reference/history.md describes the lines.
+appends to a file of its own, `<host>-<boot id>-<pid>-<start>.jsonl`: one line before a call and one after it, in one
+write each, so that a kill loses at most the line that is being written. docs/reference/history.md describes the lines.
 """
 
 from __future__ import annotations
