@@ -44,9 +44,15 @@ NOT_VISIBLE = frozenset({AttemptOutcome.REJECTED, AttemptOutcome.FAILED})
 
 
 def check_always(world: World) -> None:
-    """Hold a moment against the truth, also in the middle of everything: what readers see and what is on record."""
-    ranges = world.ledger.ranges(pipeline=world.spec.name)
-    seen, attempts = seen_once(world), _attempts(world)
+    """Hold a moment against the truth, also in the middle of everything: what readers see and what is on record.
+
+    A moment at which nothing has changed of all that is judged since it was found right is not judged again.
+    """
+    seen = seen_once(world)
+    judged = _judged_by(world)
+    if world.right is not None and world.right[0] is seen and world.right[1:] == (judged, world.watermarks):
+        return
+    ranges, attempts = world.ledger.ranges(pipeline=world.spec.name), _attempts(world)
     by_wave, by_stream = defaultdict(list), defaultdict(list)
     widest = MOST_TIMES_TARGET * world.spec.target_range_bytes / LEAST_BYTES_PER_OFFSET
     for item in ranges:
@@ -57,11 +63,12 @@ def check_always(world: World) -> None:
     waves = defaultdict(list)
     for attempt in attempts:
         waves[attempt.attempt].append(attempt.wave)
+    reopened = [item for item in ranges if item.generation and item.state is not RangeState.SETTLED]
     for name, places in seen.places.items():
-        if not waves[name] and places <= _waiting(ranges):
+        if not waves[name] and places <= _places(reopened):
             continue  # a rebuilt ledger need not know who read what is to be read again
         assert len(waves[name]) == 1, f"rows of attempt {name}, which no wave knows"
-        waiting = _waiting(item for item in ranges if item.wave != waves[name][0])
+        waiting = _places(item for item in reopened if item.wave != waves[name][0])
         _check_whole_wave(world, places - waiting, waves[name][0], by_wave[waves[name][0]])
     _check_attempts(world, seen.places.keys(), attempts)
     streams = world.ledger.streams(world.spec.name)
@@ -69,6 +76,17 @@ def check_always(world: World) -> None:
         _check_watermark(world, stream, by_stream[stream.key])
     _check_order(world, ranges, streams, seen)
     _check_parents(world, streams)
+    world.right = (seen, judged, dict(world.watermarks))
+
+
+def _judged_by(world: World) -> tuple[object, ...]:
+    """Return all that `check_always` judges and judges by, beside the rows and the watermarks that were seen; frozen
+    values in containers of their own, so that comparing two of them is quick."""
+    state = world.ledger._state
+    told = [sum(map(len, found.values())) for found in (world.visible, world.deleted)]
+    waves = {name: (wave.state, wave.fence) for name, wave in state.waves.items()}
+    facts = (state.ranges, state.streams, state.tries, state.skips, state.segments, state.layouts)
+    return (world.spec, state.plans, waves, *facts, len(world.table._receipts), told)
 
 
 def check_lake(world: World) -> None:
@@ -191,8 +209,11 @@ def _check_range(world: World, item: RangeRecord, seen: Seen) -> None:
 
 def _waiting(ranges: Iterable[RangeRecord]) -> set[Place]:
     """Return where rows of an earlier reading stay until it is done again, or for good where that was given up."""
-    reopened = (item for item in ranges if item.generation and item.state is not RangeState.SETTLED)
-    return {(item.stream, offset) for item in reopened for offset in range(item.range.start, item.range.end)}
+    return _places(item for item in ranges if item.generation and item.state is not RangeState.SETTLED)
+
+
+def _places(ranges: Iterable[RangeRecord]) -> set[Place]:
+    return {(item.stream, offset) for item in ranges for offset in range(item.range.start, item.range.end)}
 
 
 def _check_whole_wave(world: World, seen: set[Place], wave: str, ranges: Sequence[RangeRecord]) -> None:

@@ -56,11 +56,12 @@ class World:
 
     def __init__(self, partitions: int = 1, spec: PipelineSpec = SPEC) -> None:
         self.spec = spec
-        self._identifier = spec.table_for("orders")
         self.clock = FakeClock()
         self.kafka = MemoryKafka(now=self.clock.now)
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
         self.lake = MemoryLake(self.clock.now)
+        self.table: MemoryTable = self.lake.table(spec.table_for("orders"))
+        """The table that the pipeline lands `orders` in."""
         self.runner = MemoryRunner(self.kafka, self.lake)
         self.schemas = MemoryRegistry()
         self.said: list[str] = []
@@ -70,15 +71,11 @@ class World:
         self.watermarks: dict[StreamKey, int] = {}
         self.in_order: set[str] = set()
         self.judged: tuple[Commit | None, truth.Seen] | None = None
+        self.right: tuple[truth.Seen, object, object] | None = None
         self.topic_ids: dict[str, str] = {}
         self._open: dict[str, list[tuple[StreamKey, int, bytes]]] = defaultdict(list)
         self._pids, self._plans, self._values = itertools.count(1), itertools.count(1), itertools.count(1)
         self.create("orders", partitions)
-
-    @property
-    def table(self) -> MemoryTable:
-        """The table that the pipeline lands `orders` in."""
-        return self.lake.table(self._identifier)
 
     # Kafka
 
@@ -185,7 +182,7 @@ class World:
     def with_spec(self, **changes: object) -> None:
         """Change the pipeline's configuration."""
         self.spec = replace(self.spec, **changes)  # type: ignore[arg-type]
-        self._identifier = self.spec.table_for("orders")
+        self.table = self.lake.table(self.spec.table_for("orders"))
 
     # What there is
 

@@ -44,6 +44,7 @@ class MemoryReader:
         self._ledger_id = ledger_id
         self._state = State()
         self._lock = threading.RLock()
+        self._covered: dict[tuple[str, StreamKey], tuple[object, StreamRecord]] = {}
 
     def snapshot(self) -> State:
         """Return a copy of all state, for `restore`: an older ledger, as after a restored backup."""
@@ -92,16 +93,21 @@ class MemoryReader:
                 found.append(self._with_coverage(state, pipeline, stream, pieces[key]))
         return tuple(found)
 
-    @staticmethod
     def _with_coverage(
-        state: State, pipeline: str, stream: StreamRecord, pieces: Sequence[RangeRecord]
+        self, state: State, pipeline: str, stream: StreamRecord, pieces: Sequence[RangeRecord]
     ) -> StreamRecord:
-        return replace(
-            stream,
-            planned=RangeSet(item.range for item in pieces),
-            covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
-            unacknowledged=state.unacknowledged(pipeline, stream.key),
-        )
+        """Count a stream's offsets once, as long as nothing that they are counted from changes."""
+        counted = (stream, pieces, state.skips)
+        before, known = self._covered.get((pipeline, stream.key), (None, stream))
+        if before != counted:
+            known = replace(
+                stream,
+                planned=RangeSet(item.range for item in pieces),
+                covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
+                unacknowledged=state.unacknowledged(pipeline, stream.key),
+            )
+            self._covered[pipeline, stream.key] = (counted, known)
+        return known
 
     def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
         state, wanted = self._state, set(WaveState if states is None else states)
