@@ -262,6 +262,19 @@ KAFKA_LAKE_MUTANT=any-head .venv/bin/python -m pytest -p tests.mutants.plugin te
 ```
 
 The last line runs whatever tests you like against the package without that guard.
+
+Slips at random, in the whole package, show what the guards' list does not think of:
+
+```
+.venv/bin/python -m tests.mutants.random --seed 1                      # 200, and enough of each guarded part
+.venv/bin/python -m tests.mutants.random --seed 1 --folder operators   # one folder
+```
+
+Each slip (a comparison turned, a bound moved, a statement or an error gone, a constant changed, …) meets the tests of
+the fast tiers that run its function, until one is red. A table says which tier killed how many in each folder. Below
+90 % in the reader of raw batches, or in operators, triggers and sensors, the exit code is 1. What changes nothing that
+a test should see stands in `tests/mutants/judged.json` with a reason, and counts neither way. `--json FILE` keeps the
+evidence; a later call with the same file goes on where it ended, and plays survivors again when a test has changed.
 """
 
 

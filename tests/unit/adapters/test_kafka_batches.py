@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import struct
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,55 +18,10 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
+from tests.kafka_bytes import marker, stamped, written
 
 EVERYTHING = RangeSet.between(0, 10**6)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-
-
-def written(
-    base: int,
-    offsets: Sequence[int],
-    *,
-    codec: int = 0,
-    magic: int = 2,
-    producer: int = -1,
-    size: int = 10,
-    times: Mapping[int, int] = MappingProxyType({}),
-) -> bytearray:
-    """The bytes of a batch with records at some offsets."""
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
-    own: dict[str, Any] = {} if producer < 0 else {"producer_epoch": 0, "base_sequence": 0, "transactional": True}
-    builder = MemoryRecordsBuilder(magic, codec, 10**7, producer_id=producer, **own)
-    for offset in offsets:
-        builder.skip(offset - base - builder.next_offset())
-        builder.append(times.get(offset, 1), b"key", b"v" * size)
-    builder.close()
-    data = bytearray(builder.buffer())
-    # Brokers number what producers send: formats 0 and 1 (compressed) by the last message, 2 by the first.
-    struct.pack_into(">q", data, 0, base if magic == 2 else offsets[-1])
-    return data
-
-
-def stamped(data: bytearray) -> bytearray:
-    """Give a batch the checksum of what it holds now."""
-    from kafka.record.util import calc_crc32c
-
-    struct.pack_into(">I", data, 17, calc_crc32c(memoryview(data)[21:]))
-    return data
-
-
-def marker(at: int, producer: int, kind: int) -> bytearray:
-    """The bytes of a control batch: kind 0 aborts, 1 commits."""
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
-    builder = MemoryRecordsBuilder(2, 0, 1000, producer_id=producer, producer_epoch=0, base_sequence=0)
-    builder.append(1, struct.pack(">hh", 0, kind), b"value!")
-    builder.close()
-    data = bytearray(builder.buffer())
-    struct.pack_into(">q", data, 0, at)
-    struct.pack_into(">h", data, 21, 0x30)
-    return stamped(data)
 
 
 def read(data: bytes, wanted: RangeSet = EVERYTHING) -> list[Batch]:
