@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from multiprocessing import get_context
@@ -90,22 +90,22 @@ def _shares(lines: Mapping[str, int], count: int) -> dict[str, int]:
 # Which tests reach what
 
 
-def reach(pool: ProcessPoolExecutor, file: Path) -> Reach:
+def reach(pool: ProcessPoolExecutor, file: Path, only: Sequence[str] = ()) -> Reach:
     """Return what each test runs, from the record where neither a test file nor what it runs has changed."""
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    helpers = _digest(path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_"))
     tests = [
         path.relative_to(ROOT).as_posix()
         for tier in TIERS
         for path in sorted((ROOT / "tests" / tier).rglob("test_*.py"))
     ]
+    tests = [test for test in tests if not only or test.startswith(tuple(only))]
     fresh = {}
     for test in tests:
         old = kept.get(test)
         if old and old["digest"] == _digest([ROOT / test, *(ROOT / it for it in old["modules"])]):
             fresh[test] = old
     missing = [test for test in tests if test not in fresh]
-    _say(f"{len(missing)} of {len(tests)} test files are recorded anew (helpers {helpers[:8]})")
+    _say(f"{len(missing)} of {len(tests)} test files are recorded anew")
     running = {pool.submit(_recorded, test): test for test in missing}
     for done in as_completed(running):
         test = running[done]
@@ -115,7 +115,7 @@ def reach(pool: ProcessPoolExecutor, file: Path) -> Reach:
         digest = _digest([ROOT / test, *(ROOT / it for it in modules)])
         fresh[test] = {"digest": digest, "modules": modules, "tests": found}
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(fresh))
+        file.write_text(json.dumps({**kept, **fresh}))
     return {name: record for entry in fresh.values() for name, record in entry["tests"].items()}
 
 
@@ -198,6 +198,7 @@ def _evidence(given: argparse.Namespace, mutants: list[dict[str, Any]], took: fl
         "seed": given.seed,
         "count": given.count,
         "tiers": list(TIERS),
+        "tests": given.tests,
         "seconds": round(took),
         "table": table(mutants),
         "parts": parts(mutants),
@@ -251,6 +252,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200, help="mutants; guarded parts get some on top")
     parser.add_argument("--folder", action="append", default=[], help="only these, as in the table")
+    parser.add_argument("--tests", action="append", default=[], help="only test files whose path begins with this")
     parser.add_argument("--json", type=Path, default=Path(".mutants.json"), help="the evidence, also what is kept")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     parser.add_argument("--seconds", type=float, default=120, help="of recorded tests in a tier that one mutant meets")
@@ -268,7 +270,7 @@ def main() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kafka-lake-tests" / "reach.json"
     preload()
     with ProcessPoolExecutor(given.processes, get_context("fork")) as pool:
-        reached = reach(pool, cache)
+        reached = reach(pool, cache, given.tests)
         running, results = {}, {}
         for slip in chosen:
             tests = reaching(slip, reached)
