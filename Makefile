@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars demo test suite test-fast lint format soak matrix bench clean java
+.PHONY: help install jars demo test suite test-fast lint format proof soak matrix bench clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -52,7 +52,10 @@ format: $(STAMP) ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-soak: jars ## the long runs (ARGS="--only soak --minutes 30 --seed 7"; --list shows the faults)
+proof: jars ## the nightly, hours: all that `make test` leaves out; goes on where it was stopped (ARGS="--list")
+	$(BIN)/python -m tests.proof $(ARGS)
+
+soak: jars ## faults on real parts (ARGS="--minutes 30 --seed 7"; --list shows the faults)
 	$(BIN)/python tests/faults/soak.py $(ARGS)
 
 matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with real Spark)

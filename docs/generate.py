@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
@@ -30,6 +30,7 @@ from airflow_kafka_lake.core.waves import (
     WaveState,
 )
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what the tests know: guards, and evidence
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- written by docs/generate.py -->"
 
@@ -51,6 +52,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "mutants.md": mutants_page(),
         "failpoints.md": failpoints_page(),
+        "proof.md": proof_page(),
     }
 
 
@@ -252,11 +254,11 @@ def _contract(kind: type[KafkaLakeError]) -> str:
 # -- mutants ----------------------------------------------------------------------------------------------------------
 
 MUTANTS_INTRO = """
-Each line is one guard of the protocol and its removal: `make test` takes the guard out of the package, and runs tests
+Each line is one guard of the protocol and its removal: `make test` and `make proof` take guards out, and run tests
 that must then fail. The switch is in the tests alone; no setting of the product can remove a guard.
 
 ```
-make test ARGS="tests/mutants"              # every guard
+make test ARGS="tests/mutants --whole"      # every guard
 make test ARGS="tests/mutants -k any-head"  # one of them
 KAFKA_LAKE_MUTANT=any-head .venv/bin/python -m pytest -p tests.mutants.plugin tests/contracts
 ```
@@ -280,14 +282,16 @@ evidence; a later call with the same file goes on where it ended, and plays surv
 
 def mutants_page() -> str:
     """Return mutants.md from the catalog in tests/mutants."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.mutants.catalog import MUTANTS
+    from tests.proof.evidence import Evidence
 
     rows = (
         [f"`{item.name}`", item.guard, item.law, ", ".join(f"`{_test_name(test)}`" for test in item.red)]
         for item in MUTANTS
     )
-    return _page("Mutants", MUTANTS_INTRO, _table(("without", "the guard", "law", "turns red"), rows))
+    played = Evidence.read("mutants").played()
+    total = f"{len(MUTANTS)} guards. Each was taken out at {played}." if played else f"{len(MUTANTS)} guards."
+    return _page("Mutants", MUTANTS_INTRO, total, _table(("without", "the guard", "law", "turns red"), rows))
 
 
 def _test_name(test: str) -> str:
@@ -322,33 +326,35 @@ Forked commands are the real command line over a real ledger (SQLite) and a real
 memory, and jobs are staged by PyIceberg. The others ran with a real broker and real Spark. Play it yourself:
 
 ```
-make matrix                    # one case for each point and mode
+make proof ARGS="--only failpoints --only failpoints-spark"   # every point in every mode, commands dealt by a seed
+make matrix ARGS="--missing"   # only what is not on this page yet, red, or too old
 make matrix ARGS="--all"       # every command that crosses the point, its last crossing too
-make matrix ARGS="--real"      # with a real Kafka and real Spark (--points REGEX chooses, --missing goes on)
+make matrix ARGS="--real"      # with a real Kafka and real Spark (--points REGEX chooses)
 ```
 """
-PLAYED = re.compile(r"(?P<world>forked|spark): (?P<point>[^=]+)=(?P<mode>[a-z]+)(@\d+)? in (?P<act>.+)")
+PLAYED = re.compile(r"(?P<point>[^=]+)=(?P<mode>[a-z]+)(@\d+)? in (?P<act>.+)")
 
 
 def failpoints_page() -> str:
-    """Return failpoints.md from the code's points and the recorded results of the matrix."""
-    played: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    worlds: Counter[str] = Counter()
-    record = json.loads((REFERENCE / "failpoints.json").read_text(encoding="utf-8"))
-    for name, why in ((name, why) for results in record.values() for name, why in results.items()):
+    """Return failpoints.md from the code's points and the evidence of the matrix."""
+    from tests.proof.evidence import Evidence
+    from tests.proof.parts import FORKED, SPARK
+
+    found: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    commands: set[str] = set()
+    forked, spark = Evidence.read(FORKED), Evidence.read(SPARK)
+    for name, why in chain(forked.counts.cases.items(), spark.counts.cases.items()):
         match = PLAYED.fullmatch(name)
         assert match is not None, name
-        played[match["point"], match["mode"]].append(not why)
-        worlds[match["world"]] += 1
-    rows = [(f"`{point}`", *(_cell(played[point, mode], point, mode) for mode in Mode)) for point in points()]
-    green = sum(map(sum, played.values()))
-    pairs = sum(bool(found) for found in played.values())
+        found[match["point"], match["mode"]].append(not why)
+        commands.add(match["act"])
+    rows = [(f"`{point}`", *(_cell(found[point, mode], point, mode) for mode in Mode)) for point in points()]
+    green, cases = sum(map(sum, found.values())), sum(map(len, found.values()))
     total = (
-        f"{len(points())} points; {pairs} pairs of a point and a mode in {sum(worlds.values()):,} cases "
-        f"({worlds['forked']:,} of forked commands, {worlds['spark']:,} with real Spark): {green:,} green, "
-        f"{sum(worlds.values()) - green} red. Played at "
-        + "; ".join(f"{played} ({len(results):,})" for played, results in record.items())
-        + "."
+        f"{len(points())} points; {sum(map(bool, found.values()))} pairs of a point and a mode in {cases:,} cases, "
+        f"{len(commands)} kinds of commands: {green:,} green, {cases - green} red. Forked commands "
+        f"({len(forked.counts.cases):,} cases) were played at {forked.played() or 'no commit yet'}; with real Spark "
+        f"({len(spark.counts.cases):,}) at {spark.played() or 'no commit yet'}."
     )
     return _page("Failpoints", FAILPOINTS_INTRO, total, _table(("point", *Mode), rows), FAILPOINTS_CLOSE)
 
@@ -358,6 +364,59 @@ def _cell(found: Sequence[bool], point: str, mode: Mode) -> str:
         return "–"
     red = len(found) - sum(found)
     return f"**{red} of {len(found)} red**" if red else str(len(found) or "not played")
+
+
+# -- proof -----------------------------------------------------------------------------------------------------------
+
+PROOF_INTRO = """
+`make test` is the daily proof. `make proof` is the nightly: all that `make test` leaves out. What it found is kept in
+`tests/proof/evidence`, and this page is written from that. A part is green when its programs ended well, nothing of it
+failed or was skipped, and it played at least one case; what was killed is red, and so is the whole then (exit code 1).
+"""
+PROOF_CLOSE = """
+```
+make proof                                  # everything that is not green for this commit yet, about four hours
+make proof ARGS="--list"                    # the parts, how long they take, and what is known of them
+make proof ARGS="--only histories --seed 7"
+```
+
+It needs a tree without changes of its own, because evidence names a commit; a part that meets a change while it is
+played is refused. Parts are played in chunks, and each chunk is kept when it ends: a proof that was stopped or killed
+goes on with the chunks that are not green for this commit. Changes of documents do not count. The commit deals the
+seed, or `--seed`. The output of every program lies in `build/proof`; another folder for the evidence (`--evidence`),
+fewer histories (`--histories`) and a shorter soak (`--minutes`) are for a try.
+
+The tests of `suite` are those marked `nightly` (`pytest --whole -m nightly`): stories lived through by the Dag
+`kafka_lake_manual` in a real Airflow (a cancelled range, a migrated topic, lost records, retention and an impatient
+skip in the middle of a slow read, a parent that was skipped without acknowledging the order, a group's commit that
+stays pending, three levels of segments in one run); compaction and expiry between any two steps; an older backup of the
+ledger, and a table that was rolled back; and real-Spark faults that say again what others say.
+
+After it, commit `tests/proof/evidence` and the pages. `make test` is red when evidence is red, when chunks of it are
+missing, or when more than {ALLOWED} commits have changed the code that it speaks of since it was played.
+"""
+
+
+def proof_page() -> str:
+    """Return proof.md from the evidence of every part."""
+    from tests.proof.evidence import ALLOWED, Evidence
+    from tests.proof.parts import PARTS
+    from tests.proof.play import in_minutes
+
+    rows = []
+    versions: set[str] = set()
+    for part in PARTS:
+        evidence = Evidence.read(part.name)
+        counts = evidence.counts
+        red = ", **red**" if any(item.red for item in evidence.chunks.values()) else ""
+        found = f"{counts.passed:,} {part.cases}{red}" if evidence.chunks else "not played yet"
+        took = in_minutes(evidence.seconds) if evidence.seconds else "–"
+        seeds = ", ".join(sorted({str(item.seed or "–") for item in evidence.chunks.values()})) or "–"
+        rows.append((f"`{part.name}`", part.proves, found, took, seeds, evidence.played() or "–"))
+        versions |= {", ".join(map(" ".join, item.versions.items())) for item in evidence.chunks.values()}
+    used = "\n".join(f"- {line}" for line in sorted(filter(None, versions))) or "- nothing on record"
+    table = _table(("part", "plays", "passed", "took", "seed", "played at"), rows)
+    return _page("Proof", PROOF_INTRO, table, f"Played with\n\n{used}", PROOF_CLOSE.format(ALLOWED=ALLOWED))
 
 
 # -- tests ------------------------------------------------------------------------------------------------------------
@@ -388,7 +447,7 @@ make test-fast                     # what starts no service, under a minute
 make test ARGS="-m contracts"      # one tier
 make test ARGS="-k watermark"      # a choice
 make test ARGS="--whole"           # nothing is left to the nightly
-make soak ARGS="--only stories"    # what is marked nightly: stories through a Dag, minutes each
+make proof                         # the rest of it, and much more of the same: hours
 ```
 
 Four processes share the work. A file is one lane, so that its broker, Spark or Airflow is started once; what took

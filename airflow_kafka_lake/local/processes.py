@@ -66,6 +66,8 @@ class Keeper:
         )
         self._unread = b""
         self._pid = 0
+        self.code = 0
+        """The exit code of the server that ended last, negative for a signal."""
 
     def __enter__(self) -> Self:
         return self
@@ -92,8 +94,8 @@ class Keeper:
 
     def wait_ended(self, timeout: float) -> bool:
         """Return whether the server, with all it started, is gone within `timeout` seconds."""
-        if self._pid and self._answer(timeout=timeout).startswith("ended"):
-            self._pid = 0
+        if self._pid and (answer := self._answer(timeout=timeout)).startswith("ended"):
+            self._pid, self.code = 0, int(answer.removeprefix("ended "))
         return self._pid == 0
 
     def signal_group(self, number: signal.Signals) -> None:
@@ -122,7 +124,7 @@ class Keeper:
                 return ""
             received = os.read(self._guardian.stdout.fileno(), 4096)
             if not received:
-                return "ended: the guardian was killed"
+                return f"ended {-signal.SIGKILL}"  # the guardian was killed, and its server with it
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
         return line.decode()

@@ -8,7 +8,9 @@ which must find nothing to do; and everything that must hold is held against the
 from __future__ import annotations
 
 import json
+import random
 import signal
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -89,6 +91,18 @@ def chosen(traces: Traces, point: str, mode: Mode) -> Case:
         if traces[act.name].get(point):
             return Case(act=act, point=point, mode=mode)
     raise RedError(f"no command crosses {point}: nothing is known about it")
+
+
+def dealt(traces: Traces, pairs: Sequence[tuple[str, Mode]], seed: int) -> Iterator[Case]:
+    """Deal commands to pairs of a point and a mode, so that each command that crosses one gets its share."""
+    deal, had = random.Random(seed), Counter[str]()
+    for point, mode in deal.sample(pairs, len(pairs)):
+        crossing = [act for act in ACTS if traces[act.name].get(point)]
+        if not crossing:
+            raise RedError(f"no command crosses {point}: nothing is known about it")
+        act = min(crossing, key=lambda act: (had[act.name], deal.random()))
+        had[act.name] += 1
+        yield Case(act=act, point=point, mode=mode)
 
 
 def played(place: Place, case: Case) -> str:

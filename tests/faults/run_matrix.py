@@ -2,20 +2,25 @@
 
 Without a flag: one case for each point and mode, in commands that are forked over real ledgers and lakes. `--all`: in
 every command that crosses a point, and at its last crossing too. `--real`: with the real command line, Kafka and Spark.
-Results go into `docs/reference/failpoints.json` with the commit and the day; `python docs/generate.py` makes the page.
+`--seed` deals the commands to the points, so that each command has its share.
+
+Results go into the evidence of the proof (`tests/proof/evidence`); `python docs/generate.py` makes the page.
 `--missing` plays what is not there, red, or left too far behind by the code.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
@@ -28,12 +33,12 @@ from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces
 from tests.faults.place import ForkedPlace, Place
-from tests.played import Played, Record
+from tests.proof.evidence import ALLOWED, Chunk, Counts, Evidence
+from tests.proof.parts import FORKED, SPARK, named
+from tests.proof.tree import Tree
+from tests.proof.versions import versions
 
-RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "failpoints.json"
 DRIVER = "driver."
-ALLOWED = 120
-"""How many commits may change the package before what was played counts as not played."""
 RECORDED_EVERY = 25
 """Cases after which the results so far are kept, and told where there is no terminal to show a bar on."""
 
@@ -46,19 +51,20 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--points", default="", help="only points that match this regular expression")
     parser.add_argument("--missing", action="store_true", help="only what is not green in the results yet, or too old")
     parser.add_argument("--workers", type=int, default=2, help="places that are played in at once")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the file that results are merged into")
+    parser.add_argument("--seed", type=int, help="deals the commands to the points; without it the first that fits")
+    parser.add_argument("--share", default="1/1", metavar="N/OF", help="only each so manieth case")
+    parser.add_argument("--results", type=Path, help="write a file of results instead of evidence")
     chosen = parser.parse_args(words)
     console = Console(stderr=True)
+    if chosen.results is None and (changed := Tree().changed()):
+        console.print(f"evidence speaks of a commit: commit {changed[0]} first, or give a file as --results")
+        return 2
     with _places(chosen.workers, real=chosen.real) as places:
-        world = "spark" if chosen.real else "forked"
-        played = Played.now()
-        known = _green(chosen) if chosen.missing else frozenset()
-        wanted = [case for case in _wanted(_traces(places[0], chosen), chosen) if f"{world}: {case}" not in known]
-
-        def record(results: Mapping[Case, str]) -> None:
-            _record(chosen.results, {f"{world}: {case}": why for case, why in results.items()}, played)
-
-        results = _played(places, wanted, console, record)
+        record = _recorder(chosen, words)
+        known = _green(SPARK if chosen.real else FORKED) if chosen.missing else frozenset()
+        number, of = map(int, chosen.share.split("/"))
+        cases = list(_wanted(_traces(places[0], chosen), chosen))[number - 1 :: of]
+        results = _played(places, [case for case in cases if str(case) not in known], console, record)
     red = {case: why for case, why in results.items() if why}
     for case, why in red.items():
         console.print(f"RED {case}: {why}", highlight=False, markup=False)
@@ -111,8 +117,11 @@ def _wanted(traces: Traces, chosen: argparse.Namespace) -> Iterator[Case]:
         yield from (case for case in matrix.cases(traces) if case.point in named)
     else:
         crossed = {point for trace in traces.values() for point in trace}
-        there = (point for point in named if not chosen.real or point in crossed)
-        yield from (matrix.chosen(traces, point, mode) for point in there for mode in modes(point))
+        pairs = [(point, mode) for point in named if not chosen.real or point in crossed for mode in modes(point)]
+        if chosen.seed is None:
+            yield from (matrix.chosen(traces, point, mode) for point, mode in pairs)
+        else:
+            yield from matrix.dealt(traces, pairs, chosen.seed)
 
 
 def _played(
@@ -150,20 +159,47 @@ def _played(
     return results
 
 
-def _green(chosen: argparse.Namespace) -> frozenset[str]:
-    """Return what is green on record, and not too old to be believed."""
-    record = Record.read(chosen.results)
-    recent = {played for played in record.plays() if played.commits_since() <= ALLOWED}
-    return frozenset(name for name, why in record.results.items() if not why and record.played[name] in recent)
+def _green(part: str) -> frozenset[str]:
+    """Return what is green in the evidence, and not too old to be believed."""
+    tree = Tree()
+    return frozenset(
+        case
+        for chunk in Evidence.read(part).chunks.values()
+        if tree.commits_since(chunk.commit, named(part).speaks_of) <= ALLOWED
+        for case, why in chunk.counts.cases.items()
+        if not why
+    )
 
 
-def _record(file: Path, results: Mapping[str, str], played: Played) -> None:
-    """Take results into the record; what names a point or a mode of the past goes."""
-    record = Record.read(file)
-    record.add(results, played)
-    pairs = {f"{point}={mode}" for point in points() for mode in modes(point)}
-    record.keep(name for name in record.results if name.split(": ")[1].split(" in ")[0].split("@")[0] in pairs)
-    record.write()
+def _recorder(chosen: argparse.Namespace, words: Sequence[str]) -> Callable[[Mapping[Case, str]], None]:
+    """Return what keeps results: in a file, or as evidence, from which what names a point of the past goes."""
+
+    def write(results: Mapping[Case, str]) -> None:
+        chosen.results.write_text(json.dumps({str(case): why for case, why in results.items()}), encoding="utf-8")
+
+    tree, began, date = Tree(), time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+    commit = tree.commit()
+
+    def record(results: Mapping[Case, str]) -> None:
+        evidence = Evidence.read(SPARK if chosen.real else FORKED)
+        counts = Counts.of({str(case): why for case, why in results.items()})
+        chunk = Chunk(
+            commit=commit,
+            date=date,
+            command=" ".join(["python -m tests.faults.run_matrix", *words]),
+            seed=chosen.seed,
+            seconds=round(time.monotonic() - began, 1),
+            code=int(counts.failed > 0),
+            counts=counts,
+            versions=versions(),
+        )
+        if results:
+            evidence.add(f"by hand, {date}", chunk)
+        pairs = {f"{point}={mode}" for point in points() for mode in modes(point)}
+        evidence.keep_cases(case for case in evidence.counts.cases if case.split(" in ")[0].split("@")[0] in pairs)
+        evidence.write()
+
+    return record if chosen.results is None else write
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`make soak`: the long runs. `--only` chooses: the soak, the simulated histories, the matrix, or the stories.
+"""`make soak`: hours of faults on real parts, and the proof afterwards that nothing was lost or doubled.
 
     make soak ARGS="--minutes 30 --records 1000000 --seed 7"
     make soak ARGS="--list"
@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -30,18 +29,14 @@ sys.path.insert(0, str(ROOT))
 ALONE = "KAFKA_LAKE_SOAK_ALONE"
 """Set in the process that has a process and mount namespace of its own: when it ends, everything in it has ended."""
 
-MODES = ("histories", "matrix", "stories", "soak")
-
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """Read the words."""
     parser = argparse.ArgumentParser(prog="make soak ARGS=…", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=MODES, action="append", help="only this; may be given again")
     parser.add_argument("--minutes", type=float, default=30.0, help="how long faults strike (30)")
     parser.add_argument("--records", type=int, default=1_000_000, help="how many records are produced at least")
     parser.add_argument("--seed", type=int, help="deals the faults; printed, so that a run can be repeated")
     parser.add_argument("--faults", help="only these, separated by commas")
-    parser.add_argument("--histories", type=int, default=100_000, help="how many histories are simulated (100,000)")
     parser.add_argument("--list", action="store_true", help="show the faults and end")
     parser.add_argument("--keep", action="store_true", help="leave logs, ledger dump and warehouse for a look")
     parser.add_argument("--report", type=Path, help="write the result as JSON")
@@ -49,37 +44,13 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run what was asked for; 0 when everything held."""
+    """Run the soak; 0 when everything held."""
     words = arguments(argv)
     if words.list:
         return show_faults()
     if words.seed is None:
         words.seed = random.SystemRandom().randrange(1, 10**6)
-    modes = tuple(words.only or MODES)
-    codes = []
-    if "histories" in modes:
-        chosen = {"KAFKA_LAKE_HISTORIES": str(words.histories), "KAFKA_LAKE_SEED": str(words.seed)}
-        codes.append(
-            python("pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "tests/properties/test_protocol.py", **chosen)
-        )
-    if "matrix" in modes:
-        with tempfile.TemporaryDirectory() as folder:
-            codes.append(python("tests.faults.run_matrix", "--real", "--results", f"{folder}/results.json"))
-    if "stories" in modes:
-        codes.append(python("pytest", "-v", "-p", "no:cacheprovider", "--whole", "-m", "nightly", "tests/integration"))
-    if "soak" in modes:
-        codes.append(soak(words))
-    return max(codes)
-
-
-def python(module: str, *words: str, **environment: str) -> int:
-    """Run a module of this tree."""
-    screen().line(" ".join([*(f"{key}={value}" for key, value in environment.items()), "python -m", module, *words]))
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    command = [sys.executable, "-m", module, *words]
-    return subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path, **environment}, check=False
-    ).returncode
+    return soak(words)
 
 
 def screen() -> Screen:
@@ -115,8 +86,8 @@ def unshared() -> list[str]:
 
 
 def again(words: argparse.Namespace) -> list[str]:
-    """Return the words of the soak alone."""
-    found = ["--only", "soak", "--minutes", str(words.minutes), "--records", str(words.records)]
+    """Return the words that say the same again, with the seed."""
+    found = ["--minutes", str(words.minutes), "--records", str(words.records)]
     found += ["--seed", str(words.seed)]
     found += ["--faults", words.faults] if words.faults else []
     found += ["--keep"] if words.keep else []

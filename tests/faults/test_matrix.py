@@ -17,17 +17,15 @@ from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces, TracesOnDemand
 from tests.faults.place import Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
-from tests.faults.run_matrix import ALLOWED, RESULTS
 from tests.faults.standing_decoding import COLUMNS
 from tests.faults.verdict import problems, problems_amid
-from tests.played import Played, Record, UnknownCommitError
+from tests.proof.evidence import Evidence
+from tests.proof.parts import FORKED, SPARK
 
 NAMED = {act.name: act for act in ACTS}
 SHARES = {Mode.KILL: 2, Mode.LOST: 2, Mode.STOP: 3}
 OTHERS = 8
 """How many changes of the package it takes, on average, until each point was played in a mode: zombies soon."""
-FIRST_RECORD = "384d07e"
-"""The commit that first recorded the matrix."""
 REAL_CASES = (
     ("runner.stage:after", Mode.KILL),
     ("table.publish:after", Mode.KILL),
@@ -136,33 +134,25 @@ def test_a_hanging_transaction_that_is_not_named_is_red(forked: ForkedPlace) -> 
     assert any("is not named" in line for line in problems(forked, [silent]))
 
 
-def test_the_recorded_matrix_is_green() -> None:
-    """What the page shows was played, names points and modes of today, and nothing of it is red.
+def test_the_recorded_matrix_is_complete() -> None:
+    """What the page shows was played, and names points and modes of today. (That it is green: test_proof.py.)
 
     A new point is played with `make matrix ARGS="--missing"`; those inside the driver take real Spark and their time.
     """
-    record = Record.read(RESULTS)
-    pairs = {name.split(": ")[1].split(" in ")[0].split("@")[0] for name in record.results}
+    cases = Evidence.read(FORKED).counts.cases | Evidence.read(SPARK).counts.cases
+    pairs = {case.split(" in ")[0].split("@")[0] for case in cases}
     known = {point: {f"{point}={mode}" for mode in modes(point)} for point in points()}
     must = [point for point in points() if not point.startswith("driver.")]
     assert set().union(*(known[point] for point in must)) <= pairs <= set().union(*known.values())
-    assert {name: why for name, why in record.results.items() if why} == {}
 
 
-def test_the_recorded_matrix_is_of_today() -> None:
-    """What was played long ago speaks of other code: play it again with `make matrix ARGS="--missing"`."""
-    assert list(Record.read(RESULTS).stale(ALLOWED)) == []
-
-
-def test_a_record_that_the_code_has_left_behind_is_red(tmp_path: Path) -> None:
-    """The count is of commits that touch the package; a commit that nobody has is no proof at all."""
-    record = Record(tmp_path / "record.json")
-    record.add({"a case": ""}, Played("2026-11-22", FIRST_RECORD))
-    record.write()
-    again = Record.read(record.file)
-    assert again.results == {"a case": ""}
-    assert [line.partition(" commits")[0] for line in again.stale(1)] != []
-    assert list(again.stale(10**6)) == []
-    record.add({"a case": ""}, Played("2026-11-22", "0" * 12))
-    with pytest.raises(UnknownCommitError):
-        list(record.stale(10**6))
+def test_every_command_gets_its_share_of_the_points() -> None:
+    """Each pair is dealt once, to a command that crosses its point, and no command goes without."""
+    traces = {act.name: {"common:after": 1} for act in ACTS} | {ACTS[-1].name: {"common:after": 1, "rare:after": 1}}
+    pairs = [(point, mode) for point in ("common:after", "rare:after") for mode in Mode] * len(ACTS)
+    dealt = list(matrix.dealt(traces, pairs, seed=7))
+    assert sorted((case.point, case.mode) for case in dealt) == sorted(pairs)
+    assert {case.act.name for case in dealt} == NAMED.keys()
+    assert {case.act for case in dealt if case.point == "rare:after"} == {ACTS[-1]}
+    assert [str(case) for case in dealt] == [str(case) for case in matrix.dealt(traces, pairs, seed=7)]
+    assert [str(case) for case in dealt] != [str(case) for case in matrix.dealt(traces, pairs, seed=8)]

@@ -168,7 +168,7 @@ def test_a_short_soak_holds(service: None, spark_jars: list[Path], tmp_path: Pat
     script = Path(__file__).with_name("soak.py")
     words = ["--minutes", "0.4", "--records", "2000", "--seed", "1", "--faults", "worker-kill,catalog-cut,driver-kill"]
     done = subprocess.run(
-        [sys.executable, str(script), "--only", "soak", *words, "--report", str(report)],
+        [sys.executable, str(script), *words, "--report", str(report)],
         capture_output=True,
         text=True,
         timeout=800,

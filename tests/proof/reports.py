@@ -1,0 +1,51 @@
+"""How to read what the programs of the proof report: each returns its counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.proof.evidence import Counts
+
+WRONG = ("duplicates", "missing", "different", "unexpected")
+
+
+def pytest_report(file: Path) -> Counts:
+    """Read `pytest --junitxml`; a test that records how many `cases` it tried counts as so many."""
+    passed = failed = skipped = 0
+    for case in ET.parse(file).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif case.find("skipped") is not None:
+            skipped += 1
+        else:
+            tried = case.find("properties/property[@name='cases']")
+            passed += 1 if tried is None else int(tried.attrib["value"])
+    return Counts(passed=passed, failed=failed, skipped=skipped)
+
+
+def named_cases(file: Path) -> Counts:
+    """Read what `tests.faults.run_matrix --results` writes: each case with what was wrong."""
+    return Counts.of(json.loads(file.read_text(encoding="utf-8")))
+
+
+def soak_report(file: Path) -> Counts:
+    """Read `soak.py --report`; a case is a fault that struck."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    facts = {**report["numbers"], "problems": report["problems"]}
+    return Counts(passed=report["numbers"]["faults"], failed=len(report["problems"]), facts=facts)
+
+
+def demo_report(file: Path) -> Counts:
+    """Read `kafka-lake demo --report`; a case is a row of the table that was held against what producers were told."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    wrong = sum(topic[kind] for topic in report["topics"] for kind in WRONG)
+    rows = sum(topic["rows"] for topic in report["topics"])
+    return Counts(passed=rows, failed=wrong or int(not report["ok"]), facts={"seconds": report["seconds"]})
+
+
+def bench_report(file: Path) -> Counts:
+    """Read `bench.run --report`; a case is an arm that was measured."""
+    arms = json.loads(file.read_text(encoding="utf-8"))
+    return Counts(passed=len(arms), facts={arm["arm"]: round(arm["seconds"], 1) for arm in arms})
