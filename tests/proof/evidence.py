@@ -44,7 +44,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One process that was played to its end. `code` is negative for a signal; `seed` is None where nothing was dealt."""
+    """One process, played to its end. `code` is negative for a signal; `seed` is None where nothing was dealt."""
 
     commit: str
     date: str

@@ -121,7 +121,7 @@ def _bench(_: Wish) -> Sequence[Work]:
 def _tests(
     name: str, *words: str, seed: int, minutes: float, environment: Mapping[str, str] = MappingProxyType({})
 ) -> Work:
-    more = (ALL_TESTS, "-p", "no:cacheprovider", "-p", "randomly", "--randomly-seed", str(seed), "--junitxml", REPORT)
+    more = (ALL_TESTS, "-p", "no:cacheprovider", "--randomly-seed", str(seed), "--junitxml", REPORT)
     return Work(name=name, words=("pytest", "-q", *more, *words), minutes=minutes, environment=environment)
 
 
