@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.gates import nothing_in_vain
 from tests.lanes import Durations, arrange
 from tests.shares import Shares
 
@@ -48,6 +49,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))
     arrange(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """A test passes only when every fault that it armed has struck."""
+    with nothing_in_vain():
+        return (yield)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -5,7 +5,8 @@ Calls are named `ledger.settle`, `source.snapshot`, `batches.explain`, `runner.s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from airflow_kafka_lake.adapters.crossings import Crossing, watched
@@ -31,11 +32,26 @@ def gated(ports: Ports, passing: Passing) -> Ports:
     return watched(ports, pass_first)
 
 
+_ARMED: list[Before | Killed] = []
+
+
+@contextmanager
+def nothing_in_vain() -> Iterator[None]:
+    """Refuse, at the end, a gate that was armed in between and whose call was never made: it has shown nothing."""
+    _ARMED.clear()
+    yield
+    missed = [gate.waits_for for gate in _ARMED if not gate.happened]
+    _ARMED.clear()
+    assert not missed, f"never came to call {', '.join(missed)}: what should happen there did not"
+
+
 class Before:
     """Let something happen once, just before the nth call of a name (any call when the name is empty)."""
 
     def __init__(self, call: str, happening: Callable[[], object], *, nth: int = 1) -> None:
         self.happened = False
+        self.waits_for = f"{call or 'any'} {nth}"
+        _ARMED.append(self)
         self._call = call
         self._happening = happening
         self._left = nth
@@ -51,10 +67,14 @@ class Before:
 
 
 class Killed:
-    """Kill the worker just before the nth call of a name (any call when the name is empty)."""
+    """Kill the worker just before the nth call of a name (any call when the name is empty); `if_it_comes` allows that
+    the worker never comes that far."""
 
-    def __init__(self, call: str = "", *, nth: int = 1) -> None:
-        self.dead = False
+    def __init__(self, call: str = "", *, nth: int = 1, if_it_comes: bool = False) -> None:
+        self.happened = False
+        self.waits_for = f"{call or 'any'} {nth}"
+        if not if_it_comes:
+            _ARMED.append(self)
         self._call = call
         self._left = nth
 
@@ -62,8 +82,8 @@ class Killed:
         """Pass the gate; the dead never do."""
         if not self._call or call == self._call:
             self._left -= 1
-        self.dead = self.dead or not self._left
-        if self.dead:
+        self.happened = self.happened or not self._left
+        if self.happened:
             raise KilledError
 
 

@@ -105,6 +105,7 @@ def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Gap) -> No
     assert reading.is_alive()
     broker.start()
     reading.join(60)
+    assert not reading.is_alive()
     assert failures == []
 
 

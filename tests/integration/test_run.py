@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import psutil
 import pytest
+from pyiceberg.exceptions import NoSuchTableError
 
 from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Rig
+
+READS_BETWEEN = 3
+SECONDS = 60
 
 
 def _spans(document: dict) -> dict[int, list[list[int]]]:
@@ -103,25 +109,28 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> N
     rig.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
     rig.produce(400, size=500)
     rig.transaction(200, commit=False)
-    seen: set[frozenset] = set()
+    seen: list[Counter[tuple[int, int, bytes]]] = []
     stop, ready = threading.Event(), threading.Event()
 
     def poll() -> None:
-        from pyiceberg.exceptions import NoSuchTableError
-
-        while not stop.wait(0.05):
+        while True:
+            last = stop.wait(0.05)
             try:
-                seen.add(frozenset(rig.rows().items()))
+                seen.append(rig.rows())
             except NoSuchTableError:
-                ready.set()
+                seen.append(Counter())
+            ready.set()
+            if last:
+                return
 
-    reader = threading.Thread(target=poll)
-    reader.start()
-    try:
-        done = rig.run()
-    finally:
-        stop.set()
-        reader.join()
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(poll)
+        try:
+            assert ready.wait(SECONDS)
+            done = rig.run()
+        finally:
+            stop.set()
+        reader.result()
     assert done.code == 0, done.err
     waves = {item["wave"]: item["rows"] for item in done.document["waves"]}
     assert len(waves) > 2
@@ -129,7 +138,11 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> N
     for wave in rig.publishes():
         total += waves[wave]
         sizes.add(total)
-    assert {sum(count for _, count in state) for state in seen} <= sizes
+    read = [state.total() for state in seen]
+    assert (read[0], read[-1]) == (0, total)
+    assert sum(0 < rows < total for rows in read) >= READS_BETWEEN, read
+    assert {*read} <= sizes
+    assert all(state <= seen[-1] for state in seen)
     rig.assert_exact()
 
 

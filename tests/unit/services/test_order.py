@@ -600,9 +600,6 @@ def test_parent_reopened_stops_a_child_that_lands_in_another_table() -> None:
     world.clock.advance(SETTLE)
     world.produce(1, 0)
     child = next(wave for wave in world.plan().waves if wave.table == "raw.orders")
-    for wave in world.ledger.waves("orders", UNFINISHED):
-        if wave.id != child.id and wave.table == "raw.old":
-            world.ingest(wave.id)
     done: list[reopening.Reopened] = []
 
     def reopen(passing: str) -> None:
