@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange
@@ -172,6 +173,17 @@ def overlaps_recorded(plan: Plan) -> StateError:
 def lease_is_live(until: datetime | None, now: datetime, longest: timedelta) -> bool:
     """Say whether a lease holds: not ended, and not absurdly far away (a clock that was wrong when it was taken)."""
     return until is not None and now < until <= now + 2 * longest
+
+
+def check_clock(clock: HostClock, at: datetime) -> None:
+    """Refuse the plan of a machine whose clock is far off the ledger's, which says `at`.
+
+    When a layout of a topic has settled is told from the clocks of the two workers that saw it first and last.
+    """
+    off = clock.now - at
+    if abs(off) > TOLERANCE:
+        why = "By it, a topic's new partitions would be read too early or too late"
+        raise clock.wrong(off, f"{why}, so nothing was planned")
 
 
 def check_plan(plan: Plan) -> None:

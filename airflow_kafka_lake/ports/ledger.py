@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.estimates import WaveCost
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.holds import Passed
@@ -127,8 +128,11 @@ class Ledger(LedgerReader, Protocol):
     def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
         """Record a table's UUID if none is recorded; return the recorded one."""
 
-    def record_plan(self, plan: Plan, actor: str) -> None:
+    def record_plan(self, plan: Plan, actor: str, clock: HostClock | None = None) -> None:
         """Record snapshots, streams, waves, ranges in one transaction, guarded by each stream's version.
+
+        `clock` is the one that the plan was decided by: UnavailableError where it is more than a minute ahead of the
+        ledger's, or behind it; None for the ledger's own.
 
         Puts one `origin` receipt per new stream into the outbox, and adds the plan's growth to the segments; a seal is
         never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.records import Claim
 from airflow_kafka_lake.core.staging import job_name
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
@@ -14,8 +15,6 @@ from airflow_kafka_lake.services.in_doubt import InDoubt
 
 LEASE = timedelta(minutes=2)
 RENEW_AFTER = timedelta(seconds=20)
-AHEAD = timedelta(minutes=1)
-"""How far a clock may be ahead: Java takes a table's next commit when it is not more than this before the last."""
 
 
 def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
@@ -29,26 +28,26 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     dead = record.holder is not None and ports.processes.dead(record.holder)
     over = record.fence if by_force or dead else None
     attempt = secrets.token_hex(8)
-    asked_at = ports.clock.now()
+    clock = host_clock(ports)
     held = ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
-    _refuse_fast_clock(ports, held, asked_at)
+    _refuse_fast_clock(ports, held, clock)
     for earlier in held.attempts:
         if earlier.outcome is AttemptOutcome.ABANDONED:
             _end_orphan(ports, held.pipeline, earlier)
     return held
 
 
-def _refuse_fast_clock(ports: Ports, held: Claim, asked_at: datetime) -> None:
-    ahead = asked_at - held.claimed_at
-    if ahead <= AHEAD:
+def host_clock(ports: Ports) -> HostClock:
+    """Return what this machine's clock says now."""
+    return HostClock(host=ports.processes.this().host, now=ports.clock.now())
+
+
+def _refuse_fast_clock(ports: Ports, held: Claim, clock: HostClock) -> None:
+    ahead = clock.now - held.claimed_at
+    if ahead <= TOLERANCE:
         return
-    error = UnavailableError(
-        f"the clock of {ports.processes.this().host} is {ahead.total_seconds():.0f} s ahead of the ledger's. Commits "
-        "made by it would keep every other writer from the table until that time has come, so nothing was begun. Set "
-        "the clock, then repeat",
-        wave=held.key.wave,
-        ahead_seconds=ahead.total_seconds(),
-    )
+    why = "Commits made by it would keep every other writer from the table until that time has come"
+    error = clock.wrong(ahead, f"{why}, so nothing was begun")
     outcome = AttemptOutcome.UNKNOWN if InDoubt(held.attempts) else AttemptOutcome.FAILED
     ports.ledger.end_attempt(held.key, outcome, error.named)
     raise error

@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapsho
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.claiming import host_clock
 from airflow_kafka_lake.services.forecasting import forecast, weigh
 from airflow_kafka_lake.services.identity import take_possession
 from airflow_kafka_lake.services.observing import Observed, look_at_tables, observe
@@ -81,7 +82,7 @@ def record(ports: Ports, decided: Plan, seen: Observed) -> None:
     ports.ledger.save_pipeline(spec)
     for table, topic_ids in seen.tables(spec).items():
         take_possession(ports, spec.name, table, spec.partition_by, topic_ids)
-    ports.ledger.record_plan(decided, ports.actor)
+    ports.ledger.record_plan(decided, ports.actor, host_clock(ports))
     if any(stream.version is None for stream in decided.streams):
         flush(ports, spec.name)  # their origins, before the first of their rows is there
 

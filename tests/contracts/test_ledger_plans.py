@@ -9,12 +9,21 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.clocks import HostClock
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    KafkaLakeError,
+    StateError,
+    UnavailableError,
+    UnknownSubjectError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
+    HOLDER,
+    LEASE,
     SPEC,
     attempt_id,
     claimed,
@@ -105,6 +114,20 @@ def test_plan_raises_the_version(ledger: Ledger) -> None:
     ledger.record_plan(replace(plan, streams=(replace(plan.streams[0], snapshot=newer),)), "tester")
     (stream,) = ledger.streams(SPEC.name)
     assert (stream.origin, stream.version, stream.end_seen, stream.leader_epoch) == (0, 2, 2000, 9)
+
+
+def test_plan_by_a_clock_far_off_the_ledgers_is_refused(ledger: Ledger) -> None:
+    """More than a minute ahead of it, or behind it: nothing is recorded, and the host is named."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    claim = ledger.claim(wave, attempt=attempt_id(), holder=HOLDER, lease=LEASE)
+    plan, seen = plan_of(ledger, [(0, 10, 20)]), ledger.streams(SPEC.name)
+    for off in (timedelta(seconds=120), timedelta(seconds=-120)):
+        with pytest.raises(
+            UnavailableError, match=r"the clock of alpha is 1[12][0-9] s (ahead of|behind) the ledger's"
+        ):
+            ledger.record_plan(plan, "tester", HostClock(host="alpha", now=claim.claimed_at + off))
+        assert ledger.streams(SPEC.name) == seen
+    ledger.record_plan(plan, "tester", HostClock(host="alpha", now=claim.claimed_at + timedelta(seconds=5)))
 
 
 def test_stream_knows_by_when_what_lies_below_its_origin_had_been_written(ledger: Ledger) -> None:

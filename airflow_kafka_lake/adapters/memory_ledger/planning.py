@@ -9,6 +9,7 @@ from itertools import pairwise
 from airflow_kafka_lake.adapters.memory_ledger.restoring import MemoryRestoring
 from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave
@@ -37,8 +38,10 @@ class MemoryPlanning(MemoryRestoring):
                 self._event(draft, pipeline, self._actor, "table", table, uuid)
             return draft.tables[pipeline, table]
 
-    def record_plan(self, plan: Plan, actor: str) -> None:
+    def record_plan(self, plan: Plan, actor: str, clock: HostClock | None = None) -> None:
         guards.check_plan(plan)
+        if clock is not None:
+            guards.check_clock(clock, self._clock.now())
         name = plan.spec.name
         with self._writing() as draft:
             if plan.id in draft.plans:

@@ -28,6 +28,7 @@ from airflow_kafka_lake.adapters.sql_ledger import (
 from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.estimates import WaveCost
 from airflow_kafka_lake.core.growth import Layout
@@ -201,12 +202,12 @@ class SqlLedger:
     def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
         return self._write(lambda c: recording.bind_table(c, pipeline, table, uuid, self._actor))
 
-    def record_plan(self, plan: Plan, actor: str) -> None:
+    def record_plan(self, plan: Plan, actor: str, clock: HostClock | None = None) -> None:
         guards.check_plan(plan)
 
         def work(connection: Connection) -> None:
             try:
-                recording.record_plan(connection, plan, actor)
+                recording.record_plan(connection, plan, actor, clock)
             except IntegrityError as error:
                 if trouble(error) is Trouble.OVERLAP:
                     raise guards.overlaps_recorded(plan) from None

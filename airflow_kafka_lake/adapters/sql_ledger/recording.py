@@ -24,6 +24,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows, upsert
 from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.plan import Plan, PlannedStream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
@@ -90,8 +91,10 @@ def tell(connection: Connection, name: str, sequence: int) -> None:
     )
 
 
-def record_plan(connection: Connection, plan: Plan, actor: str) -> None:
+def record_plan(connection: Connection, plan: Plan, actor: str, clock: HostClock | None = None) -> None:
     """See `ports.Ledger.record_plan`."""
+    if clock is not None:
+        guards.check_clock(clock, connection.execute(select(now())).scalar_one())
     name = plan.spec.name
     known = _lock_streams(connection, plan)
     for item in plan.streams:

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.memory_lake import Answer
-from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError, UsageError
+from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError, UnavailableError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
@@ -73,6 +74,26 @@ def test_new_partition_waits_until_the_expansion_has_settled() -> None:
     world.clock.advance(timedelta(seconds=1))
     assert {item.partition for item in world.plan().ranges} == {3}
     assert world.run().exit_code == 0
+
+
+@pytest.mark.parametrize(("by", "where"), [(3600, "ahead of"), (-3600, "behind")])
+def test_no_clock_that_is_far_off_tells_that_a_layout_has_settled(by: int, where: str) -> None:
+    """Two workers see a layout first and last; one whose clock is off the ledger's plans nothing, and is told so."""
+    world = of_three()
+    world.kafka.add_partitions("orders", 4)
+    world.produce(2, 3)
+    off = FakeClock(world.clock.now() + timedelta(seconds=by))
+    if by > 0:
+        world.plan()
+    before = (world.ledger.layouts("orders"), world.ledger.segments("orders"))
+    world.kafka._now = off.now
+    with pytest.raises(
+        UnavailableError, match=f"the clock of alpha is 3600 s {where} the ledger's.*nothing was planned"
+    ):
+        world.plan(worker=replace(world.worker(), clock=off))
+    assert (world.ledger.layouts("orders"), world.ledger.segments("orders")) == before
+    world.kafka._now = world.clock.now
+    assert {item.partition for item in world.plan().ranges} == set(), "it has not settled by the ledger's clock"
 
 
 def test_old_partitions_are_sealed_where_their_logs_end_after_the_settle_time() -> None:
