@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "laws.md"
 _ROW = re.compile(r"\| (?P<about>[^|]+) \| (?P<words>[^|]+) \| (?P<held>[^|]+) \|")
 _NAME = re.compile(r"`(test_\w+)`")
+_NIGHTLY = re.compile(r"`(test_\w+)` \(nightly\)")
+WHOLE_PRODUCT = frozenset({"integration", "faults"})
+"""Tiers of commands, Dags and workers on a real broker, Spark, Iceberg table, database."""
+REAL_PARTS = WHOLE_PRODUCT | {"contracts"}
+"""And the suites that run over every adapter of a port, the real ones too."""
 
 
 def lines() -> dict[str, str]:
@@ -20,11 +29,47 @@ def lines() -> dict[str, str]:
     return found
 
 
-def defined() -> set[str]:
-    """Return the names of all tests."""
-    files = (ROOT / "tests").rglob("test_*.py")
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
-    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+@dataclass(frozen=True)
+class Where:
+    """A test's tier, which is its folder, and whether `make test` leaves it to the nightly."""
+
+    tier: str
+    nightly: bool
+
+
+@cache
+def places() -> Mapping[str, frozenset[Where]]:
+    """Return where each test is; some names are given twice."""
+    found: dict[str, set[Where]] = defaultdict(set)
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        whole = any(_is_nightly(node) for node in tree.body if _assigns(node, "pytestmark"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                nightly = whole or any(map(_is_nightly, node.decorator_list))
+                found[node.name].add(Where(path.relative_to(ROOT / "tests").parts[0], nightly))
+    return {name: frozenset(places) for name, places in found.items()}
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets)
+
+
+def _is_nightly(node: ast.AST) -> bool:
+    """Return whether all of what is marked is left to the nightly, not some of its parameters."""
+    if isinstance(node, ast.Call):
+        return False
+    return any(isinstance(part, ast.Attribute) and part.attr == "nightly" for part in ast.walk(node))
+
+
+def nightly(name: str) -> bool:
+    """Return whether `make test` plays no test of that name."""
+    return all(place.nightly for place in places()[name])
+
+
+def played_in(name: str) -> set[str]:
+    """Return the tiers in which `make test` plays a test of that name."""
+    return {place.tier for place in places()[name] if not place.nightly}
 
 
 def test_every_law_has_a_line() -> None:
@@ -42,4 +87,24 @@ def test_every_test_that_is_named_exists() -> None:
     """A test that was renamed or removed takes its name from the page."""
     named = {name for held in lines().values() for name in _NAME.findall(held)}
     assert len(named) > 100
-    assert named - defined() == set()
+    assert named - places().keys() == set()
+
+
+def test_every_line_is_held_by_make_test() -> None:
+    """What plays in the nightly alone proves a change a day late; such names say so."""
+    for about, held in lines().items():
+        assert any(map(played_in, _NAME.findall(held))), about
+        assert {name for name in _NAME.findall(held) if nightly(name)} == set(_NIGHTLY.findall(held)), about
+
+
+def test_every_law_is_held_by_the_whole_product_in_make_test() -> None:
+    """Doubles and single adapters do not make a product: each law has a test with real parts around all of it."""
+    for number in range(1, 19):
+        names = _NAME.findall(lines()[f"L{number}"])
+        assert any(played_in(name) & WHOLE_PRODUCT for name in names), f"L{number}"
+
+
+def test_every_line_is_held_on_real_parts_in_make_test() -> None:
+    """By the whole product, or by a suite that runs over the real adapter: no line loses its last such test."""
+    for about, held in lines().items():
+        assert any(played_in(name) & REAL_PARTS for name in _NAME.findall(held)), about
