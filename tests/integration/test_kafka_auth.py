@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -139,14 +138,13 @@ def test_every_client_gets_in(
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_wrong_password_is_the_connections_mistake(guarded: LocalKafka, mechanism: str) -> None:
-    """It is not tried until the time is up, the message says what to check, and no secret is in it."""
+    """It is not tried until the time is up (an hour), the message says what to check, and no secret is in it."""
     options = {"bootstrap.servers": guarded.address("LOGIN"), "security.protocol": "SASL_PLAINTEXT"}
     login = {"sasl.mechanism": mechanism, "sasl.username": USER, "sasl.password": "hunter2-is-wrong"}
-    source = KafkaOffsetSource(KafkaSettings.parse({**options, **login}, connection="mine"), clock=SystemClock())
-    began = time.monotonic()
+    settings = KafkaSettings.parse({**options, **login}, connection="mine")
+    source = KafkaOffsetSource(settings, clock=SystemClock(), timeout_seconds=3600)
     with pytest.raises(ConnectionSettingsError, match=r"'mine'.*uthentication") as caught:
         source.check()
-    assert time.monotonic() - began < 8
     assert "hunter2" not in caught.value.message
 
 
