@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.cli.commands import COMMANDS, Argument, Command
@@ -29,6 +30,9 @@ from airflow_kafka_lake.core.waves import (
     RangeState,
     WaveState,
 )
+
+if TYPE_CHECKING:
+    from tests.proof.evidence import Evidence
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what the tests know: guards, and evidence
 REFERENCE = Path(__file__).parent / "reference"
@@ -281,17 +285,32 @@ evidence; a later call with the same file goes on where it ended, and plays surv
 
 
 def mutants_page() -> str:
-    """Return mutants.md from the catalog in tests/mutants."""
+    """Return mutants.md from the catalog in tests/mutants, and from the evidence of both kinds of mutants."""
     from tests.mutants.catalog import MUTANTS
     from tests.proof.evidence import Evidence
+    from tests.proof.parts import MUTANTS as PART
+    from tests.proof.parts import RANDOM
 
     rows = (
         [f"`{item.name}`", item.guard, item.law, ", ".join(f"`{_test_name(test)}`" for test in item.red)]
         for item in MUTANTS
     )
-    played = Evidence.read("mutants").played()
+    played = Evidence.read(PART).played()
     total = f"{len(MUTANTS)} guards. Each was taken out at {played}." if played else f"{len(MUTANTS)} guards."
-    return _page("Mutants", MUTANTS_INTRO, total, _table(("without", "the guard", "law", "turns red"), rows))
+    catalog = _table(("without", "the guard", "law", "turns red"), rows)
+    return _page("Mutants", MUTANTS_INTRO, total, *_random_mutants(Evidence.read(RANDOM)), catalog)
+
+
+def _random_mutants(evidence: Evidence) -> Iterator[str]:
+    """Yield what the last draw found; nothing before there was one."""
+    for chunk in evidence.chunks.values():
+        rows = chunk.counts.facts.get("table")
+        if not rows:
+            continue
+        yield f"Slips drawn with seed {chunk.seed}, played at {evidence.played()}:"
+        yield _table(list(rows[0]), ([str(value or "–") for value in row.values()] for row in rows))
+        survivors = [f"- {slip}: {why or 'not judged yet'}" for slip, why in chunk.counts.facts["survivors"].items()]
+        yield "\n".join(["Survivors:", "", *survivors]) if survivors else "No slip survived."
 
 
 def _test_name(test: str) -> str:

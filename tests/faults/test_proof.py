@@ -16,12 +16,12 @@ import pytest
 from tests.proof.command import main
 from tests.proof.evidence import ALLOWED, Chunk, Counts, Evidence
 from tests.proof.parts import HISTORIES, PARTS, Part, Wish, Work, named
-from tests.proof.reports import bench_report, demo_report, pytest_report, soak_report
+from tests.proof.reports import bench_report, demo_report, pytest_report, random_report, soak_report
 from tests.proof.tree import ROOT, Tree, UnknownCommitError
 
 FIRST_RECORD = "384d07e"
 """The commit that first recorded the matrix."""
-NOT_YET = frozenset({"mutants", "suite", "histories", "soak", "demo", "bench"})
+NOT_YET = frozenset({"mutants", "random-mutants", "suite", "histories", "soak", "demo", "bench"})
 """Parts that were never played whole. None may come back into this list."""
 FAKE = """
 import json, os, signal, sys
@@ -310,4 +310,12 @@ def test_reports_of_the_other_programs_are_counted(tmp_path: Path) -> None:
     assert demo_report(written(good | {"ok": False})).failed == 1
     soaked = {"numbers": {"faults": 100, "records": 5}, "problems": ["lost"]}
     assert (soak_report(written(soaked)).passed, soak_report(written(soaked)).failed) == (100, 1)
+    killed, left = {"fate": "killed"}, {"fate": "survived", "line": 3, "key": "a.py:f"}
+    drawn = {
+        "mutants": [killed, killed | {"fate": "hung"}, left, killed | {"fate": "broken"}],
+        "table": [],
+        "parts": [],
+    }
+    found = random_report(written(drawn))
+    assert (found.passed, found.failed, found.facts["survivors"]) == (2, 1, {"line 3 of a.py:f": ""})
     assert bench_report(written([{"arm": "audit", "seconds": 1.25}])) == Counts(passed=1, facts={"audit": 1.2})

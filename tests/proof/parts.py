@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.proof.evidence import Counts
-from tests.proof.reports import bench_report, demo_report, named_cases, pytest_report, soak_report
+from tests.proof.reports import bench_report, demo_report, named_cases, pytest_report, random_report, soak_report
 from tests.proof.tree import ROOT
 
 REPORT = "REPORT"
@@ -21,11 +21,13 @@ HISTORIES = 100_000
 SOAK_MINUTES = 60.0
 RECORDS_PER_MINUTE = 33_000
 FORKED, SPARK = "failpoints", "failpoints-spark"
+MUTANTS, RANDOM = "mutants", "random-mutants"
 ALL_TESTS, LEFT_OUT = "--whole", "nightly or rotating"
 """The flag with which pytest leaves out nothing, and the marks of what it leaves out without it."""
 HISTORY_SECONDS = 0.044
 """What a history costs of one core."""
 SUITE_MINUTES = 25
+RANDOM_MUTANTS = 200
 APART = ("tests/mutants", "tests/faults/test_matrix.py")
 """Tests of families that have a part of their own."""
 
@@ -68,6 +70,11 @@ class Part:
 
 def _mutants(wish: Wish) -> Sequence[Work]:
     return [_tests("all", "-n", "2", "--dist", "loadgroup", "tests/mutants", seed=wish.seed, minutes=5)]
+
+
+def _random(wish: Wish) -> Sequence[Work]:
+    words = ("tests.mutants.random", "--seed", str(wish.seed), "--count", str(RANDOM_MUTANTS), "--json", REPORT)
+    return [Work(name="all", words=words, minutes=30)]
 
 
 def _histories(wish: Wish) -> Sequence[Work]:
@@ -131,11 +138,18 @@ def _nth(number: int, of: int) -> str:
 
 PARTS = (
     Part(
-        name="mutants",
+        name=MUTANTS,
         proves="every guard of the catalog is taken out once, and its tests turn red",
         cases="mutants",
         works=_mutants,
         read=pytest_report,
+    ),
+    Part(
+        name=RANDOM,
+        proves="slips drawn at random in the whole package meet the tests that reach them",
+        cases="killed",
+        works=_random,
+        read=random_report,
     ),
     Part(
         name=FORKED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -49,3 +50,16 @@ def bench_report(file: Path) -> Counts:
     """Read `bench.run --report`; a case is an arm that was measured."""
     arms = json.loads(file.read_text(encoding="utf-8"))
     return Counts(passed=len(arms), facts={arm["arm"]: round(arm["seconds"], 1) for arm in arms})
+
+
+def random_report(file: Path) -> Counts:
+    """Read `tests.mutants.random --json`; a survivor is no failure by itself: the tool's exit code is the judge."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    fates = Counter(mutant["fate"] for mutant in report["mutants"])
+    survivors = {
+        f"line {mutant['line']} of {mutant['key']}": mutant.get("reason", "")
+        for mutant in report["mutants"]
+        if mutant["fate"] in {"survived", "unreached"}
+    }
+    facts = {"table": report["table"], "parts": report["parts"], "survivors": survivors}
+    return Counts(passed=fates["killed"] + fates["hung"], failed=fates["broken"], facts=facts)
