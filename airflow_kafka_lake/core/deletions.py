@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.streams import StreamKey
 
@@ -21,36 +21,42 @@ _Reading = tuple[str, StreamKey, OffsetRange, int]
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """How many rows of each settled range were deleted on purpose.
+    """Which rows of each settled range were deleted on purpose.
 
-    A number for each range is exact: a range has as many rows as were published, less these; one more that is gone is
-    missing. What is read again, after a reopen or after a roll-back, is of another generation or wave, of which nothing
-    was deleted yet.
+    A receipt says how many rows of its range are gone in all, and at which offsets no row was: one that is there again
+    is not deleted any more, and excuses no other. What is read again, after a reopen or after a roll-back, is of
+    another generation or wave, of which nothing was deleted yet.
 
-    Each receipt says how many rows of its range are gone in all, so that the largest counts: two people who record the
-    same rows at once excuse them once, not twice.
+    Of several receipts of a range the one counts that excuses most: two people who record the same rows at once excuse
+    them once, not twice. One without offsets is of an older version, and counts whichever rows are gone.
     """
 
-    by_range: Mapping[_Reading, int]
+    by_range: Mapping[_Reading, Sequence[ReceiptRow]]
 
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
-        """Collect what was recorded, of each range the largest number."""
-        found: dict[_Reading, int] = defaultdict(int)
+        """Collect what was recorded of each range."""
+        found: dict[_Reading, list[ReceiptRow]] = defaultdict(list)
         for row in receipts:
             if row.kind == RECEIPT:
-                found[_reading(row)] = max(found[_reading(row)], row.rows)
+                found[_reading(row)].append(row)
         return cls(found)
 
-    def rows(self, item: RangeRecord | ReceiptRow) -> int:
-        """Return how many rows of a range were deleted."""
-        return self.by_range.get(_reading(item), 0)
+    def rows(self, item: RangeRecord | ReceiptRow, there: RangeSet) -> int:
+        """Return how many rows of a range are gone on purpose, where rows are `there`."""
+        told = self.by_range.get(_reading(item), ())
+        return max((0, *(row.rows - ((row.offsets or NOTHING) & there).span for row in told)))
 
-    def by_stream(self, settled: Iterable[RangeRecord]) -> Mapping[StreamKey, int]:
-        """Return the same for whole streams, of what is settled."""
+    def offsets(self, item: RangeRecord, there: RangeSet) -> RangeSet:
+        """Return at which offsets of a range no row is, on purpose or because none ever was."""
+        told = self.by_range.get(_reading(item), ())
+        return RangeSet.union(row.offsets for row in told if row.offsets) - there
+
+    def by_stream(self, settled: Iterable[RangeRecord], seen: Mapping[StreamKey, RangeSet]) -> Mapping[StreamKey, int]:
+        """Return how many rows of whole streams are gone on purpose, of what is settled."""
         found: dict[StreamKey, int] = defaultdict(int)
         for item in settled:
-            found[item.stream] += self.rows(item)
+            found[item.stream] += self.rows(item, seen.get(item.stream, NOTHING))
         return found
 
 
@@ -61,16 +67,18 @@ def _reading(item: RangeRecord | ReceiptRow) -> _Reading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
     """A settled range of which rows are gone, and nothing says yet that they should be; `before` are those of which
-    something says it already."""
+    something says it already, and `offsets` are those without a row of which it is said now."""
 
     item: RangeRecord
     rows: int
+    offsets: RangeSet
     before: int = 0
 
     def receipt(self, decision: str, at: datetime) -> ReceiptRow:
         """Return what the lake is told of the decision."""
         bare = range_receipt(RECEIPT, self.item, attempt=decision, fence=0, at=at)
-        return replace(bare, rows=self.before + self.rows, first_offset=None, last_offset=None, accounting=Accounting())
+        told = replace(bare, first_offset=None, last_offset=None, accounting=Accounting())
+        return replace(told, rows=self.before + self.rows, offsets=self.offsets)
 
 
 def unrecorded(
@@ -82,8 +90,9 @@ def unrecorded(
         inside = OffsetRange(0, item.range.end) if asked is None else asked
         if item.accounting is None or not item.range.overlaps(inside):
             continue
-        there = seen.get(item.stream, RangeSet())
-        missing = item.accounting.visible - known.rows(item) - there.within(item.range).span
+        there = seen.get(item.stream, NOTHING).within(item.range)
+        before = known.rows(item, there)
+        missing = item.accounting.visible - before - there.span
         bare = (RangeSet((item.range,)) & RangeSet((inside,))) - there
         if (rows := min(missing, bare.span)) > 0:
-            yield Deleted(item=item, rows=rows, before=known.rows(item))
+            yield Deleted(item=item, rows=rows, offsets=bare | known.offsets(item, there), before=before)

@@ -164,7 +164,7 @@ class ReceiptRow:
 
     An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
     is the id of the ledger that says so. A `deleted` says that so many rows of a settled range were deleted from the
-    lake on purpose; `attempt` is the id of that decision.
+    lake on purpose; `attempt` is the id of that decision, and `offsets` are those at which no row was then.
     `leader_epoch` is the partition's when `rows` were planned, if that is known.
     """
 
@@ -184,6 +184,7 @@ class ReceiptRow:
     accounting: Accounting
     recorded_at: datetime
     leader_epoch: int | None = None
+    offsets: RangeSet | None = None
 
     @property
     def stream(self) -> StreamKey:

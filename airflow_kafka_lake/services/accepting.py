@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.checking import rows_seen
+from airflow_kafka_lake.core.checking import offsets_seen
 from airflow_kafka_lake.core.checking.report import Scope
 from airflow_kafka_lake.core.deletions import Deleted, unrecorded
 from airflow_kafka_lake.core.errors import DamagedTableError, StateError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.checking import gather, require_scope, topics_of
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
@@ -54,10 +52,7 @@ def accept_deletes(
     for item in evidence.tables:
         if item.damaged:
             raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
-    offsets: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
-    for key, holdings in rows_seen(evidence).items():
-        offsets[key] = [part for holding in holdings for part in holding.offsets]
-    seen = {key: RangeSet(parts) for key, parts in offsets.items()}
+    seen = offsets_seen(evidence)
     settled = [item for item in evidence.ledger.settled if item.stream in scope]
     found = tuple(unrecorded(settled, seen, evidence.deletions, asked))
     if not found:

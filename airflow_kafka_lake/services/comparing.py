@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.checking import offsets_seen
 from airflow_kafka_lake.core.checking.contents import Compared, Deep
 from airflow_kafka_lake.core.checking.evidence import Evidence
 from airflow_kafka_lake.core.checking.report import Observed, Scope
@@ -59,7 +60,7 @@ def compare(
         comparison=found,
         streams=_compared(stretches, left_out),
         compacted=compacted,
-        deletions=evidence.deletions.by_stream(evidence.ledger.settled),
+        deletions=evidence.deletions.by_stream(evidence.ledger.settled, offsets_seen(evidence)),
     )
 
 

@@ -23,6 +23,7 @@ from sqlalchemy import create_engine, make_url, text
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.iceberg.look import attempts_with_rows
+from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.errors import (
@@ -547,3 +548,12 @@ def test_rows_and_receipts_that_others_left_half_empty_are_nobodys(world: Iceber
     receipts = world.lake.catalog.load(NAME + "__receipts")
     receipts.append(pa.Table.from_pylist([{"pipeline": "orders"}], receipts.schema().as_arrow()))
     assert len(world.table.all_receipts()) == 1
+
+
+def test_receipts_table_of_an_older_version_goes_on(world: IcebergWorld) -> None:
+    """Without leader epochs and offsets of deleted rows: what it cannot hold is left out, the rest counts."""
+    fields = [field for field in RECEIPTS.fields if field.name not in {"leader_epoch", "offsets"}]
+    world.catalog.create_table(NAME + "__receipts", Schema(*fields))
+    row = receipt(attempt_id(), "deleted")
+    world.table.add_receipts([replace(row, leader_epoch=3, offsets=RangeSet.of((0, 2)))])
+    assert world.table.all_receipts() == (row,)

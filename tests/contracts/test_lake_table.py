@@ -528,10 +528,11 @@ def test_receipts_are_added_once(world: World) -> None:
 
 
 def test_every_receipt_is_read_back(world: World) -> None:
-    """All kinds of all attempts and pipelines, oldest first; no receipts table holds none."""
+    """All kinds of all attempts and pipelines with all that they say, oldest first; no receipts table holds none."""
     assert world.table.all_receipts() == ()
     first, second = receipt(attempt_id()), replace(receipt(attempt_id(), "published"), recorded_at=AT + MINUTE)
     third = replace(receipt(attempt_id(), "skip", end=1), pipeline="copies", recorded_at=AT + 2 * MINUTE)
+    third = replace(third, offsets=RangeSet.of((0, 3), (7, 8)))
     world.table.add_receipts([third, second])
     world.table.add_receipts([first])
     assert world.table.all_receipts() == (first, second, third)

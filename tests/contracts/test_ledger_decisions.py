@@ -555,11 +555,13 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     settled(ledger, wave)
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
     (item,) = ledger.ranges(pipeline=SPEC.name)
-    row = Deleted(item=item, rows=3).receipt("d1", datetime.now(UTC))
+    gone = RangeSet.of((0, 2), (7, 8))
+    row = Deleted(item=item, rows=3, offsets=gone).receipt("d1", datetime.now(UTC))
     ledger.accept_deletes(SPEC.name, [("raw.orders", row)], decision="d1", reason="90 days", actor="ada")
     (told,) = ledger.outbox(SPEC.name, kind="deleted")
     assert (told.table, replace(told.row, recorded_at=row.recorded_at)) == ("raw.orders", row)
-    assert (row.rows, row.attempt, row.wave, row.range) == (3, "d1", wave, OffsetRange(0, 10))
+    assert (row.rows, row.offsets, row.attempt, row.wave) == (3, gone, "d1", wave)
+    assert (row.range, row.generation) == (OffsetRange(0, 10), 0)
     event = ledger.events(SPEC.name)[-1]
     assert (event.kind, event.subject, event.actor) == ("accept-deletes", "d1", "ada")
     assert event.detail == "orders/0: 3 rows in all: 90 days"

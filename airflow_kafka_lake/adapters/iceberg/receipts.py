@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +33,7 @@ from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import ReceiptRow
 
 _PATIENCE_SECONDS = 45
@@ -59,11 +60,13 @@ RECEIPTS = Schema(
     NestedField(15, "accounting", _ACCOUNTING, required=False),
     NestedField(16, "recorded_at", TimestamptzType(), required=False),
     NestedField(23, "leader_epoch", IntegerType(), required=False),
+    NestedField(24, "offsets", StringType(), required=False),
 )
-_OPTIONAL = {"first_offset", "last_offset", "leader_epoch"}
+_LATER = {"leader_epoch", "offsets"}
+"""A table that was created without these goes on without them."""
+_OPTIONAL = {"first_offset", "last_offset", *_LATER}
 _NEEDED = [field.name for field in RECEIPTS.fields if field.name not in _OPTIONAL]
-_FIT = Schema(*(field for field in RECEIPTS.fields if field.name != "leader_epoch"))
-"""A table that was created without leader epochs goes on without them."""
+_FIT = Schema(*(field for field in RECEIPTS.fields if field.name not in _LATER))
 _PROPERTIES = {
     "format-version": "2",
     "write.parquet.compression-codec": "zstd",
@@ -206,6 +209,7 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
         "accounting": row.accounting.to_json(),
         "recorded_at": row.recorded_at,
         "leader_epoch": row.leader_epoch,
+        "offsets": None if row.offsets is None else json.dumps(row.offsets.to_pairs()),
     }
 
 
@@ -227,4 +231,5 @@ def _row(record: dict[str, Any]) -> ReceiptRow:
         accounting=Accounting(**record["accounting"]),
         recorded_at=record["recorded_at"],
         leader_epoch=record.get("leader_epoch"),
+        offsets=RangeSet.of(*json.loads(pairs)) if (pairs := record.get("offsets")) else None,
     )

@@ -13,7 +13,7 @@ from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now
+from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -129,6 +129,7 @@ def _receipt(row: Any) -> ReceiptRow:
         last_offset=row.last_offset,
         accounting=reading.accounting_of(row),
         recorded_at=row.recorded_at,
+        offsets=row.offsets or None,
     )
 
 
@@ -150,6 +151,7 @@ def put_into_outbox(
             "row_count": row.rows,
             "first_offset": row.first_offset,
             "last_offset": row.last_offset,
+            "offsets": Offsets.text(row.offsets) if row.offsets else None,
             **row.accounting.to_json(),
         }
         for table, row in receipts

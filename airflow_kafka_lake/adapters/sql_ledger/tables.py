@@ -212,4 +212,5 @@ outbox = _table(
     Column("generation", Integer, nullable=False),
     *_accounting(null=False),
     Column("recorded_at", Timestamp, nullable=False),
+    Column("offsets", Offsets),
 )

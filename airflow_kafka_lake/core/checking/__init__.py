@@ -48,6 +48,11 @@ def rows_seen(evidence: Evidence) -> dict[StreamKey, list[Holding]]:
     return found
 
 
+def offsets_seen(evidence: Evidence) -> dict[StreamKey, RangeSet]:
+    """Return at which offsets of each stream readers of the tables see a row."""
+    return {key: RangeSet.union(item.offsets for item in held) for key, held in rows_seen(evidence).items()}
+
+
 def _damaged(evidence: Evidence) -> Iterator[Finding]:
     for table in evidence.tables:
         if table.damaged:
@@ -71,9 +76,8 @@ def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding
         truth = evidence.truth.get(stream)
         yield from _twice(stream, holdings, rows)
         for item in settled.get(stream, ()):
-            deleted = deletions.rows(item)
             others = partial(_by_others, item, evidence)
-            yield from check_settled(item, rows, truth, deleted=deleted, by_others=others)
+            yield from check_settled(item, rows, truth, deletions, by_others=others)
             yield from _check_replaced(item, holdings, witnesses)
         yield from _check_strays(stream, holdings, ranges.get(stream, []), witnesses)
         if truth is not None:

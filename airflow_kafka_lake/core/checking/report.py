@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking import rows_seen
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
 from airflow_kafka_lake.core.deletions import Deletions
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
 from airflow_kafka_lake.core.segments import Segment
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -172,9 +172,10 @@ def _audited(
             sums += Accounting(skipped=item.range.span)
             continue
         recorded = item.accounting or Accounting()
-        there = recorded.visible if rows is None else min(recorded.visible, rows.within(item.range).span)
+        inside = NOTHING if rows is None else rows.within(item.range)
+        there = recorded.visible if rows is None else min(recorded.visible, inside.span)
         gone = recorded.visible - there
-        wanted = min(gone, deletions.rows(item))
+        wanted = min(gone, deletions.rows(item, inside))
         deleted += wanted
         missing += gone - wanted
         rest = recorded.control + recorded.aborted + recorded.compacted + recorded.skipped

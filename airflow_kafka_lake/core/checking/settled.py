@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.checking.evidence import Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 
@@ -14,11 +15,11 @@ def check_settled(
     item: RangeRecord,
     rows: RangeSet,
     truth: StreamTruth | None,
+    deletions: Deletions,
     *,
-    deleted: int = 0,
     by_others: Callable[[], str] = str,
 ) -> Iterator[Finding]:
-    """A settled range accounts for every offset, shows as many rows as it says, less those that were `deleted` on
+    """A settled range accounts for every offset, shows as many rows as it says, less those that were deleted on
     purpose, and every acknowledged record. `by_others` tells what is known of rows that others took away."""
     asked = RangeSet((item.range,))
     recorded = item.accounting or Accounting()
@@ -26,12 +27,14 @@ def check_settled(
         words = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
         yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, words=words)
     inside = rows.within(item.range)
+    deleted = deletions.rows(item, inside)
     missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
     numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
     if deleted:
         numbers += f", {deleted} of them deleted on purpose"
     if missing.span > deleted or inside.span < recorded.visible - deleted:
         lost = missing or asked - inside
+        lost = lost - deletions.offsets(item, inside) or lost
         named = f"; {missing.span} acknowledged records are missing" if missing else ""
         words = numbers + named + by_others()
         yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, words=words)

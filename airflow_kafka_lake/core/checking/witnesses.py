@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, LedgerEvidence, TableEvidence
 from airflow_kafka_lake.core.deletions import Deletions
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Commit, RangeRecord, ReceiptRow, WaveRecord
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import (
@@ -158,7 +158,7 @@ def _about(table: TableEvidence, token: Token, kind: FindingKind, words: str) ->
 
 def _has_rows_or_needs_none(token: Token, holding: set[str | None], witnesses: Witnesses) -> bool:
     receipts = witnesses.receipts.get(token.attempt, ())
-    left = any(row.rows > witnesses.deletions.rows(row) for row in receipts)
+    left = any(row.rows > witnesses.deletions.rows(row, NOTHING) for row in receipts)
     needs_none = bool(receipts) and (witnesses.is_cut(token.attempt) or not left)
     return token.attempt in holding or needs_none
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -74,6 +75,40 @@ def test_one_row_more_is_missing_again(landed: World) -> None:
     """What was recorded excuses what was gone then, not what goes later."""
     delete(landed, 0, 1)
     accepted(landed)
+    delete(landed, 2)
+    assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
+    assert accepted(landed).rows == 1
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
+
+
+def test_deleted_rows_that_come_back_excuse_no_others(landed: World) -> None:
+    """What is recorded are offsets: rows that were put there again are there, and others that go are missing."""
+    before = landed.table.head().snapshot
+    assert before is not None
+    delete(landed, 0, 1, 7)
+    accepted(landed)
+    landed.table.roll_back(before)
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 0)
+    delete(landed, 2, 3, 7)
+    document = audited(landed)
+    assert (document["ok"], document["totals"]["missing"], document["totals"]["deleted"]) == (False, 2, 1)
+    (finding,) = document["findings"]
+    assert (finding["kind"], finding["offsets"]) == ("lost", [[2, 4]])
+    assert not audited(landed, Asked())["ok"]
+    assert accepted(landed).rows == 2
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
+    landed.table.roll_back(before)
+    delete(landed, 0)
+    assert audited(landed)["ok"], "what was recorded first still counts"
+
+
+def test_record_of_a_number_alone_still_counts(landed: World) -> None:
+    """As an older version wrote it: so many rows of a range, whichever they are."""
+    delete(landed, 0, 1)
+    accepted(landed)
+    receipts = landed.table._receipts
+    receipts.update({key: replace(row, offsets=None) for key, row in receipts.items() if row.kind == "deleted"})
+    assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
     delete(landed, 2)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
     assert accepted(landed).rows == 1
