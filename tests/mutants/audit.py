@@ -94,7 +94,7 @@ AUDIT = (
         law="L8",
         guard="What an audit calls visible is in the table: a row that is gone leaves its offset unexplained.",
         module=_REPORT,
-        old="min(recorded.visible, rows.within(item.range).span)",
+        old="min(recorded.visible, inside.span)",
         new="recorded.visible",
         red=(f"{_DOCUMENT}::test_a_missing_row_is_unexplained",),
     ),

@@ -228,6 +228,6 @@ def test_what_was_rolled_back_and_read_again_has_all_of_its_rows_again(landed: W
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 0)
-    delete(landed, 8)
+    delete(landed, 6)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
     assert not audited(landed, Asked())["ok"]
