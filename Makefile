@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Tests' modules are rewritten for their assertions: without a cache each process does it anew, for seven seconds.
+export PYTHONDONTWRITEBYTECODE =
 FAST := $(wildcard tests/unit tests/properties tests/contracts tests/architecture)
 
 help: ## show the targets
