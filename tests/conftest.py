@@ -24,8 +24,14 @@ if TYPE_CHECKING:
     from tests.rig import Rig
 
 settings.register_profile("house", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("house"), max_examples=40)
 settings.load_profile("house")
 """Enough examples, and no deadline: a shared machine may be slow at any moment."""
+
+MEMORY = Path("/dev/shm")
+"""Where Linux keeps files in memory. A test's files live for seconds: no disk needs to see them."""
+ROOM = 8 * 1024**3
+"""Bytes that must be free there, or tests write where the system says."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Add up durations where reports arrive: in the process that starts the others."""
     config.pluginmanager.register(Shares(config), "shares")
+    if config.getoption("--fast"):
+        settings.load_profile("fast")
     if not hasattr(config, "workerinput"):
+        if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
         config.pluginmanager.register(Durations(config.getoption("--record-durations")), "durations")
 
 

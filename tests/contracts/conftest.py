@@ -73,7 +73,7 @@ def shared_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlLedger, Pa
     """
     folder = tmp_path_factory.mktemp("ledger")
     ledger = SqlLedger(f"sqlite:///{folder / 'ledger.db'}")
-    ledger.upgrade()
+    ledger.streams("none")
     ledger.close()
     return ledger, shutil.copy(folder / "ledger.db", folder / "blank.db")
 
