@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.adapters.memory_lake import Answer
@@ -124,7 +124,6 @@ class Partition:
         self.settled = set(range(OFFSETS))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(order=st.permutations(range(OFFSETS)), ways=st.lists(st.sampled_from(WAYS), min_size=OFFSETS, max_size=OFFSETS))
 def test_watermark_stands_at_the_first_hold_whatever_the_order(order: list[int], ways: list[str]) -> None:
     """Cancelled, failed and lost ranges hold it, later successes are kept, and a retry of just those lets it jump."""
