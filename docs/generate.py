@@ -447,7 +447,8 @@ TIERS = {
     "adapters, each checked against the promises; and two workers on one wave in every order of their port calls",
     "contracts": "one suite for each port, run over every adapter of it: the ledger in memory, on SQLite and on a real "
     "PostgreSQL; the lake in memory and on Iceberg; offsets and batches in memory and of a "
-    "real Kafka; schemas in memory and of a real registry",
+    "real Kafka; schemas in memory and of a real registry; jobs in memory, by PyIceberg in Spark's "
+    "place, and by Spark; clocks and processes",
     "architecture": "imports point inward, importing touches nothing, the habits of the house, these documents",
     "airflow": "operators, sensors, triggers, Dags and connections inside Airflow",
     "integration": "the whole product as a user runs it: real Kafka, Spark, Iceberg, PostgreSQL and Airflow; every "

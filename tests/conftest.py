@@ -96,7 +96,8 @@ def kafka(service: None) -> Iterator[LocalKafka]:
     """
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    with LocalKafka(settings={"log.retention.check.interval.ms": str(24 * 3600 * 1000)}) as broker:
+    day = str(24 * 3600 * 1000)
+    with LocalKafka(settings={"log.retention.check.interval.ms": day, "log.initial.task.delay.ms": day}) as broker:
         yield broker
 
 

@@ -33,13 +33,14 @@ SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
 FOLLOW = Bounds()
 AFTER_THE_LEASE = timedelta(minutes=3)
 LEDGER_ID = "1" * 32
+STARTED = 1.0
 
 
 class FakeProcesses:
     """`ports.Processes`: a process is dead when the world says so."""
 
     def __init__(self, pid: int, dead: set[int]) -> None:
-        self._holder = Holder(host="alpha", pid=pid, started=1.0)
+        self._holder = Holder(host="alpha", pid=pid, started=STARTED)
         self._dead = dead
 
     def this(self) -> Holder:
@@ -47,16 +48,18 @@ class FakeProcesses:
         return self._holder
 
     def dead(self, holder: Holder) -> bool:
-        """Say whether the world has declared a holder dead."""
-        return holder.pid in self._dead
+        """Return whether the world has declared a holder dead, or another process of this host has its pid now."""
+        if holder.host != self._holder.host:
+            return False
+        return holder.pid in self._dead or (holder.started, holder.boot) != (STARTED, None)
 
 
 class World:
     """Topic `orders` of one partition (or more), pipeline `orders`, and as many workers as a test wants."""
 
-    def __init__(self, partitions: int = 1, spec: PipelineSpec = SPEC) -> None:
+    def __init__(self, partitions: int = 1, spec: PipelineSpec = SPEC, *, clock: FakeClock | None = None) -> None:
         self.spec = spec
-        self.clock = FakeClock()
+        self.clock = clock or FakeClock()
         self.kafka = MemoryKafka(now=self.clock.now)
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
         self.lake = MemoryLake(self.clock.now)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.core.decoding import Decoder, Format
-from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.errors import (
+    JobFailedError,
+    KafkaLakeError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    UnavailableError,
+    UnknownPartitionError,
+    UnknownSubjectError,
+    UnknownTopicError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Undecoded
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
@@ -17,8 +27,18 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.streams import StreamKey
 
-Position = tuple[str, str, int, int, bytes | None, bytes | None]
+Headers = tuple[tuple[str, bytes | None], ...]
+Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
 _FRAME_BYTES = 5
+
+_REASONS: Mapping[type[KafkaLakeError], str] = {
+    RangeExpiredError: "data-loss",
+    RangeBeyondEndError: "kafka-unreachable",  # Spark waits for what does not come
+    UnknownTopicError: "unknown-topic",
+    UnknownPartitionError: "unknown-topic",
+    UnknownSubjectError: "table-not-found",
+}
+"""The reasons that Spark's last words would show, by what a record reader or a lake in memory raises."""
 
 
 class Reader(Protocol):
@@ -26,8 +46,8 @@ class Reader(Protocol):
 
     def read(
         self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
-    ) -> list[tuple[int, bytes | None, bytes | None]]:
-        """Return `(offset, key, value)` of every record that a reader of the stretch sees."""
+    ) -> list[tuple[int, bytes | None, bytes | None, Headers, int]]:
+        """Return `(offset, key, value, headers, timestamp in ms)` of every record that a reader of the stretch sees."""
 
 
 class Stage(Protocol):
@@ -48,6 +68,7 @@ class MemoryRunner:
     `failures` holds the last words of the next jobs that shall fail; `unfinished` is how many of the next jobs end
     without a word and without a result, as a killed driver does; `tamper` may change what a job writes. A job that
     reads an offset of `poison`, as `(topic, partition, offset)`, or more rows than `most`, fails for no known reason.
+    Whatever else a job meets, it ends as a driver does: in a JobFailedError.
     """
 
     def __init__(self, kafka: Reader, lake: Stage) -> None:
@@ -70,16 +91,20 @@ class MemoryRunner:
         return False
 
     def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
-        """Compare keys and values, which is all that rows in memory have."""
+        """Compare keys, values, headers and times."""
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
         kafka: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
         lake: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
-        for item in job.stretches:
-            for offset, *record in self._kafka.read(item.topic, item.partition, item.range, job.isolation):
-                kafka[item.topic, item.topic_id, item.partition][offset] = tuple(record)
-        for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
-            lake[topic, topic_id, partition][offset] = tuple(record)
+        with _as_a_driver("kafka-unreachable"):
+            for item in job.stretches:
+                for offset, *record in self._kafka.read(
+                    item.topic, item.partition, item.range, job.isolation, any_time=True
+                ):
+                    kafka[item.topic, item.topic_id, item.partition][offset] = tuple(record)
+        with _as_a_driver("catalog-unreachable"):
+            for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
+                lake[topic, topic_id, partition][offset] = tuple(record)
         say("compared")
         return Comparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.stretches, kafka, lake)
@@ -96,30 +121,45 @@ class MemoryRunner:
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Read every stretch of the job and stage all rows in one commit, also when there are none."""
         self.jobs.append(job)
+        facts = {"wave": job.wave, "attempt": job.attempt}
         started(f"memory-{len(self.jobs)}")
         if self.failures:
-            raise JobFailedError(self.failures.popleft(), attempt=job.attempt)
+            raise JobFailedError(self.failures.popleft(), reason=None, **facts)
         rows: list[Position] = []
-        for stretch in job.stretches:
-            records = self._kafka.read(stretch.topic, stretch.partition, stretch.range, job.isolation)
-            rows += [(stretch.topic, stretch.topic_id, stretch.partition, *record) for record in records]
-            heartbeat()
-        for part in job.untimely:
-            records = self._kafka.read(part.topic, part.partition, part.range, job.isolation, any_time=True)
+        for part in (*job.stretches, *job.untimely):
+            with _as_a_driver("kafka-unreachable", **facts):
+                records = self._kafka.read(
+                    part.topic, part.partition, part.range, job.isolation, any_time=part in job.untimely
+                )
             rows += [(part.topic, part.topic_id, part.partition, *record) for record in records]
+            heartbeat()
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
-            raise JobFailedError("the job ended.\nCaused by: IllegalStateException: what is this?", attempt=job.attempt)
+            raise JobFailedError(
+                "the job ended.\nCaused by: IllegalStateException: what is this?", reason=None, **facts
+            )
         if self.unfinished:
             self.unfinished -= 1
             return
         rows = self.tamper(rows)
-        self._lake.stage(job.table, job.attempt, rows, undecoded=_undecoded(job.decoders, rows))
+        with _as_a_driver("catalog-unreachable", **facts):
+            self._lake.stage(job.table, job.attempt, rows, undecoded=_undecoded(job.decoders, rows))
+
+
+@contextmanager
+def _as_a_driver(unreachable: str, **facts: object) -> Iterator[None]:
+    """End a job as a driver ends, whose worker learns no more than its last words and the reason that they show."""
+    try:
+        yield
+    except KafkaLakeError as error:
+        reason = unreachable if isinstance(error, UnavailableError) else _REASONS.get(type(error))
+        facts = {**facts, "reason": error.facts.get("reason", reason)}
+        raise JobFailedError(f"the job ended.\n{error.message}", **facts) from error
 
 
 def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[Undecoded, ...]:
     by_topic = {topic: decoder for decoder in decoders for topic in decoder.topics}
     found: dict[StreamKey, list[tuple[int, str]]] = defaultdict(list)
-    for topic, topic_id, partition, offset, _, value in rows:
+    for topic, topic_id, partition, offset, _, value, *_ in rows:
         if topic in by_topic and value is not None and (problem := _problem(by_topic[topic], value)):
             found[topic, topic_id, partition].append((offset, problem))
     return tuple(

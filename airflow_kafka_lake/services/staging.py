@@ -11,13 +11,10 @@ from airflow_kafka_lake.core.errors import (
     HeldError,
     JobFailedError,
     KafkaLakeError,
-    RangeBeyondEndError,
-    RangeExpiredError,
     StaleFenceError,
     StateError,
     TransientError,
     UnavailableError,
-    UnknownTopicError,
     expected,
 )
 from airflow_kafka_lake.core.losses import held_by
@@ -47,8 +44,6 @@ from airflow_kafka_lake.services.settlement import tell_first
 from airflow_kafka_lake.services.taking import take
 
 TASK_BYTES = 64 * 1024 * 1024
-UNREADABLE = (JobFailedError, RangeExpiredError, RangeBeyondEndError, UnknownTopicError)
-"""What a job may end with that Kafka has taken its offsets from."""
 
 
 def ingest(ports: Ports, wave: str) -> WaveRecord:
@@ -162,7 +157,7 @@ def _stage_or_find(
     try:
         return _stage(ports, held, how, heartbeat)
     except Exception as error:
-        if isinstance(error, KafkaLakeError) and not isinstance(error, UNREADABLE):
+        if isinstance(error, KafkaLakeError) and not isinstance(error, JobFailedError):
             raise
         if failed := _lost_meanwhile(ports, held):
             return failed

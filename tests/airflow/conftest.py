@@ -30,20 +30,10 @@ from airflow_kafka_lake.core.waves import Holder  # noqa: E402
 from airflow_kafka_lake.hooks import assembly  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
+from tests.world import FakeProcesses  # noqa: E402
 
 ORDERS = Pipeline(name="orders", topics=["orders"], table="raw.orders")
-ME = Holder(host="here", pid=1, started=1.0)
 OTHER = Holder(host="there", pid=2, started=2.0)
-
-
-class OnlyMe:
-    """`ports.Processes` of one process; whoever is elsewhere may live."""
-
-    def this(self) -> Holder:
-        return ME
-
-    def dead(self, holder: Holder) -> bool:
-        return False
 
 
 @dataclass
@@ -83,7 +73,7 @@ class World:
             runner=self.runner,
             schemas=self.schemas,
             clock=self.clock,
-            processes=OnlyMe(),
+            processes=FakeProcesses(1, set()),
             actor=actor,
             say=self.said.append,
         )

@@ -31,11 +31,13 @@ from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, TableHead, Token
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 from airflow_kafka_lake.ports import LakeTable
+from tests.pyiceberg_jobs import begin, landed
 
 LEDGER = "1" * 32
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 NAME = "raw.orders"
-AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+AT = datetime(2026, 3, 1, 12, 0, 0, 123000, tzinfo=UTC)
+AT_MS = round(AT.timestamp() * 1000)
 _numbers = itertools.count(1)
 Position = tuple[str, str, int, int]
 
@@ -144,7 +146,7 @@ class MemoryWorld:
         self.table: MemoryTable = MemoryLake().table(NAME)
 
     def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
-        self.table.stage(attempt, [(*row, b"key", b"value") for row in rows], written_as=written_as)
+        self.table.stage(attempt, [_record(row) for row in rows], written_as=written_as)
 
     def begin_job(self, attempt: str) -> None:
         """A job in memory has nothing to show before its commit."""
@@ -208,13 +210,12 @@ class IcebergWorld:
     def append(self, rows: Iterable[Position], attempt: str, branch: str, summary: dict[str, str]) -> None:
         """Commit rows to a branch in one data file per append, or none for no rows."""
         table = self.load()
-        written = [_columns(row, attempt) for row in rows]
+        written = [landed(_record(row), attempt) for row in rows]
         data = pa.Table.from_pylist(written, schema=table.schema().as_arrow())
         table.append(data, snapshot_properties=summary, branch=branch)
 
     def begin_job(self, attempt: str) -> None:
-        table = self.load()
-        table.manage_snapshots().create_branch(_main(table), branch_of(attempt)).commit()
+        begin(self.load(), attempt)
 
     def write_foreign(self) -> None:
         self.append([("other", "other", 0, 0)], "", "main", {})
@@ -356,24 +357,6 @@ class IcebergWorld:
         self.catalog.commit_table = commit  # type: ignore[method-assign]
 
 
-def _main(table: Table) -> int:
-    snapshot = table.metadata.current_snapshot_id
-    assert snapshot is not None
-    return snapshot
-
-
-def _columns(row: Position, attempt: str) -> dict[str, Any]:
-    topic, topic_id, partition, offset = row
-    return {
-        "key": b"key",
-        "value": b"value",
-        "headers": [{"key": "trace", "value": b"1"}],
-        "kafka_topic": topic,
-        "kafka_topic_id": topic_id,
-        "kafka_partition": partition,
-        "kafka_offset": offset,
-        "kafka_timestamp": AT,
-        "kafka_timestamp_type": 0,
-        "kafka_timestamp_raw": None,
-        "ingest_attempt": attempt,
-    }
+def _record(row: Position) -> tuple[Any, ...]:
+    """Return a position with the same record for all."""
+    return (*row, b"key", b"value", (("trace", b"1"),), AT_MS)

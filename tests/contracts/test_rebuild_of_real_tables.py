@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg import IcebergTable
-from airflow_kafka_lake.adapters.memory_lake import Position
+from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.checking.report import EVERYTHING
@@ -20,24 +19,10 @@ from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.accepting import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
+from tests.pyiceberg_jobs import TableJobs
 from tests.world import World
 
 OpenLedger = Callable[[], SqlLedger]
-
-
-class StagingLake:
-    """An Iceberg lake whose jobs are PyIceberg's."""
-
-    def __init__(self, real: IcebergWorld) -> None:
-        self._real = real
-
-    def table(self, identifier: str) -> IcebergTable:
-        """Return the table's handle."""
-        return self._real.lake.table(identifier)
-
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
-        """Do what a finished job does."""
-        self._real.stage(attempt, [row[:4] for row in rows])
 
 
 @pytest.fixture
@@ -65,9 +50,9 @@ def real(tmp_path: Path) -> Iterator[IcebergWorld]:
 @pytest.fixture
 def lived(real: IcebergWorld, fresh_ledger: OpenLedger) -> World:
     """A world after two runs, a wave without rows, and a skip."""
-    world: Any = World()
-    world.lake = StagingLake(real)
-    world.runner = MemoryRunner(world.kafka, world.lake)
+    world: Any = World(clock=FakeClock(SystemClock().now()))  # a database has a clock of its own
+    world.lake = real.lake
+    world.runner = MemoryRunner(world.kafka, TableJobs(real.lake.catalog.load))
     world.ledger = fresh_ledger()
     world.produce(3)
     assert world.run().exit_code == 0

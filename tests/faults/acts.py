@@ -158,7 +158,7 @@ def decode(place: Place) -> tuple[str, ...]:
 
 def kill_a_decode(place: Place) -> tuple[str, ...]:
     """Leave what a decoding job leaves that is killed when its rows are written."""
-    standing_decoding.begun(standing_decoding.widened(place.iceberg()), DEAD_DECODE)
+    standing_decoding.begun(place.iceberg(), DEAD_DECODE)
     return ("db", "check", "--json")
 
 

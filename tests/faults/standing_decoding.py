@@ -8,22 +8,24 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
-from pyiceberg.types import IntegerType, StringType
+from pyiceberg.types import IcebergType, IntegerType, StringType
 
 from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from tests.faults.standing_kafka import SCHEMA_ID, TOPIC, text_of
+from tests.pyiceberg_jobs import MOVED, widened
 
 COLUMN = "words"
-COLUMNS = (COLUMN, SCHEMA_ID_COLUMN, ERROR_COLUMN)
-MOVED = (CommitFailedException, ValueError)
-"""What PyIceberg raises when somebody else committed first: the latter for a column or a sequence number of theirs."""
+COLUMNS: Mapping[str, IcebergType] = {
+    COLUMN: StringType(),
+    SCHEMA_ID_COLUMN: IntegerType(),
+    ERROR_COLUMN: StringType(),
+}
 _RECORD = {"type": "record", "name": "Order", "fields": [{"name": COLUMN, "type": "string"}]}
 
 
@@ -42,20 +44,9 @@ def decoded(value: bytes | None) -> dict[str, Any]:
     return {COLUMN: text, SCHEMA_ID_COLUMN: SCHEMA_ID, ERROR_COLUMN: None}
 
 
-def widened(table: Table) -> Table:
-    """Give a table the decoded columns it lacks, in a commit of their own, as a job does; another may do it too."""
-    while lacking := [name for name in COLUMNS if name not in table.schema().column_names]:
-        try:
-            with table.update_schema() as changed:
-                for name in lacking:
-                    changed.add_column(name, IntegerType() if name == SCHEMA_ID_COLUMN else StringType())
-        except MOVED:
-            table.refresh()
-    return table
-
-
 def begun(table: Table, branch: str) -> Table:
-    """Do what a decoding job does first: a branch of main, and the rows rewritten on it."""
+    """Do what a decoding job does first: the columns, a branch of main, and the rows rewritten on it."""
+    table = widened(table, COLUMNS)
     head = table.metadata.current_snapshot_id
     assert head is not None
     rows = [_again(row) for row in table.scan(snapshot_id=head).to_arrow().to_pylist()]
@@ -69,7 +60,7 @@ def redecode(table: Table, job: RedecodeJob) -> Redecoded:
     if table.metadata.current_snapshot_id is None or not job.decoders:
         return Redecoded(rows=0, failed=0)
     try:
-        base = widened(table).metadata.current_snapshot_id
+        base = widened(table, COLUMNS).metadata.current_snapshot_id
         head = begun(table, job.branch).metadata.refs[job.branch].snapshot_id
         shown = SetSnapshotRefUpdate(ref_name="main", type=SnapshotRefType.BRANCH, snapshot_id=head)
         unmoved = AssertRefSnapshotId(ref="main", snapshot_id=base)

@@ -15,30 +15,29 @@ import os
 import signal
 import sys
 import traceback
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
+from pyiceberg.table import Table
 
 from airflow_kafka_lake.adapters import failpoints
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli.front import run_command_line
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
-from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.core.staging import StageJob, branch_of
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.jobs import failpoints as traps
-from airflow_kafka_lake.jobs.stage import STAGED_BY
 from tests.faults import standing_decoding
-from tests.faults.standing_kafka import AT, StandingKafka, kafka
+from tests.faults.standing_kafka import StandingKafka, kafka
+from tests.pyiceberg_jobs import TableJobs
 
 DELAY_SECONDS = 0.3
 EVER = "delay@9999"
@@ -73,11 +72,12 @@ class KafkaStandIn:
         return self._cluster
 
 
-class JobsStandIn:
-    """`hooks.spark.SparkRunnerHook` and its runner: what a Spark job would stage is staged by PyIceberg."""
+class JobsStandIn(MemoryRunner):
+    """`hooks.spark.SparkRunnerHook` and its runner: a job is this process, and PyIceberg does what Spark does."""
 
     def __init__(self, conn_id: str | None) -> None:
-        self._cluster, _ = kafka(Path.cwd())
+        cluster, _ = kafka(Path.cwd())
+        super().__init__(cluster, TableJobs(_table))
 
     def runner(self, **_: Any) -> JobsStandIn:
         return self
@@ -85,62 +85,20 @@ class JobsStandIn:
     def check(self) -> None:
         """Nothing is needed of this machine."""
 
-    def where(self) -> str:
-        return "in this process, by PyIceberg"
-
     def end_orphan(self, job: str | None, name: str) -> bool:
         return job is not None and end_orphan(job)
 
-    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
-        table = IcebergLake(LakeHook("lake_default").settings).catalog.load(job.table)
-        lake: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
-        kafka: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
-        for row in table.scan(snapshot_id=job.snapshot).to_arrow().to_pylist():
-            stream = (row["kafka_topic"], row["kafka_topic_id"], row["kafka_partition"])
-            lake[stream][row["kafka_offset"]] = (row["key"], row["value"])
-        for part in job.stretches:
-            for offset, *record in self._cluster.read(part.topic, part.partition, part.range, job.isolation):
-                kafka[part.topic, part.topic_id, part.partition][offset] = tuple(record)
-        found = differences(job.stretches, kafka, lake)
-        return Comparison(records=sum(map(len, kafka.values())), bytes=0, differences=found)
-
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
-        table = IcebergLake(LakeHook("lake_default").settings).catalog.load(job.table)
-        return standing_decoding.redecode(table, job)
+        return standing_decoding.redecode(_table(job.table), job)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
-        started(str(HostProcesses().this()))
-        table = IcebergLake(LakeHook("lake_default").settings).catalog.load(job.table)
-        if branch_of(job.attempt) in table.metadata.refs:
-            raise JobFailedError(f"branch {branch_of(job.attempt)} is there already", attempt=job.attempt)
-        head = table.metadata.current_snapshot_id
-        assert head is not None
-        heartbeat()
-        try:
-            table = standing_decoding.widened(table) if job.decoders else table
-            rows = pa.Table.from_pylist(list(self._rows(job)), schema=table.schema().as_arrow())
-            table.manage_snapshots().create_branch(head, branch_of(job.attempt)).commit()
-            table.append(rows, snapshot_properties={STAGED_BY: job.attempt}, branch=branch_of(job.attempt))
-        except standing_decoding.MOVED as error:
-            raise JobFailedError(f"the staging commit failed: {error}", attempt=job.attempt) from error
+        if job.decoders:
+            self._lake = TableJobs(_table, columns=standing_decoding.COLUMNS, decoded=standing_decoding.decoded)
+        super().stage(job, started=lambda _: started(str(HostProcesses().this())), heartbeat=heartbeat)
 
-    def _rows(self, job: StageJob) -> Iterator[dict[str, Any]]:
-        for part in job.stretches:
-            for offset, key, value in self._cluster.read(part.topic, part.partition, part.range, job.isolation):
-                yield {
-                    "key": key,
-                    "value": value,
-                    "headers": [],
-                    "kafka_topic": part.topic,
-                    "kafka_topic_id": part.topic_id,
-                    "kafka_partition": part.partition,
-                    "kafka_offset": offset,
-                    "kafka_timestamp": AT,
-                    "kafka_timestamp_type": 0,
-                    "kafka_timestamp_raw": None,
-                    "ingest_attempt": job.attempt,
-                    **(standing_decoding.decoded(value) if job.decoders else {}),
-                }
+
+def _table(identifier: str) -> Table:
+    return IcebergLake(LakeHook("lake_default").settings).catalog.load(identifier)
 
 
 def tell(pipeline: str) -> int:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 from sqlalchemy import update
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
@@ -20,38 +18,19 @@ from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner, Position
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import PUBLISHES
-from airflow_kafka_lake.jobs.stage import STAGED_BY
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import running
 from tests.gates import Passing, gated
+from tests.pyiceberg_jobs import TableJobs
 from tests.world import SPEC, FakeProcesses
 
 PARTITIONS = 2
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-class Staging:
-    """Stages through PyIceberg what a Spark job would stage."""
-
-    def __init__(self, lake: IcebergLake) -> None:
-        self._lake = lake
-
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
-        """Commit rows to an attempt's branch."""
-        table = self._lake.catalog.load(identifier)
-        head = table.metadata.current_snapshot_id
-        assert head is not None
-        columns = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset", "key", "value")
-        told = [{**dict(zip(columns, row, strict=True)), "ingest_attempt": attempt} for row in rows]
-        data = pa.Table.from_pylist(told, schema=table.schema().as_arrow())
-        table.manage_snapshots().create_branch(head, branch_of(attempt)).commit()
-        table.append(data, snapshot_properties={STAGED_BY: attempt}, branch=branch_of(attempt))
 
 
 class StoredWorld:
@@ -95,7 +74,7 @@ class StoredWorld:
             batches=self._kafka,
             mirror=self._kafka,
             lake=lake,
-            runner=MemoryRunner(self._kafka, Staging(self._truth)),
+            runner=MemoryRunner(self._kafka, TableJobs(self._truth.catalog.load)),
             schemas=MemoryRegistry(),
             clock=self._clock,
             processes=FakeProcesses(pid, self.dead),

@@ -17,7 +17,7 @@ from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces, TracesOnDemand
 from tests.faults.place import Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
-from tests.faults.standing_decoding import COLUMNS
+from tests.faults.standing_decoding import COLUMN, COLUMNS
 from tests.faults.verdict import problems, problems_amid
 from tests.proof.evidence import Evidence
 from tests.proof.parts import FORKED, SPARK
@@ -120,7 +120,7 @@ def test_rows_that_are_decoded_in_part_are_red(forked: ForkedPlace) -> None:
     table = forked.iceberg()
     rows = table.scan().to_arrow().to_pylist()
     rows[0] |= dict.fromkeys(COLUMNS)
-    rows[1][COLUMNS[0]] = "another"
+    rows[1][COLUMN] = "another"
     table.overwrite(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
     assert any("decoded in part" in line for line in problems_amid(forked))
     assert any("decoded wrong" in line for line in problems_amid(forked))

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.histories import VARIABLE, recorded
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner, Position
+from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.cli import main
 from tests.contracts.lake_worlds import NAME, IcebergWorld
+from tests.pyiceberg_jobs import TableJobs
 from tests.rig import Ended
 from tests.world import World
 
@@ -39,16 +41,11 @@ class Place:
         self.history = home / "history"
         self._kept = [self.ledger, home / "catalog.db"]
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
-        """Do what a Spark job does."""
-        assert identifier == NAME
-        self.lake.stage(attempt, [row[:4] for row in rows])
-
     def land(self) -> None:
         """Bring two waves of two partitions into the lake, with their history."""
-        world = World(partitions=2)
+        world = World(partitions=2, clock=FakeClock(SystemClock().now()))  # the ledger has a clock of its own
         ledger = SqlLedger(f"sqlite:///{self.ledger}")
-        runner = MemoryRunner(world.kafka, self)
+        runner = MemoryRunner(world.kafka, TableJobs(self.lake.lake.catalog.load))
         worker = replace(world.worker(), ledger=ledger, lake=self.lake.lake, runner=runner)
         for _ in range(2):
             for partition in range(2):

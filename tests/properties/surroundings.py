@@ -131,8 +131,8 @@ class Surroundings:
             self.world.runner.tamper = lambda later: later
             if not rows:
                 return rows
-            topic, topic_id, partition, offset, key, value = rows[-1]
-            stray = (topic, topic_id, partition, offset + 50, key, value)
+            topic, topic_id, partition, offset, *record = rows[-1]
+            stray = (topic, topic_id, partition, offset + 50, *record)
             return [[*rows, rows[-1]], rows[:-1], [*rows, stray]][how]
 
         self.world.runner.tamper = once

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.warm.commands import WarmCommands
-from tests.warm.driver import WarmDriver
+from tests.warm.driver import SUBMIT, VARIABLE, WarmDriver
 
 _commands, _driver = WarmCommands(), WarmDriver()
 
@@ -19,6 +19,15 @@ def command(words: Sequence[str], *, env: Mapping[str, str], home: Path, timeout
 def spark_sql(settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
     """Run SQL in the warm driver with the Spark settings of a lake; returns 0 or 1, and the error's text."""
     return _driver.sql(settings, statements)
+
+
+def spark_submit() -> tuple[Path, dict[str, str]]:
+    """Return a script that stands in the place of `spark-submit`, and what it needs in the environment.
+
+    Its jobs go to the warm driver.
+    """
+    environment = _driver.environment()
+    return Path(environment[VARIABLE]) / SUBMIT, environment
 
 
 def close() -> None:

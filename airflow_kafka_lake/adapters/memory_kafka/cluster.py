@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from airflow_kafka_lake.adapters.memory_kafka.log import UNTIMELY, Entry, Log
+from airflow_kafka_lake.adapters.memory_kafka.log import UNTIMELY, Entry, Headers, Log
 from airflow_kafka_lake.adapters.memory_kafka.sampling import weigh
 from airflow_kafka_lake.adapters.memory_kafka.transactions import open_transactions, pending_commits
 from airflow_kafka_lake.core.accounting import Explanation, Gap
@@ -117,13 +117,16 @@ class MemoryKafka:
         partition: int,
         *values: bytes | None,
         key: bytes | None = None,
+        headers: Headers = (),
         transaction: str | None = None,
         timestamp_ms: int | None = None,
     ) -> list[int]:
-        """Append records, all with one key; return their offsets. A transaction stays open until `end`."""
+        """Append records, all with one key and the same headers; return their offsets. A transaction
+        stays open until `end`."""
         log = self.log(topic, partition)
         at = self._milliseconds() if timestamp_ms is None else timestamp_ms
-        return [log.append(Entry(key=key, value=v, timestamp_ms=at), transaction=transaction) for v in values]
+        entries = [Entry(key=key, value=value, headers=headers, timestamp_ms=at) for value in values]
+        return [log.append(entry, transaction=transaction) for entry in entries]
 
     def end(self, transaction: str, *, commit: bool) -> None:
         """Commit or abort a transaction: a marker in every partition it wrote to."""
@@ -145,8 +148,8 @@ class MemoryKafka:
 
     def read(
         self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
-    ) -> list[tuple[int, bytes | None, bytes | None]]:
-        """Return `(offset, key, value)` of the records that a reader of a stretch sees.
+    ) -> list[tuple[int, bytes | None, bytes | None, Headers, int]]:
+        """Return `(offset, key, value, headers, timestamp in ms)` of the records that a reader of a stretch sees.
 
         As under Spark's `failOnDataLoss`, a start below the log start or an end beyond the readable end is an error; a
         record that cannot be read fails the job, which does not name it; `any_time` reads those of any time.
@@ -161,7 +164,8 @@ class MemoryKafka:
         problems = {log.unreadable(offset, isolation) for offset in range(stretch.start, stretch.end)}
         if problems - {"", *([UNTIMELY] if any_time else [])}:
             raise JobFailedError("a record cannot be read", reason=UNREADABLE_RECORD)
-        return [(offset, entry.key, entry.value) for offset, entry in log.records(stretch, isolation)]
+        found = log.records(stretch, isolation)
+        return [(offset, entry.key, entry.value, entry.headers, entry.timestamp_ms) for offset, entry in found]
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
         """See `ports.OffsetSource`."""

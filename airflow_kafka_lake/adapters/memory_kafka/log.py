@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.timestamps import is_beyond_spark
 
+Headers = tuple[tuple[str, bytes | None], ...]
 UNTIMELY = "its time is beyond what Spark's Kafka source reads"
 
 
@@ -20,6 +21,7 @@ class Entry:
 
     key: bytes | None = None
     value: bytes | None = None
+    headers: Headers = ()
     timestamp_ms: int
     marker: bool = False
 

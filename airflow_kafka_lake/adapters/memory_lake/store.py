@@ -26,8 +26,9 @@ from airflow_kafka_lake.core.waves import (
 )
 
 MAIN = "main"
-Position = tuple[str, str, int, int, bytes | None, bytes | None]
-"""What a job writes of a record: topic, topic id, partition, offset, key, value."""
+Headers = tuple[tuple[str, bytes | None], ...]
+Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
+"""What a job writes of a record: topic, topic id, partition, offset, key, value, headers, timestamp in ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +42,30 @@ class Row:
     key: bytes | None
     value: bytes | None
     attempt: str
+    headers: Headers = field(default=(), repr=False)
+    timestamp_ms: int = field(default=0, repr=False)
 
     @classmethod
     def at(cls, position: Position, attempt: str) -> Row:
         """Return the row that a job writes of a record."""
-        topic, topic_id, partition, offset, key, value = position
+        topic, topic_id, partition, offset, key, value, headers, timestamp_ms = position
         return cls(
-            topic=topic, topic_id=topic_id, partition=partition, offset=offset, key=key, value=value, attempt=attempt
+            topic=topic,
+            topic_id=topic_id,
+            partition=partition,
+            offset=offset,
+            key=key,
+            value=value,
+            attempt=attempt,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
         )
+
+    @property
+    def position(self) -> Position:
+        """What a job wrote of the record, whoever it was."""
+        place = (self.topic, self.topic_id, self.partition, self.offset)
+        return (*place, self.key, self.value, self.headers, self.timestamp_ms)
 
     @property
     def weight(self) -> int:

@@ -67,8 +67,7 @@ class MemoryLake:
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return what a snapshot of a table shows, as a comparing job reads it."""
-        rows = self.table(identifier).rows_of(snapshot)
-        return [(row.topic, row.topic_id, row.partition, row.offset, row.key, row.value) for row in rows]
+        return [row.position for row in self.table(identifier).rows_of(snapshot)]
 
 
 class MemoryTable:
@@ -252,7 +251,7 @@ class MemoryTable:
         with self._committing:
             store = self._load()
             if branch_of(attempt) in store.refs:
-                raise JobFailedError(f"Branch {branch_of(attempt)} exists already: another job stages this attempt.")
+                raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
             added = tuple(Row.at(position, written_as or attempt) for position in rows)
             store.add(branch_of(attempt), added)
 
@@ -263,8 +262,10 @@ class MemoryTable:
         return self._load().rows()
 
     def rows_of(self, snapshot: int) -> tuple[Row, ...]:
-        """Return what a reader of one snapshot sees."""
-        return self._load().commits[snapshot].rows
+        """Return what a reader of one snapshot sees; UnknownSubjectError when it is gone."""
+        if (commit := self._load().commits.get(snapshot)) is None:
+            raise UnknownSubjectError(f"Snapshot {snapshot} is gone.", table=self.identifier)
+        return commit.rows
 
     def write_foreign(self, rows: Iterable[Row] = ()) -> int:
         """Commit to main without a token, as another writer does; return the new head."""

@@ -19,7 +19,7 @@ def table() -> MemoryTable:
     made = MemoryLake().table("raw.orders")
     made.ensure("")
     made.claim_ownership(LEDGER, "orders", ["id"])
-    made.stage(ATTEMPT, [("orders", "id", 0, 7, b"key", None)])
+    made.stage(ATTEMPT, [("orders", "id", 0, 7, b"key", None, (), 0)])
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import MemoryLake
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
+from airflow_kafka_lake.adapters.memory_runner import Headers, MemoryRunner
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
@@ -18,9 +18,9 @@ class Evens:
     """A topic whose odd offsets were compacted away."""
 
     def read(
-        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation
-    ) -> list[tuple[int, bytes | None, bytes | None]]:
-        return [(offset, b"key", None) for offset in range(stretch.start, stretch.end) if offset % 2 == 0]
+        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
+    ) -> list[tuple[int, bytes | None, bytes | None, Headers, int]]:
+        return [(offset, b"key", None, (), 0) for offset in range(stretch.start, stretch.end) if offset % 2 == 0]
 
 
 def job(end: int = 5) -> StageJob:
@@ -77,15 +77,4 @@ def test_killed_driver_leaves_no_result(lake: MemoryLake) -> None:
     runner = MemoryRunner(Evens(), lake)
     runner.unfinished = 1
     run(runner)
-    assert lake.table("raw.orders").staged(ATTEMPT) is None
-
-
-def test_stop_from_the_heartbeat_ends_the_job(lake: MemoryLake) -> None:
-    """An exception of the heartbeat ends the job before its commit."""
-
-    def stop() -> None:
-        raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        MemoryRunner(Evens(), lake).stage(job(), started=lambda _: None, heartbeat=stop)
     assert lake.table("raw.orders").staged(ATTEMPT) is None

@@ -25,11 +25,6 @@ def test_this_process_lives() -> None:
     assert HostProcesses().alive(Holder.parse(str(this)))
 
 
-def test_a_pid_that_is_used_again_is_a_dead_holder() -> None:
-    """Another start time is another process."""
-    assert HostProcesses().dead(replace(HostProcesses().this(), started=1.0))
-
-
 def step(clock: pytest.MonkeyPatch, folder: Path, seconds: int) -> None:
     """Set the clock as far as psutil can see: the boot time moves with it, and so does every start time."""
     lines = Path("/proc/stat").read_text().splitlines()

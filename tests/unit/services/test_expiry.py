@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
-from airflow_kafka_lake.core.errors import HeldError, UnavailableError
+from airflow_kafka_lake.core.errors import HeldError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
@@ -170,7 +170,7 @@ def test_retention_under_the_job_fails_it_closed(world: World, wave: str) -> Non
         world.retain_from(2)
         world.kafka.log("orders", 0).unreachable = "no leader"
 
-    with pytest.raises(UnavailableError):
+    with pytest.raises(JobFailedError, match="out of reach"):
         world.ingest(wave, world.worker(Before("runner.stage", lost)))
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.FAILED
     world.kafka.log("orders", 0).unreachable = ""

@@ -1,0 +1,299 @@
+"""What every `JobRunner` does: in memory, PyIceberg in Spark's place, and Spark itself with a real broker.
+
+The doubles are what most tests run on; whatever a service relies on of a job is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Mismatch
+from airflow_kafka_lake.core.decoding import Decoder, Format
+from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.staging import StageJob
+from tests import warm
+from tests.contracts.runner_worlds import (
+    AT_MS,
+    MemoryRunnerWorld,
+    RunnerWorld,
+    SparkWorld,
+    StandInWorld,
+    catalog_of,
+)
+
+pytestmark = pytest.mark.timeout(300)
+
+MICROSECONDS, NANOSECONDS = AT_MS * 1_000, AT_MS * 1_000_000
+FIVE = (b"0", b"1", b"2", b"3", b"4")
+
+
+@pytest.fixture(scope="module")
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], SparkWorld]]:
+    """Make worlds of one catalog, one broker and one warm driver."""
+    broker = request.getfixturevalue("kafka")
+    request.getfixturevalue("spark_jars")
+    settings = catalog_of(tmp_path_factory.mktemp("lake"))
+    submit, environment = warm.spark_submit()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield lambda: SparkWorld(settings, broker, submit)
+
+
+@pytest.fixture(params=["memory", "stand-in", "spark"])
+def world(request: pytest.FixtureRequest) -> Iterator[RunnerWorld]:
+    """A runner with an empty topic, and a table that the pipeline owns."""
+    match request.param:
+        case "memory":
+            made: RunnerWorld = MemoryRunnerWorld()
+        case "stand-in":
+            made = StandInWorld(catalog_of(request.getfixturevalue("tmp_path")))
+        case _:
+            made = request.getfixturevalue("spark")()
+    yield made
+    made.close()
+
+
+def fails(world: RunnerWorld, job: StageJob, reason: str | None) -> None:
+    """Expect a job to end with a usual reason, and to stage nothing."""
+    with pytest.raises(JobFailedError) as failed:
+        world.run(job)
+    assert failed.value.facts == {"wave": job.wave, "attempt": job.attempt, "reason": reason}, failed.value
+    assert world.main() == []
+
+
+# What is staged
+
+
+def test_rows_are_the_records_of_the_stretches(world: RunnerWorld) -> None:
+    """Keys, tombstones, empty values, headers in their order and times, of exactly the offsets that were asked for."""
+    headers = (("a", b"1"), ("a", b"\x00\xff"), ("none", None), ("", b""))
+    world.topic.produce(b"not asked for")
+    world.topic.produce(b"\x00\xff", key=b"k", headers=headers)
+    world.topic.produce(None, key=b"gone", timestamp_ms=AT_MS + 1)
+    world.topic.produce(b"not asked for")
+    world.topic.produce(b"", key=b"")
+    world.topic.produce(b"other", b"partition", b"not asked for", partition=1)
+    job = world.job(world.stretch(1, 3), world.stretch(4, 5), world.stretch(0, 2, partition=1))
+    staged = world.run(job)
+    assert world.rows(staged.snapshot) == [
+        (0, 1, b"k", b"\x00\xff", headers, AT_MS),
+        (0, 2, b"gone", None, (), AT_MS + 1),
+        (0, 4, b"", b"", (), AT_MS),
+        (1, 0, None, b"other", (), AT_MS),
+        (1, 1, None, b"partition", (), AT_MS),
+    ]
+    streams = {item.partition: (item.topic, item.topic_id, item.offsets, item.duplicates) for item in staged.streams}
+    here = (world.topic.name, world.topic.id)
+    assert streams == {0: (*here, RangeSet.of((1, 3), (4, 5)), 0), 1: (*here, RangeSet.of((0, 2)), 0)}
+    assert staged.bytes > 0
+    assert staged.undecoded == ()
+
+
+def test_nothing_staged_is_on_main(world: RunnerWorld) -> None:
+    """Before a publish no reader sees a row; after it, the next attempt's are not seen either."""
+    world.topic.produce(*FIVE)
+    world.run(world.job(world.stretch(0, 2)))
+    assert world.main() == []
+    world.publish(world.job(world.stretch(0, 2)))
+    world.run(world.job(world.stretch(2, 5)))
+    assert [row[1] for row in world.main()] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "seen"), [(Isolation.READ_COMMITTED, [0, 1, 6]), (Isolation.READ_UNCOMMITTED, [0, 1, 3, 4, 6])]
+)
+def test_transactions_are_read_as_the_isolation_says(world: RunnerWorld, isolation: Isolation, seen: list[int]) -> None:
+    """No marker is a row; aborted records are rows only where they were asked for."""
+    world.topic.produce(b"a", b"b", end="commit")
+    world.topic.produce(b"c", b"d", end="abort")
+    world.topic.produce(b"e")
+    assert [row[1] for row in world.landed(world.job(world.stretch(0, 7), isolation=isolation))] == seen
+
+
+def test_job_without_rows_has_a_result(world: RunnerWorld) -> None:
+    """An attempt that read only what was aborted is told from one that never ended."""
+    world.topic.produce(b"c", b"d", end="abort")
+    staged = world.run(world.job(world.stretch(0, 3)))
+    assert (staged.streams, staged.undecoded) == ((), ())
+
+
+def test_time_outside_the_calendar_is_kept_as_a_number(world: RunnerWorld) -> None:
+    """What a producer wrote in microseconds lands beside the others."""
+    world.topic.produce(b"now")
+    world.topic.produce(b"then", timestamp_ms=MICROSECONDS)
+    assert [row[5] for row in world.landed(world.job(world.stretch(0, 2)))] == [AT_MS, MICROSECONDS]
+
+
+def test_time_that_spark_cannot_read_is_read_where_it_is_named(world: RunnerWorld) -> None:
+    """A job fails over it and says so; named as untimely it lands in the same commit as the others."""
+    world.topic.produce(b"now")
+    world.topic.produce(b"then", timestamp_ms=NANOSECONDS)
+    world.topic.produce(b"later")
+    fails(world, world.job(world.stretch(0, 3)), UNREADABLE_RECORD)
+    job = world.job(world.stretch(0, 1), world.stretch(2, 3), untimely=[world.stretch(1, 2)])
+    assert [row[3:] for row in world.landed(job)] == [
+        (b"now", (), AT_MS),
+        (b"then", (), NANOSECONDS),
+        (b"later", (), AT_MS),
+    ]
+
+
+def test_what_does_not_decode_is_told(world: RunnerWorld) -> None:
+    """All records land; the offsets whose values are no JSON are named, with a reason; a tombstone is none of them."""
+    world.topic.produce(b'{"a": 1}', b"no json", None, b"\xff", b"{}")
+    decoder = Decoder(format=Format.JSON, topics=(world.topic.name,), name="JSON (a INT)", schema="a INT")
+    staged = world.run(world.job(world.stretch(0, 5), decoders=[decoder]))
+    (undecoded,) = staged.undecoded
+    assert undecoded.stream == (world.topic.name, world.topic.id, 0)
+    assert undecoded.offsets == RangeSet.of((1, 2), (3, 4))
+    assert undecoded.reason
+    assert len(world.rows(staged.snapshot)) == 5
+
+
+# How it ends
+
+
+def test_attempt_that_was_begun_is_not_begun_again(world: RunnerWorld) -> None:
+    """A second job of one id fails and leaves the first one's rows as they are."""
+    world.topic.produce(*FIVE)
+    job = world.job(world.stretch(0, 5))
+    before = world.run(job)
+    fails(world, job, "branch-exists")
+    assert world.staged(job) == before
+
+
+def test_offsets_that_retention_took_fail_the_job(world: RunnerWorld) -> None:
+    """It reads around no loss, and stages nothing."""
+    world.topic.produce(*FIVE)
+    world.topic.delete_before(3)
+    job = world.job(world.stretch(0, 5))
+    fails(world, job, "data-loss")
+    assert world.staged(job) is None
+    assert [row[1] for row in world.landed(world.job(world.stretch(3, 5)))] == [3, 4]
+
+
+def test_table_that_was_dropped_fails_the_job(world: RunnerWorld) -> None:
+    """Its name is all that a job has of it."""
+    world.topic.produce(*FIVE)
+    fails(world, world.job(world.stretch(0, 5), table="raw.none"), "table-not-found")
+
+
+def test_start_is_told_once_and_first(world: RunnerWorld) -> None:
+    """The reference is written down before anything is done that it names; the heart beats after it."""
+    world.topic.produce(*FIVE)
+    told: list[str] = []
+    job = world.job(world.stretch(0, 5))
+
+    def started(reference: str) -> None:
+        assert world.staged(job) is None
+        told.append(reference)
+
+    world.runner.stage(job, started=started, heartbeat=lambda: told.append("beat"))
+    assert len(told) > 1
+    assert told[0] not in ("", "beat")
+    assert set(told[1:]) == {"beat"}
+
+
+@pytest.mark.parametrize("where", ["started", "heartbeat"])
+def test_worker_that_lost_its_wave_ends_the_job(world: RunnerWorld, where: str) -> None:
+    """What `started` or the heartbeat raises passes on; nothing of the job is ever seen, and the next attempt lands
+    everything."""
+    world.topic.produce(*FIVE)
+
+    def lost(*_: object) -> None:
+        raise StaleFenceError("another has it")
+
+    ways: dict[str, Callable[..., None]] = {"started": lambda _: None, "heartbeat": lambda: None} | {where: lost}
+    job = world.job(world.stretch(0, 5))
+    with pytest.raises(StaleFenceError, match="another has it"):
+        world.runner.stage(job, started=ways["started"], heartbeat=ways["heartbeat"])
+    assert world.staged(job) is None
+    world.publish(world.job(world.stretch(0, 5)))
+    assert [row[1] for row in world.main()] == [0, 1, 2, 3, 4]
+
+
+# Orphans
+
+
+def test_job_that_is_over_is_no_orphan(world: RunnerWorld) -> None:
+    """Neither its reference nor its name ends anything; nor does a reference of elsewhere, or none."""
+    world.topic.produce(*FIVE)
+    job, told = world.job(world.stretch(0, 5)), list[str]()
+    world.runner.stage(job, started=told.append, heartbeat=lambda: None)
+    before = world.staged(job)
+    for reference in (*told, None, "elsewhere/1/1.00", "no reference"):
+        assert not world.runner.end_orphan(reference, job.name)
+    assert world.staged(job) == before
+
+
+def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -> None:
+    """It says that a signal ended it, and nothing of it is ever seen; a job of a double ends with its worker."""
+    world = spark()
+    world.topic.produce(*FIVE)
+    job, ended = world.job(world.stretch(0, 5)), list[bool]()
+
+    def forgotten(reference: str) -> None:
+        ended.extend([world.runner.end_orphan(None, job.name), world.runner.end_orphan(reference, job.name)])
+
+    with pytest.raises(JobFailedError, match="was ended by signal 15"):
+        world.runner.stage(job, started=forgotten, heartbeat=lambda: None)
+    assert ended == [False, True]
+    assert world.main() == []
+    world.close()
+
+
+# Comparing
+
+
+def compared(world: RunnerWorld, snapshot: int, start: int, end: int) -> Comparison:
+    """Compare a stretch with a snapshot."""
+    said: list[str] = []
+    job = CompareJob(
+        pipeline="orders",
+        table=world.table,
+        snapshot=snapshot,
+        isolation=Isolation.READ_COMMITTED,
+        stretches=(world.stretch(start, end),),
+    )
+    found = world.runner.compare(job, say=said.append)
+    assert said
+    return found
+
+
+def test_rows_that_are_kafkas_records_compare_equal(world: RunnerWorld) -> None:
+    """In keys, values, headers and times, whatever they are."""
+    world.topic.produce(b"a", None, b"", key=b"k", headers=(("h", None), ("h", b"1")))
+    world.topic.produce(b"then", timestamp_ms=MICROSECONDS)
+    found = compared(world, world.publish(world.job(world.stretch(0, 4))), 0, 4)
+    assert (found.records, found.differences) == (4, ())
+
+
+def test_rows_of_no_record_and_records_of_no_row_are_told(world: RunnerWorld) -> None:
+    """By stream, with the first offset and how many."""
+    world.topic.produce(b"a", b"b", end="abort")
+    world.topic.produce(b"c", b"d", b"e")
+    snapshot = world.publish(world.job(world.stretch(0, 4), isolation=Isolation.READ_UNCOMMITTED))
+    found = compared(world, snapshot, 0, 6)
+    assert found.records == 3
+    told = sorted((item.mismatch, item.first, item.offsets, item.stream) for item in found.differences)
+    stream = (world.topic.name, world.topic.id, 0)
+    assert told == [(Mismatch.MISSING, 4, 2, stream), (Mismatch.UNKNOWN, 0, 2, stream)]
+
+
+def test_what_is_gone_cannot_be_compared(world: RunnerWorld) -> None:
+    """Neither offsets that retention took nor a snapshot that was expired; both are a failed job."""
+    world.topic.produce(*FIVE)
+    snapshot = world.publish(world.job(world.stretch(0, 5)))
+    with pytest.raises(JobFailedError):
+        compared(world, snapshot + 1, 0, 5)
+    world.topic.delete_before(2)
+    with pytest.raises(JobFailedError) as failed:
+        compared(world, snapshot, 0, 5)
+    assert failed.value.facts["reason"] == "data-loss"

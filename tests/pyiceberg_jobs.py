@@ -1,0 +1,135 @@
+"""The one stand-in for Spark where lake and ledger are real: what a job does to a table, done by PyIceberg.
+
+`MemoryRunner` reads records and judges what fails, as it does in memory; `TableJobs` is the table it writes to. The two
+pass the same tests as Spark does, `tests/contracts/test_job_runner.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
+from pyiceberg.types import IcebergType, StringType
+
+from airflow_kafka_lake.adapters.memory_runner import Position
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN
+from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.records import Undecoded
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
+from airflow_kafka_lake.jobs.stage import STAGED_BY
+
+Load = Callable[[str], Table]
+Decoded = Callable[[bytes | None], Mapping[str, Any]]
+
+MOVED = (CommitFailedException, ValueError)
+"""What PyIceberg raises when another commit was first: the latter for a column or a sequence number of theirs."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TableJobs:
+    """`adapters.memory_runner.Stage` over real tables; `load` gives a table by its name.
+
+    `columns` are those that decoding adds, and `decoded` gives a value's; where there are none, what did not decode
+    still says why.
+    """
+
+    def __init__(
+        self, load: Load, *, columns: Mapping[str, IcebergType] | None = None, decoded: Decoded = lambda _: {}
+    ) -> None:
+        self._load = load
+        self._columns = columns or {}
+        self._decoded = decoded
+
+    def stage(
+        self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: Sequence[Undecoded] = ()
+    ) -> None:
+        """Commit rows to a new branch of the attempt, some of which did not decode."""
+        table = self._load(identifier)
+        if branch_of(attempt) in table.metadata.refs:
+            raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
+        columns = {**({ERROR_COLUMN: StringType()} if undecoded else {}), **self._columns}
+        table = widened(table, columns)
+        wrong = {item.stream: item for item in undecoded}
+
+        def error(row: Position) -> dict[str, Any]:
+            found = wrong.get(row[:3])
+            return {ERROR_COLUMN: found.reason} if found is not None and row[3] in found.offsets else {}
+
+        told = [{**landed(row, attempt), **error(row), **self._decoded(row[5])} for row in rows]
+        try:
+            begin(table, attempt)
+            commit(table, attempt, told)
+        except MOVED as error:
+            raise JobFailedError(f"the staging commit failed: {error}", attempt=attempt) from error
+
+    def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
+        """Return the rows that a snapshot shows."""
+        table = self._load(identifier)
+        if table.snapshot_by_id(snapshot) is None:
+            raise JobFailedError(f"Snapshot {snapshot} of {identifier} is gone.", table=identifier)
+        return [position(row) for row in table.scan(snapshot_id=snapshot).to_arrow().to_pylist()]
+
+
+def begin(table: Table, attempt: str) -> None:
+    """Create an attempt's branch, as a job does that then dies."""
+    head = table.metadata.current_snapshot_id
+    assert head is not None
+    table.manage_snapshots().create_branch(head, branch_of(attempt)).commit()
+
+
+def commit(table: Table, attempt: str, rows: list[dict[str, Any]]) -> None:
+    """Commit rows to an attempt's branch, also none."""
+    data = pa.Table.from_pylist(rows, schema=table.schema().as_arrow())
+    table.append(data, snapshot_properties={STAGED_BY: attempt}, branch=branch_of(attempt))
+
+
+def widened(table: Table, columns: Mapping[str, IcebergType]) -> Table:
+    """Give a table the columns it lacks, in a commit of their own, as a job does; another may do it too."""
+    while lacking := [name for name in columns if name not in table.schema().column_names]:
+        try:
+            with table.update_schema() as changed:
+                for name in lacking:
+                    changed.add_column(name, columns[name])
+        except MOVED:
+            table.refresh()
+    return table
+
+
+def landed(row: Position, attempt: str) -> dict[str, Any]:
+    """Return a record as the row that a job lands."""
+    topic, topic_id, partition, offset, key, value, headers, timestamp_ms = row
+    holdable = EARLIEST_MS <= timestamp_ms <= LATEST_MS
+    return {
+        "key": key,
+        "value": value,
+        "headers": [{"key": name, "value": content} for name, content in headers] or None,
+        "kafka_topic": topic,
+        "kafka_topic_id": topic_id,
+        "kafka_partition": partition,
+        "kafka_offset": offset,
+        "kafka_timestamp": _EPOCH + timedelta(milliseconds=timestamp_ms) if holdable else None,
+        "kafka_timestamp_type": 0,
+        "kafka_timestamp_raw": None if holdable else timestamp_ms,
+        "ingest_attempt": attempt,
+    }
+
+
+def position(row: Mapping[str, Any]) -> Position:
+    """Return what a landed row holds of its record."""
+    raw, moment = row["kafka_timestamp_raw"], row["kafka_timestamp"]
+    return (
+        row["kafka_topic"],
+        row["kafka_topic_id"],
+        row["kafka_partition"],
+        row["kafka_offset"],
+        row["key"],
+        row["value"],
+        tuple((header["key"], header["value"]) for header in row["headers"] or ()),
+        round((moment - _EPOCH) / timedelta(milliseconds=1)) if raw is None else raw,
+    )
