@@ -153,12 +153,14 @@ def reaching(slip: Slip, reached: Reach) -> dict[str, dict[str, float]]:
 _overlay: list[Overlay] = []
 
 
-def played(slip: Slip, tests: Mapping[str, Mapping[str, float]], seconds: float) -> dict[str, Any]:
+def played(slip: Slip, module: str, tests: Mapping[str, Mapping[str, float]], seconds: float) -> dict[str, Any]:
     """Play the tests against a slip until one is red, at most so many recorded seconds of each tier."""
     began = time.monotonic()
     if not _overlay:
         _overlay.append(Overlay(Path(tempfile.mkdtemp(prefix="kafka-lake-overlay-"))))
     result: dict[str, Any] = {"fate": "survived" if any(tests.values()) else "unreached", "tests": 0}
+    if _digest([ROOT / slip.file]) != module:
+        return result | {"fate": "broken", "error": "the module was changed meanwhile: run it again", "seconds": 0}
     with _overlay[0].changed(slip.file, slip.changed((ROOT / slip.file).read_bytes())):
         for tier, chosen in tests.items():
             for some in _portions(chosen, seconds):
@@ -258,6 +260,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="of recorded tests in a tier that one mutant meets")
     parser.add_argument("--list", action="store_true", help="only show what would be played")
     given = parser.parse_args()
+    modules = {path.relative_to(ROOT).as_posix(): _digest([path]) for path in PACKAGE.rglob("*.py")}
     chosen = drawn(given.seed, given.count, given.folder)
     if given.list:
         for slip in chosen:
@@ -277,18 +280,19 @@ def main() -> int:
             met = _digest(
                 [ROOT / slip.file, *(ROOT / it for it in {t.partition("::")[0] for of in tests.values() for t in of})]
             )
-            old = kept.get(slip.key)
+            old, module = kept.get(slip.key), modules[slip.file]
             # What was killed stays so while its module is the same; a survivor meets every new test.
-            if old and (old["met"] == met or (old["fate"] in KILLED and old["module"] == _digest([ROOT / slip.file]))):
+            same = old and (old["met"] == met or (old["fate"] in KILLED and old["module"] == module))
+            if old and same and old["fate"] != "broken":
                 results[slip.key] = old
             else:
-                running[pool.submit(played, slip, tests, given.seconds)] = (slip, met)
+                running[pool.submit(played, slip, module, tests, given.seconds)] = (slip, met)
         _say(f"{len(chosen)} mutants, {len(results)} of them played before")
         order = [slip.key for slip in chosen]
         for done in as_completed(running):
             slip, met = running[done]
             shown = {name: value for name, value in asdict(slip).items() if name not in {"start", "end", "new"}}
-            folder, module = folder_of(slip.file), _digest([ROOT / slip.file])
+            folder, module = folder_of(slip.file), modules[slip.file]
             results[slip.key] = {
                 "key": slip.key,
                 "folder": folder,
