@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 from airflow.triggers.base import BaseTrigger
 
-from airflow_kafka_lake.core.errors import LedgerSchemaError, UnavailableError
+from airflow_kafka_lake.core.errors import HeldError, LedgerSchemaError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
@@ -20,6 +20,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.services.deciding import cancel, release
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.staging import ingest
@@ -31,6 +32,7 @@ from airflow_kafka_lake.triggers.waits import (
     PlanResolvedTrigger,
     WatermarkTrigger,
     WaveFreeTrigger,
+    WaveLaunchableTrigger,
     newest_event,
 )
 
@@ -357,3 +359,181 @@ def test_end_of_the_wait_is_the_tasks_answer(context: dict[str, Any]) -> None:
     assert sensor.execute_complete(context, {"status": "done", "words": "all there"}) == "all there"
     with pytest.raises(AirflowFailException, match="newer"):
         sensor.execute_complete(context, {"status": "error", "words": "the ledger is newer"})
+
+
+def child_of_an_expansion(world: World) -> tuple[list[str], str, str]:
+    """A topic that grew from two partitions to three: the waves of the old ones, that of the new one, an old range."""
+    for records in (4, 2):
+        for partition in (0, 1):
+            world.produce(records, partition)
+        land(world, 0)
+        if records == 4:
+            world.kafka.add_partitions("orders", 3)
+            world.produce(2, 2)
+    world.clock.advance(timedelta(seconds=300))
+    world.produce(1)
+    made = plan(world.ports(), ORDERS.spec, Bounds(), plan_id="child").plan
+    (child,) = [wave.id for wave in made.waves if any(item.partition == 2 for item in wave.ranges)]
+    (old,) = [item.id for wave in made.waves for item in wave.ranges if item.partition == 0]
+    return [wave.id for wave in made.waves if wave.id != child], child, old
+
+
+def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World) -> None:
+    """Until then the words name the partition and the offsets that are waited for."""
+    parents, child, _ = child_of_an_expansion(world)
+    condition = WaveLaunchableTrigger(pipeline="orders", wave=child).condition()
+    answer = condition(world.ledger, lambda: world.kafka)
+    assert not answer.done
+    assert f"wave {child} waits for its turn: " in answer.words
+    assert "orders/0 from 0 to its seal 7 has 1 open offsets: 6-7" in answer.words
+    for wave in parents:
+        ingest(world.ports(), wave)
+    assert condition(world.ledger, lambda: world.kafka).done
+
+
+def test_wave_that_only_a_person_can_let_go_on_is_not_waited_for(world: World) -> None:
+    """A cancelled range of a parent ends the wait as an error; its release lets it be waited for again."""
+    _, child, old = child_of_an_expansion(world)
+    condition = WaveLaunchableTrigger(pipeline="orders", wave=child).condition()
+    cancel(world.ports(), old, "look at it first")
+    with pytest.raises(HeldError, match=r"6-7.*See: kafka-lake status orders"):
+        condition(world.ledger, lambda: world.kafka)
+    release(world.ports(), old, None)
+    assert not condition(world.ledger, lambda: world.kafka).done
+
+
+def test_error_that_no_part_expects_fails_the_trigger_itself(world: World) -> None:
+    """Airflow then shows where it came from; it is neither an answer nor worth waiting for."""
+
+    def answer(_: float) -> Answer:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fired(Clocked(world.ledger, answer))
+
+
+def test_ledger_whose_events_cannot_be_read_only_slows_the_wait(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without events nothing is noticed early, and the checks come when the pauses say."""
+
+    def away(*_: Any, **__: Any) -> None:
+        raise UnavailableError("the ledger does not answer")
+
+    monkeypatch.setattr(world.ledger, "events", away)
+    trigger = Clocked(world.ledger, no_until(14))
+    assert fired(trigger) == [{"status": "done", "words": "asked at 14"}]
+    assert trigger.checks == [2, 6, 14]
+
+
+def test_first_look_at_the_events_is_no_progress(world: World) -> None:
+    """What happened before the wait began resets nothing: the pauses grow as if nothing had happened."""
+    land(world, 3)
+    trigger = Clocked(world.ledger, no_until(30))
+    fired(trigger)
+    assert trigger.checks == [2, 6, 14, 30]
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"),
+    [
+        ({"status": "done", "words": "w"}, "w"),
+        ({"status": "error", "words": "lost"}, "lost"),
+        ({}, "without an answer"),
+    ],
+    ids=str,
+)
+def test_only_a_yes_lets_a_task_go_on(status: dict[str, str], ends: str, context: dict[str, Any]) -> None:
+    """An event without an answer fails as an error does."""
+    if status.get("status") == "done":
+        assert drained(plan="p").execute_complete(context, status) == ends
+    else:
+        with pytest.raises(AirflowFailException, match=ends):
+            drained(plan="p").execute_complete(context, status)
+
+
+def test_drained_answers_name_what_is_missing(world: World) -> None:
+    """The stream that is not there yet, the offsets that are open, the plan nobody knows, the range that is open."""
+    made = land(world, 5, run=False)
+    (wave,) = world.ledger.waves("orders")
+
+    def look(trigger: LedgerTrigger) -> str:
+        answer = trigger.condition()(world.ledger, lambda: world.kafka)
+        assert not answer.done
+        return answer.words
+
+    def until(partition: int, end: int) -> LedgerTrigger:
+        return DrainedTrigger(pipeline="orders", until={"orders": {str(partition): end}})
+
+    resolved = look(PlanResolvedTrigger(pipeline="orders", plan=made))
+    assert resolved == f"1 ranges of plan {made} are open, first orders/0 0-5, PLANNED"
+    assert look(PlanResolvedTrigger(pipeline="orders", plan="p-typo")).endswith("knows no range of plan p-typo")
+    assert look(until(1, 2)) == "orders/1: 2 offsets are open, first 0-2"
+    assert look(until(0, 5)) == "orders/0: 5 offsets are open, first 0-5"
+    ingest(world.ports(), wave.id)
+    advance(world.ports(), "orders")
+    assert look(until(0, 7)) == "orders/0: 2 offsets are open, first 5-7"
+    assert look(until(7, 1)) == "the ledger knows no stream orders/7 yet"
+    both = DrainedTrigger(pipeline="orders", until={"orders": {"0": 5, "1": 0}})
+    assert both.condition()(world.ledger, lambda: world.kafka).done
+
+
+def test_watermark_answers_name_what_is_missing(world: World) -> None:
+    """Which partition, where its watermark is, and where it must be; a topic without records late enough is named."""
+
+    def look(**words: Any) -> Answer:
+        condition = WatermarkTrigger(pipeline="orders", topic="orders", **words).condition()
+        return condition(world.ledger, lambda: world.kafka)
+
+    assert look(offset=1).words == "the ledger knows no stream of orders yet"
+    assert look(offset=1, partition=1).words == "the ledger knows no stream orders/1 yet"
+    land(world, 5)
+    assert look(offset=9, partition=0).words == "orders/0: the watermark is 5, and 9 is waited for"
+    assert look(offset=5).words == "orders/1: the watermark is 0, and 5 is waited for"
+    assert look(offset=5, partition=0).done
+    assert look(offset=0).done
+    assert look(at_ms=10**15).words == "Kafka has no record of orders/0 that late yet"
+    assert look(at_ms=10**15, partition=1).words == "Kafka has no record of orders/1 that late yet"
+    assert look(at_ms=0, partition=0).done, "the first record is at 0, and nothing lies before it"
+
+
+def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
+    """Who works on the wave."""
+    land(world, 3, run=False)
+    (wave,) = world.ledger.waves("orders")
+    condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
+    world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    assert str(OTHER) in condition(world.ledger, lambda: world.kafka).words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"offset": True},
+        {"offset": -1},
+        {"offset": 1.0},
+        {"offset": "9" * 20},
+        {"offset": "٣"},
+        {"offset": ""},
+        {"offset": 1, "partition": True},
+        {"offset": 1, "partition": -1},
+        {"time": 7},
+        {"time": ""},
+        {"time": "2026-01-31T06:00:00"},
+    ],
+    ids=str,
+)
+def test_numbers_and_times_that_cannot_be_meant_fail_at_once(
+    words: dict[str, Any], world: World, context: dict[str, Any]
+) -> None:
+    """A sensor waits for a whole number from 0 on, or for a time with its offset; a truth value is neither."""
+    land(world, 1)
+    with pytest.raises(AirflowFailException, match="UsageError"):
+        reached(**words).execute(context)
+    assert reached(offset=0, partition="").trigger().condition() == reached(offset=0).trigger().condition()
+
+
+def test_empty_plan_of_a_task_is_refused(world: World, context: dict[str, Any]) -> None:
+    """A template that returned nothing is a mistake, not a plan without ranges."""
+    sensor = drained(plan="x")
+    sensor.plan = None
+    with pytest.raises(AirflowFailException, match="the plan is missing"):
+        sensor.execute(context)

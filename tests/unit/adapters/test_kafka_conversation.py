@@ -376,3 +376,17 @@ def test_cluster_that_cannot_be_reached_is_unavailable() -> None:
 def test_protocols_of_kafka_are_known(protocol: str) -> None:
     """All four, in any case."""
     KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1", "security_protocol": protocol})
+
+
+def test_who_leads_is_asked_no_oftener_for_many_reads() -> None:
+    """What a Fetch costs is a Fetch."""
+    asked = []
+    for gaps in (1, 4):
+        batches = [data for at in range(0, 8, 2) for data in (written(at, [at], size=300_000), marker(at + 1, 7, 1))]
+        with cluster(Log(batches, high_watermark=8, last_stable=8)) as kafka:
+            wanted = [gap(kafka, at, at + 1) for at in range(1, 2 * gaps, 2)]
+            said = told(kafka, *wanted)
+            assert said == ("c" if gaps == 1 else ["c"] * gaps)
+            assert len(kafka.requests("Fetch")) == gaps
+            asked.append(len(kafka.requests("Metadata")))
+    assert asked[0] == asked[1]
