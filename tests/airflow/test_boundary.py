@@ -1,0 +1,172 @@
+"""What people write into a Dag, and what they read of a plan: values, template fields, lines of the log."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator
+from airflow_kafka_lake.operators.audit import AuditOperator
+from airflow_kafka_lake.operators.boundary import (
+    MAX_PARTITION,
+    actor_of,
+    airflow_errors,
+    bounds_of,
+    flag_of,
+    refuse_unknown_keys,
+    text_of,
+)
+from airflow_kafka_lake.operators.ingest import IngestWaveOperator
+from airflow_kafka_lake.operators.plan import PlanBackfillOperator, explain
+from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
+from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.services.planning import plan
+from airflow_kafka_lake.services.staging import ingest
+
+from .conftest import ORDERS, World
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        PlanBackfillOperator(task_id="t", pipeline=ORDERS),
+        IngestWaveOperator(task_id="t", wave="w"),
+        AdvanceWatermarkOperator(task_id="t", pipeline=ORDERS),
+        AuditOperator(task_id="t", pipeline=ORDERS),
+        SegmentDrainedSensor(task_id="t", pipeline=ORDERS, plan="p"),
+        WatermarkSensor(task_id="t", pipeline=ORDERS, topic="orders", offset=1),
+    ],
+    ids=lambda operator: type(operator).__name__,
+)
+def test_fields_that_are_documented_as_templated_are(operator: BaseOperator) -> None:
+    """Airflow renders exactly the attributes that the documentation promises."""
+    told = re.findall(r":param (\w+):((?:(?!:param).)*)", type(operator).__doc__ or "", re.DOTALL)
+    promised = {"only_show" if name == "dry_run" else name for name, words in told if "(templated)" in words}
+    assert set(operator.template_fields) == promised
+    assert all(hasattr(operator, name) for name in promised)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(True, True), (False, False), (None, False), ("", False), (" True ", True), ("FALSE", False)],
+    ids=repr,
+)
+def test_truth_values_are_read_as_people_write_them(value: Any, expected: bool) -> None:
+    """Templates give text, forms give nothing."""
+    assert flag_of(value) is expected
+
+
+@pytest.mark.parametrize("value", ["yes", "1", 2, 1.5, [], {}, object()], ids=lambda value: type(value).__name__)
+def test_other_truth_values_are_refused_by_name(value: Any) -> None:
+    """A guess might write where only a look was wanted."""
+    with pytest.raises(UsageError, match="all_waves must be true or false"):
+        flag_of(value, "all_waves")
+
+
+def test_names_are_read_without_the_space_around_them() -> None:
+    """Nothing, space and what cannot be printed are no name; the words say which one is missing."""
+    assert text_of(" orders ", "pipeline") == "orders"
+    for value in (None, "", " ", 5, "a\nb", ["orders"]):
+        with pytest.raises(UsageError, match="pipeline is needed, and none was given"):
+            text_of(value, "pipeline")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((None, None, None, None), Bounds()),
+        (("", "", "", ""), Bounds()),
+        (("orders", "[3, 0, 3]", "2", 4), Bounds(topic="orders", partitions=(0, 3), start=2, end=4)),
+        (("orders", (MAX_PARTITION,), 0, "0"), Bounds(topic="orders", partitions=(MAX_PARTITION,), start=0, end=0)),
+        (
+            (None, None, "2026-01-31T06:00:00Z", datetime(2026, 1, 31, 8, tzinfo=timezone(timedelta(hours=1)))),
+            Bounds(start=datetime(2026, 1, 31, 6, tzinfo=UTC), end=datetime(2026, 1, 31, 7, tzinfo=UTC)),
+        ),
+    ],
+    ids=str,
+)
+def test_periods_are_read_as_people_write_them(given: tuple[Any, ...], expected: Bounds) -> None:
+    """Offsets and times as text or as values, partitions as a list in any order."""
+    if expected.start == expected.end and expected.start is not None:
+        with pytest.raises(KafkaLakeError):
+            bounds_of(*given)
+    else:
+        assert bounds_of(*given) == expected
+
+
+@pytest.mark.parametrize(
+    "partitions", ["[-1]", "[2147483648]", "[0.5]", "0", "x", "{}", "[]", b"\0", {0}, [None]], ids=str
+)
+def test_other_partitions_are_refused(partitions: Any) -> None:
+    """A partition is a number that Kafka could have."""
+    with pytest.raises(UsageError, match="partition"):
+        bounds_of("orders", partitions, None, None)
+
+
+def test_keys_of_a_run_are_judged_only_where_some_are_known() -> None:
+    """A run without configuration, or outside a Dag run, has none; the words name the key and those that there are."""
+    run = SimpleNamespace(conf={"topic": "orders", "tpoic": "x"})
+    refuse_unknown_keys({"dag_run": run}, None)
+    for context in ({}, {"dag_run": None}, {"dag_run": SimpleNamespace(conf=None)}):
+        refuse_unknown_keys(context, ())
+    refuse_unknown_keys({"dag_run": SimpleNamespace(conf={"topic": "orders"})}, ("topic", "from"))
+    with pytest.raises(UsageError, match=r"tpoic.*topic.*Nothing was planned.*these keys: from, topic"):
+        refuse_unknown_keys({"dag_run": run}, ("topic", "from"))
+    with pytest.raises(UsageError, match="'topic'"):
+        refuse_unknown_keys({"dag_run": run}, ())
+
+
+@pytest.mark.parametrize(
+    ("error", "repeatable"),
+    [(UnavailableError("m"), True), (UnknownOutcomeError("m"), True), (UsageError("m"), False)],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors_become_airflows_with_their_kind(error: KafkaLakeError, repeatable: bool) -> None:
+    """Airflow repeats what may pass; the words begin with what it was."""
+    with pytest.raises(AirflowException, match=f"^{type(error).__name__}: m$") as raised, airflow_errors():
+        raise error
+    assert isinstance(raised.value, AirflowFailException) is not repeatable
+
+
+def test_actor_is_the_run_and_its_task(context: dict[str, Any]) -> None:
+    """The ledger's history names who decided."""
+    assert actor_of(context) == "airflow:dag/run/task"
+
+
+def test_plan_explains_itself_with_what_is_known(world: World) -> None:
+    """What the rows will take in the lake is told once there are some to tell it by; a dry run says that it is one."""
+    ports = world.ports()
+    world.produce(5)
+    first = plan(ports, ORDERS.spec, Bounds(), plan_id="p1").plan
+    assert first.forecast.lake_bytes is None
+    lines = list(explain(first, "a cluster", dry_run=False))
+    (wave,) = first.waves
+    assert lines[:3] == [
+        "plan of orders: 1 ranges in 1 waves",
+        f"into raw.orders, wave {wave.id}: 1 ranges",
+        f"  orders/0 0-5: about {first.ranges[0].estimated_bytes} bytes in Kafka",
+    ]
+    assert f"bytes in the lake: {first.forecast.lake_bytes_state}" in lines
+    assert any(line.startswith("about 5 records, ") and line.endswith(" s on a cluster") for line in lines)
+    assert not any("None" in line for line in lines)
+    ingest(ports, wave.id)
+    world.produce(5)
+    second = plan(ports, ORDERS.spec, Bounds(), plan_id="p2", dry_run=True).plan
+    lines = list(explain(second, "a cluster", dry_run=True))
+    assert (lines[0], lines[-1]) == ("dry run of orders: 1 ranges in 1 waves", "nothing was written")
+    assert second.forecast.lake_bytes
+    assert f"about {second.forecast.lake_bytes} bytes in the lake: {second.forecast.lake_bytes_state}" in lines
+    nothing = list(
+        explain(
+            plan(ports, ORDERS.spec, Bounds(topic="orders", partitions=(1,)), plan_id="p3").plan, "x", dry_run=False
+        )
+    )
+    assert nothing == ["plan of orders: 0 ranges in 0 waves"]
