@@ -59,12 +59,11 @@ class World:
 
     def __init__(self, partitions: int = 1, spec: PipelineSpec = SPEC, *, clock: FakeClock | None = None) -> None:
         self.spec = spec
+        self._identifier = spec.table_for("orders")
         self.clock = clock or FakeClock()
         self.kafka = MemoryKafka(now=self.clock.now)
         self.ledger = MemoryLedger(self.clock, ledger_id=LEDGER_ID)
         self.lake = MemoryLake(self.clock.now)
-        self.table: MemoryTable = self.lake.table(spec.table_for("orders"))
-        """The table that the pipeline lands `orders` in."""
         self.runner = MemoryRunner(self.kafka, self.lake)
         self.schemas = MemoryRegistry()
         self.said: list[str] = []
@@ -79,6 +78,11 @@ class World:
         self._open: dict[str, list[tuple[StreamKey, int, bytes]]] = defaultdict(list)
         self._pids, self._plans, self._values = itertools.count(1), itertools.count(1), itertools.count(1)
         self.create("orders", partitions)
+
+    @property
+    def table(self) -> MemoryTable:
+        """The table that the pipeline lands `orders` in."""
+        return self.lake.table(self._identifier)
 
     # Kafka
 
@@ -185,7 +189,7 @@ class World:
     def with_spec(self, **changes: object) -> None:
         """Change the pipeline's configuration."""
         self.spec = replace(self.spec, **changes)  # type: ignore[arg-type]
-        self.table = self.lake.table(self.spec.table_for("orders"))
+        self._identifier = self.spec.table_for("orders")
 
     # What there is
 
