@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.mutants.anchor import exchange
 
 ROOT = Path(__file__).parents[2]
 ARMED_BY = "KAFKA_LAKE_MUTANT"
@@ -12,20 +15,22 @@ ARMED_BY = "KAFKA_LAKE_MUTANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """One guard and its removal: `old` stands exactly once in the module's source, `new` is there without the guard.
+    """One guard and its removal: `old` is exactly once in a function, `new` is there without the guard.
 
-    `more` are further such pairs, for a guard that is doubled. `red` are the tests that must fail then, as pytest takes
-    them; `law` names the law, or the fine print of one.
+    Both are patterns (tests/mutants/anchor.py). `function` is a qualified name, empty for the module itself. `more` are
+    further changes, each with its function, for a guard that is doubled. `red` are the tests that must fail then, as
+    pytest takes them; `law` names the law, or the fine print of one.
     """
 
     name: str
     law: str
     guard: str
     module: str
+    function: str
     old: str
     new: str
     red: tuple[str, ...]
-    more: tuple[tuple[str, str], ...] = ()
+    more: tuple[tuple[str, str, str], ...] = ()
 
     def path(self) -> Path:
         """Return the module's file."""
@@ -36,11 +41,12 @@ class Mutant:
         """Return the module's source as it is."""
         return self.path().read_text(encoding="utf-8")
 
-    def changed(self, source: str) -> str:
-        """Return the source without the guard."""
-        for old, new in ((self.old, self.new), *self.more):
-            found = source.count(old)
-            if found != 1:
-                raise ValueError(f"mutant {self.name}: {old!r} is {found} times in {self.module}, not once")
-            source = source.replace(old, new)
-        return source
+    def changed(self, source: str) -> ast.Module:
+        """Return the module without the guard; ValueError when a change does not fit."""
+        tree = ast.parse(source)
+        for change in ((self.function, self.old, self.new), *self.more):
+            try:
+                exchange(tree, *change)
+            except ValueError as error:
+                raise ValueError(f"mutant {self.name}: {error} ({self.module})") from None
+        return ast.fix_missing_locations(tree)

@@ -22,8 +22,8 @@ class _Loader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the code of the mutant."""
-        source = self._mutant.changed(self.get_data(self.path).decode())
-        return self.source_to_code(source.encode(), self.path)
+        changed = self._mutant.changed(self.get_data(self.path).decode())
+        return compile(changed, self.path, "exec", dont_inherit=True)
 
 
 class _Finder(MetaPathFinder):
