@@ -411,7 +411,8 @@ skip in the middle of a slow read, a parent that was skipped without acknowledgi
 stays pending, three levels of segments in one run); compaction and expiry between any two steps; an older backup of the
 ledger, and a table that was rolled back; and real-Spark faults that say again what others say.
 
-After it, commit `tests/proof/evidence` and the pages. `make test` is red when evidence is red, when chunks of it are
+At the end it writes this page and those of the mutants and failpoints anew: commit them with `tests/proof/evidence`.
+`make test` is red when evidence is red, when chunks of it are
 missing, or when more than {ALLOWED} commits have changed the code that it speaks of since it was played.
 """
 

@@ -138,6 +138,11 @@ def test_one_bad_part_turns_the_whole_red(
     assert f"RED, {why}" in capsys.readouterr().out
 
 
+def test_a_part_without_chunks_turns_the_whole_red(repository: Path) -> None:
+    """Nothing to play is nothing played."""
+    assert _prove(repository, empty=[], good=["goes well"]) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_proof_goes_on_where_it_was(repository: Path, number: signal.Signals) -> None:
     """What it had started dies with it; what had ended is not played again."""

@@ -100,7 +100,8 @@ def _show(proof: Proof, works: Chosen) -> int:
         took = evidence.seconds or sum(proof.expected(name, work) for work in items)
         counts = evidence.counts
         done = f"{len(items) - len(waiting)} of {len(items)}"
-        state = f"RED {'; '.join(red)}" if red else "not played" if waiting else "green"
+        state = "not played" if waiting else "green" if counts.passed else "RED no case was played"
+        state = f"RED {'; '.join(red)}" if red else state
         rows.append((name, state, done, f"{counts.passed:,} {part.cases}", in_minutes(took), evidence.played()))
     proof.screen.table("proof", ("part", "is", "#chunks", "#passed", "#takes", "played at"), rows)
     return int(any(row[1] != "green" for row in rows))

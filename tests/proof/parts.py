@@ -28,6 +28,8 @@ HISTORY_SECONDS = 0.044
 """What a history costs of one core."""
 SUITE_MINUTES = 25
 RANDOM_MUTANTS = 200
+NO_TESTS = 5
+"""pytest's exit code where nothing was chosen."""
 APART = ("tests/mutants", "tests/faults/test_matrix.py")
 """Tests of families that have a part of their own."""
 
@@ -104,8 +106,10 @@ def _suite(wish: Wish) -> Sequence[Work]:
     """Return each file with tests that `make test` leaves out, but for the families that have a part of their own."""
     chosen = (ALL_TESTS, "-m", LEFT_OUT, *(f"--ignore={path}" for path in APART))
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *chosen]
-    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    files = sorted(set(re.findall(r"^(tests/\S+?)::", listed, re.MULTILINE)))
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode not in {0, NO_TESTS}:
+        sys.exit(f"the tests cannot be collected, so nothing can be proved:\n{listed.stdout}{listed.stderr}")
+    files = sorted(set(re.findall(r"^(tests/\S+?)::", listed.stdout, re.MULTILINE)))
     return [_tests(file, "-m", LEFT_OUT, file, seed=wish.seed, minutes=SUITE_MINUTES / len(files)) for file in files]
 
 

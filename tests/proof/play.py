@@ -17,8 +17,8 @@ from tests.proof.parts import REPORT, Part, Work
 from tests.proof.tree import Tree
 from tests.soak.screen import Screen
 
-LINE_SECONDS = 60
-LEAST_MINUTES, PATIENCE = 20, 5
+LINE_SECONDS = 600
+LEAST_MINUTES, PATIENCE = 30, 5
 """A chunk is killed after five times its minutes, and never before so many."""
 STOP_SECONDS = 60
 LOG_LINES = 30
@@ -96,7 +96,7 @@ class Proof:
         words = [word.replace(REPORT, str(report)) for word in work.words]
         outside = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
         path = os.pathsep.join(filter(None, [str(self.tree.root), os.environ.get("PYTHONPATH", "")]))
-        until = time.monotonic() + 60 * max(LEAST_MINUTES, PATIENCE * work.minutes)
+        began = time.monotonic()
         with Keeper() as keeper:
             keeper.start(
                 [sys.executable, "-m", *words],
@@ -106,8 +106,10 @@ class Proof:
             )
             try:
                 while not keeper.wait_ended(LINE_SECONDS):
-                    if time.monotonic() > until:
-                        self.screen.line(f"{work.name}: killed, it took too long")
+                    took = time.monotonic() - began
+                    self.screen.line(f"{work.name}: {in_minutes(took)} so far")
+                    if took > 60 * max(LEAST_MINUTES, PATIENCE * work.minutes):
+                        self.screen.line(f"{work.name}: killed, it takes too long")
                         return -signal.SIGKILL
             except KeyboardInterrupt:
                 keeper.signal_group(signal.SIGINT)
