@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,7 @@ from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, Slip, slips
 from tests.mutants.reach import WRITTEN_TO
 
-VERSION = 1
+VERSION = 2
 TIERS = ("unit", "properties", "contracts", "airflow")
 JUDGED = Path(__file__).with_name("judged.json")
 LEAST, SHARE = 24, 0.9
@@ -138,14 +139,27 @@ def _digest(files: Iterable[Path]) -> str:
 def reaching(slip: Slip, reached: Reach) -> dict[str, dict[str, float]]:
     """Return the tests that run a slip's function, by tier, those that run the least beside it first.
 
-    What runs while modules are imported is met by all tests that run anything of the module.
+    What runs while modules are imported is met by all tests that run a function of the module; where there is none,
+    as in a module of constants, by those that run one of a module which imports it.
     """
-    function, module = f"{slip.file}:{slip.place}", f"{slip.file}:"
-    found = [test for test, record in reached.items() if function in record["functions"]]
-    if not found:
-        found = [test for test, it in reached.items() if any(name.startswith(module) for name in it["functions"])]
+    function = f"{slip.file}:{slip.place}"
+    found = [test for test, record in reached.items() if slip.place and function in record["functions"]]
+    for modules in ((slip.file,), importers(slip.file)):
+        found = found or [test for test, it in reached.items() if not _modules(it).isdisjoint(modules)]
     found.sort(key=lambda test: (len(reached[test]["functions"]), reached[test]["seconds"]))
     return {tier: {test: reached[test]["seconds"] for test in found if test.split("/")[1] == tier} for tier in TIERS}
+
+
+def _modules(record: Mapping[str, Any]) -> set[str]:
+    return {name.partition(":")[0] for name in record["functions"]}
+
+
+def importers(file: str) -> set[str]:
+    """Return the modules of the package that import a module."""
+    name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    imported = re.compile(rf"^\s*(from|import) {re.escape(name)}\b", re.MULTILINE)
+    every = (path for path in PACKAGE.rglob("*.py") if imported.search(path.read_text(encoding="utf-8")))
+    return {path.relative_to(ROOT).as_posix() for path in every}
 
 
 # Playing
@@ -270,7 +284,7 @@ def main() -> int:
     judged = {it["mutant"]: it["reason"] for it in json.loads(JUDGED.read_text())} if JUDGED.exists() else {}
     before = json.loads(target.read_text()) if target.exists() else {"mutants": [], "seconds": 0}
     kept = {it["key"]: it for it in before["mutants"]}
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kafka-lake-tests" / "reach.json"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kafka-lake-tests" / "reach-2.json"
     preload()
     with ProcessPoolExecutor(given.processes, get_context("fork")) as pool:
         reached = reach(pool, cache, given.tests)

@@ -5,6 +5,7 @@ Only calls are traced, not lines: a function is what a mutant stands in, and a t
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -53,7 +54,9 @@ class Recorder:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             record = self._tests.setdefault(item.nodeid, {})
-            ran = [code for code in self._codes.values() if code.co_filename.startswith(self._package)]
+            # What modules and classes run themselves is met by whoever imports them, in whichever test that happens.
+            functions = (code for code in self._codes.values() if code.co_flags & inspect.CO_NEWLOCALS)
+            ran = [code for code in functions if code.co_filename.startswith(self._package)]
             record["functions"] = sorted({self._name(code) for code in ran})
 
     def _name(self, code: CodeType) -> str:
