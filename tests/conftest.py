@@ -112,11 +112,10 @@ def schema_registry(service: None) -> Iterator[LocalRegistry]:
 
 @pytest.fixture(scope="session")
 def spark_jars(service: None) -> list[Path]:
-    """The verified jars a Spark session needs for Kafka and Iceberg; those for Avro are there as well."""
-    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+    """The verified jars of a Spark job, the class path that its archive of classes fits."""
+    from airflow_kafka_lake.adapters.jars import JOBS, fetch
 
-    fetch(JarSet.SPARK_AVRO)
-    return fetch(JarSet.SPARK)
+    return [path for jars in JOBS for path in fetch(jars)]
 
 
 @pytest.fixture(scope="session")

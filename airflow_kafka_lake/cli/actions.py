@@ -243,10 +243,10 @@ def db(arguments: argparse.Namespace, output: Output) -> int:
 
 def jars(_: argparse.Namespace, output: Output) -> int:
     """`jars fetch`."""
-    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+    from airflow_kafka_lake.adapters.jars import JOBS, fetch
     from airflow_kafka_lake.hooks.spark import prepare_start
 
-    found = fetch(JarSet.SPARK, progress=output.say) + fetch(JarSet.SPARK_AVRO, progress=output.say)
+    found = [path for jars in JOBS for path in fetch(jars, progress=output.say)]
     prepare_start(found, output.say)
     if output.as_json:
         output.document({"jars": [path.name for path in found], "folder": str(found[0].parent)})

@@ -9,7 +9,6 @@ from typing import Any
 from airflow_kafka_lake.adapters import failpoints, histories
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.hooks.lake import LakeHook
@@ -57,8 +56,7 @@ def open_ports(
 
     def jobs() -> SparkJobs:
         hook = SparkRunnerHook(spec.spark_connection)
-        avro = spec.decoding is not None and spec.decoding.format is Format.AVRO
-        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java(), avro=avro)
+        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java())
 
     opened = [
         OnFirstUse(LedgerHook(ledger_connection).ledger),

@@ -56,14 +56,11 @@ class SparkRunnerHook:
     def _connection(self) -> ConnectionSettings | None:
         return None if self.spark_conn_id is None else get_connection(self.spark_conn_id, *TYPES)
 
-    def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str], avro: bool = False) -> SparkJobs:
-        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
-
-        `avro` says whether jobs decode Avro, which takes one more jar.
-        """
+    def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str]) -> SparkJobs:
+        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings."""
         master, conf = self.master_and_conf
         quiet = self.quiet_seconds
-        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet, avro=avro)
+        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet)
 
     def test_connection(self) -> tuple[bool, str]:
         """Say whether a job could be submitted from this machine, in one sentence; starts none."""
@@ -86,10 +83,8 @@ class SparkJobs:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         quiet_seconds: float = QUIET_SECONDS,
-        avro: bool = False,
     ) -> None:
         self._conf = conf
-        self._avro = avro
         self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
             master=master, catalog=catalog, kafka=kafka, conf=conf, quiet_seconds=quiet_seconds, **further
         )
@@ -100,14 +95,14 @@ class SparkJobs:
 
     def check(self) -> Mapping[str, Any]:
         """Return what a submit needs of this machine; raises what is missing, with the command that brings it."""
-        from airflow_kafka_lake.adapters.jars import JarSet, verified
+        from airflow_kafka_lake.adapters.jars import JOBS, verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
         require_java()
         require_matching_pyspark()
         if "spark.jars.packages" in self._conf:
             return {}
-        return {"jars": verified(JarSet.SPARK) + (verified(JarSet.SPARK_AVRO) if self._avro else [])}
+        return {"jars": [path for jars in JOBS for path in verified(jars)]}
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""

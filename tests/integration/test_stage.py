@@ -25,14 +25,16 @@ from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, make_archive
+from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIONS
+from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.hooks.spark import SparkJobs
 from airflow_kafka_lake.jobs.decoding import decoded
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
@@ -121,9 +123,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 @pytest.fixture(scope="module")
 def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     """One Spark for the module, in a JVM that ends with it."""
+    quick = ("-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(spark_jars)}")
     settings = {
         **lake.spark(),
-        "spark.jars": ",".join(map(str, spark_jars)),
+        "spark.driver.extraClassPath": ":".join(map(str, spark_jars)),
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
@@ -132,7 +135,7 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.pyspark.python": sys.executable,
-        "spark.driver.extraJavaOptions": "-XX:-UsePerfData -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": " ".join(quick),
         "spark.executor.heartbeatInterval": "1s",
     }
     builder = SparkSession.builder.master("local[2]")
@@ -448,21 +451,29 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.timeout(900)
 def test_a_rehearsed_driver_maps_its_class_archive(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
 ) -> None:
-    """The archive of a rehearsal fits the driver of a job: with sharing forced, Java would refuse to start."""
+    """`jars fetch` makes the archive that jobs look for, and it fits their driver: with sharing forced, Java would
+    refuse to start."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
     work = job(table, topic.stretch(0, 1))
-    archive = make_archive(spark_jars, cache=tmp_path / "cache")
-    assert make_archive(spark_jars, cache=tmp_path / "cache") == archive
-    (tmp_path / "temporary").mkdir()
+    assert kafka_lake(["jars", "fetch"]) == 0
+    assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={}).check() == {"jars": spark_jars}
+    assert archive_path(spark_jars).exists()
     forced = {"spark.driver.extraJavaOptions": "-Xshare:on"}
-    submit = runner(lake, topic, spark_jars, tmp_path / "temporary", conf=forced, cache=tmp_path / "cache")
-    submit.stage(work, started=lambda _: None, heartbeat=lambda: None)
+    runner(lake, topic, spark_jars, tmp_path, conf=forced).stage(work, started=lambda _: None, heartbeat=lambda: None)
     assert offsets(table, work) == [0]
+
+
+@pytest.mark.nightly
+def test_a_class_archive_is_made_once(spark_jars: list[Path], tmp_path: Path) -> None:
+    """The second rehearsal is none."""
+    made = make_archive(spark_jars, cache=tmp_path)
+    when = made.stat().st_mtime_ns
+    assert make_archive(spark_jars, cache=tmp_path) == made
+    assert made.stat().st_mtime_ns == when
 
 
 def test_a_failed_submit_says_what_to_do(

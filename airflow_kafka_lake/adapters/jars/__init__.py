@@ -43,6 +43,10 @@ class JarSet(StrEnum):
     SCHEMA_REGISTRY = "schema-registry"
 
 
+JOBS = (JarSet.SPARK, JarSet.SPARK_AVRO)
+"""What every Spark job is given, in this order: the archive of a driver's classes fits one class path only."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
     """One pinned jar, or archive of jars, by its Maven coordinates and the SHA-256 (hex) of its bytes."""
