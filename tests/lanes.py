@@ -26,15 +26,22 @@ DIVIDED: Mapping[str, int] = {
 }
 """Files whose tests share nothing slow, and into how many lanes each is divided."""
 
+TOGETHER: Mapping[str, str] = {"integration/test_decoding_registered.py": "contracts/test_schema_registry.py"}
+"""Files that run in the lane of another one, with which they share what few others need (a schema registry)."""
+
 GROWN = 1.2
 """How much longer than on record a tier may take before the run names it."""
 
 
 def lane_of(item: pytest.Item) -> str:
     """Return the name of the lane that a test runs in."""
-    file = item.path.relative_to(TESTS).as_posix()
+    file = _file(item)
     parts = DIVIDED.get(file, 1)
-    return file if parts == 1 else f"{file}-{crc32(item.nodeid.encode()) % parts}"
+    return TOGETHER.get(file, file) if parts == 1 else f"{file}-{crc32(item.nodeid.encode()) % parts}"
+
+
+def _file(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).as_posix()
 
 
 def recorded() -> dict[str, float]:
@@ -48,11 +55,11 @@ def arrange(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group(lane_of(item)))
 
-    def weight(item: pytest.Item) -> float:
-        file = item.path.relative_to(TESTS).as_posix()
-        return seconds.get(file, 0) / DIVIDED.get(file, 1)
+    weights: dict[str, float] = defaultdict(float)
+    for file in {_file(item) for item in items}:
+        weights[TOGETHER.get(file, file)] += seconds.get(file, 0) / DIVIDED.get(file, 1)
 
-    items.sort(key=lambda item: (-weight(item), lane_of(item)))
+    items.sort(key=lambda item: (-weights[TOGETHER.get(_file(item), _file(item))], lane_of(item)))
 
 
 class Durations:

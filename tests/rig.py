@@ -26,6 +26,7 @@ from tests import warm
 CLI_SECONDS = 240
 POLL_SECONDS = 0.2
 END_SECONDS = 60
+CONNECTION = re.compile(r"AIRFLOW_CONN_(?!SPARK_)\w+")
 HOME = "RIG_HOME"
 """In the environment of everything that is started in a place, also of a driver whose command is gone."""
 NAMED_COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
@@ -175,12 +176,13 @@ class Rig:
     def command(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """Run a command to its end.
 
-        One that is given nothing of its own is forked, and its jobs go to a warm driver; with an environment of its own
-        (failpoints, another Spark) it is started as a user starts it, as all those are that `start` starts.
+        One that is given nothing but connections to others than Spark is forked, and its jobs go to a warm driver; with
+        more of its own (failpoints, another Spark) it is started as a user starts it, as all are that `start` starts.
         """
-        if env is not None:
-            return self.end(self.start(*words, env=env))
-        return Ended(*warm.command(words, env=self.environment, home=self.home, timeout=CLI_SECONDS))
+        given = dict(env or {})
+        if not all(CONNECTION.fullmatch(name) for name in given):
+            return self.end(self.start(*words, env=given))
+        return Ended(*warm.command(words, env=self.environment | given, home=self.home, timeout=CLI_SECONDS))
 
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """`kafka-lake run … --json`."""

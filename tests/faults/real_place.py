@@ -17,19 +17,24 @@ import psutil
 from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.local.processes import wait_until
+from tests import warm
 from tests.faults.place import ROOT, TABLE, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
-from tests.rig import HOME, Rig, end_all
+from tests.rig import CLI_SECONDS, HOME, Rig, end_all
 
 WAIT_SECONDS = 120
 TELL = "import sys; from tests.faults.standing_in import tell; sys.exit(tell(sys.argv[2]))"
 
 
 class RealPlace(Place):
-    """A topic of its own on a real broker, with plain, committed and aborted records."""
+    """A topic of its own on a real broker, with plain, committed and aborted records.
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    In a `warm` place, commands that nothing is armed for are forked, and their jobs go to a warm driver; one such place
+    at a time.
+    """
+
+    def __init__(self, folder: Path, bootstrap: str, *, warm: bool = False) -> None:
+        self._bootstrap, self._warm = bootstrap, warm
         self._producer = Rig(folder / "producer", bootstrap)
         self._producer.produce(40)
         self._producer.transaction(6, commit=True)
@@ -62,6 +67,13 @@ class RealPlace(Place):
             "KAFKA_DEFAULT": {"conn_type": "kafka", "extra": {"bootstrap.servers": self._bootstrap}},
             "SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"},
         }
+
+    def command(self, *words: str, traps: str = "", trace: bool = False) -> Ended:
+        """Run a command until it ends or is stopped."""
+        if traps or words[0] == "tell" or not self._warm:
+            return super().command(*words, traps=traps, trace=trace)
+        given = self.environment | {HOME: str(self.home)}
+        return Ended(words, *warm.command(words, env=given, home=self.home, timeout=CLI_SECONDS))
 
     def launch(self, words: tuple[str, ...], files: tuple[Path, Path], traps: str, *, trace: bool) -> Started:
         assert not trace, "crossings are counted in a forked place"
@@ -126,9 +138,10 @@ class RealPlace(Place):
 @contextmanager
 def real_places(folder: Path, count: int) -> Iterator[Iterator[RealPlace]]:
     """Start a broker and make places beside it."""
-    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+    from airflow_kafka_lake.adapters.jars import JOBS, fetch
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    fetch(JarSet.SPARK)
+    for jars in JOBS:
+        fetch(jars)
     with LocalKafka() as broker, ExitStack() as stack:
         yield (stack.enter_context(closing(RealPlace(folder / str(i), broker.bootstrap))) for i in range(count))

@@ -9,6 +9,7 @@ process; and the job runner, which stages through PyIceberg what a Spark job wou
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -171,6 +172,7 @@ def main() -> None:
     """Serve orders until stdin ends; what is stopped then goes on no more."""
     for module in WARM:
         importlib.import_module(module)
+    gc.freeze()  # no fork looks through it again, and so none copies it
     living: set[int] = set()
     for line in sys.stdin:
         order = json.loads(line)

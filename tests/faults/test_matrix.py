@@ -63,7 +63,7 @@ def traces(forked: ForkedPlace) -> Traces:
 @pytest.fixture(scope="session")
 def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPlace]:
     """A place with real Spark jobs."""
-    with closing(RealPlace(tmp_path_factory.mktemp("matrix-user"), kafka.bootstrap)) as place:
+    with closing(RealPlace(tmp_path_factory.mktemp("matrix-user"), kafka.bootstrap, warm=True)) as place:
         yield place
 
 
@@ -80,7 +80,9 @@ def test_a_command_survives(forked: ForkedPlace, traces: Traces, point: str, mod
     matrix.perform(forked, matrix.chosen(traces, point, mode))
 
 
-@pytest.mark.parametrize(("point", "mode"), REAL_CASES, ids=str)
+@pytest.mark.parametrize(
+    ("point", "mode"), [pytest.param(*case, marks=pytest.mark.rotating(3)) for case in REAL_CASES], ids=str
+)
 def test_a_run_with_real_spark_survives(user: RealPlace, point: str, mode: Mode) -> None:
     """Inside the driver too: dead, stopped and continued, slow or failing, every record is there once."""
     matrix.perform(user, Case(act=ACTS[0], point=point, mode=mode))

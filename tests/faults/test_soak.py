@@ -161,6 +161,7 @@ def test_a_full_disk_is_full_and_has_room_again(warehouse: Path, monkeypatch: py
     assert full == [errno.ENOSPC] * 3
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(840)
 def test_a_short_soak_holds(service: None, spark_jars: list[Path], tmp_path: Path) -> None:
     """Half a minute of three faults and some thousand records, the way `make soak` runs them."""

@@ -22,14 +22,15 @@ from tests.rig import Rig
 
 _STRANGER = """
 import time
-from pyspark.sql import SparkSession
-SparkSession.builder.getOrCreate()
+from pyspark import SparkContext
+SparkContext()
 time.sleep(600)
 """
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class Cluster:
-    """A standalone master with one worker of two cores, both of this machine."""
+    """A standalone master with one worker of one core, both of this machine."""
 
     def __init__(self, home: Path) -> None:
         import pyspark
@@ -45,7 +46,7 @@ class Cluster:
         here = ("--host", "127.0.0.1")
         self._daemon("master.Master", *here, "--port", str(self._port), "--webui-port", str(self._ui))
         wait_for(lambda: self._listing() is not None)
-        room = ("--cores", "2", "--memory", "2g", "--webui-port", str(self._worker_ui))
+        room = ("--cores", "1", "--memory", "2g", "--webui-port", str(self._worker_ui))
         self._daemon("worker.Worker", *here, *room, "--work-dir", str(self._home / "work"), self.master)
         wait_for(lambda: (self._listing() or {}).get("aliveworkers") == 1)
 
@@ -67,15 +68,18 @@ class Cluster:
             "spark.executor.memory": "512m",
             "spark.driver.memory": "768m",
             "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": QUICK,
+            "spark.executor.extraJavaOptions": QUICK,
         }
         return json.dumps({"conn_type": "spark", "host": self.master, "extra": {"conf": conf}})
 
     def submit_stranger(self, name: str) -> None:
-        """Let somebody else's application take a core."""
+        """Let another application wait for more memory than the worker has: it runs, and takes no core."""
         script = self._home / "stranger.py"
         script.write_text(_STRANGER)
-        settings = ("spark.cores.max=1", "spark.executor.memory=512m", "spark.driver.host=127.0.0.1")
+        settings = ("spark.executor.memory=4g", "spark.driver.host=127.0.0.1", "spark.ui.enabled=false")
         words = [word for setting in settings for word in ("--conf", setting)]
+        words += ["--driver-java-options", QUICK]
         self._start("bin/spark-submit", "--master", self.master, "--name", name, *words, str(script))
         wait_for(lambda: name in self.applications())
 
@@ -87,6 +91,7 @@ class Cluster:
             **os.environ,
             "SPARK_HOME": str(self._spark),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": QUICK,
             "PYSPARK_PYTHON": sys.executable,
         }
         with (self._home / f"{len(self._started)}.log").open("wb") as log:
@@ -165,4 +170,4 @@ def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_clust
         assert cluster.applications() == ["report"]
     rig.assert_exact()
     assert len(rig.publishes()) == 1
-    assert rig.run(env=spark).document["waves"] == []
+    assert rig.run().document["waves"] == []

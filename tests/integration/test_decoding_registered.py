@@ -40,9 +40,11 @@ message Other { string x = 1; }
 """
 
 
-def run(rig: Rig, registry: LocalRegistry) -> None:
-    """Do the main job; the registry's connection has the id `schemas`."""
-    done = rig.run(env={"AIRFLOW_CONN_SCHEMAS": json.dumps(registry.connection)})
+def run(rig: Rig, registry: LocalRegistry, *own: str) -> None:
+    """Do the main job; the registry's connection has the id `schemas`. With a connection of its `own` to Spark, the
+    driver is one that spark-submit has started."""
+    given = {f"AIRFLOW_CONN_{name}": rig.environment[f"AIRFLOW_CONN_{name}"] for name in own}
+    done = rig.run(env={"AIRFLOW_CONN_SCHEMAS": json.dumps(registry.connection), **given})
     assert done.code == 0, done.err
 
 
@@ -73,7 +75,7 @@ def test_avro_values_of_every_version_are_read_as_the_newest(rig: Rig, schema_re
         run(rig, schema_registry)
         second = AvroSerializer(client, new)({"id": 5_000_000_000, "currency": "CHF", "lines": [{"n": 2}]}, here)
     send(rig, first, second, UNKNOWN, b"plain", second[:6], second[:5] + ENDLESS, None)
-    run(rig, schema_registry)
+    run(rig, schema_registry, "SPARK_DEFAULT")
     ids = [int.from_bytes(value[1:5], "big") for value in (first, second)]
     seen = rows(rig)
     assert [row["id"] for row in seen] == [1, 1, 5_000_000_000, None, None, None, None, None]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,21 +14,22 @@ from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.waves import Committed, TableHead
+from tests import warm
 from tests.contracts.lake_worlds import LEDGER, TOPIC_ID, attempt_id, record, token
-
-ROOT = Path(__file__).parents[2]
-WORKER = Path(__file__).with_name("spark_worker.py")
 
 
 class Spark:
-    """The session in the other process."""
+    """The warm Spark, with the connection's own settings."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, settings: LakeSettings) -> None:
+        self._settings = settings.spark()
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run a statement and return its rows."""
-        return self._ask({"sql": text})
+        code, said = warm.spark_sql(self._settings, [text])
+        assert code == 0, said
+        rows: list[dict[str, Any]] = json.loads(said)
+        return rows
 
     def stage(self, table: str, attempt: str, first: int, end: int) -> None:
         """Stage offsets `[first, end)` of partition 0."""
@@ -43,18 +41,9 @@ class Spark:
                    timestamp_millis(1700000000123 + id) AS kafka_timestamp, 0 AS kafka_timestamp_type,
                    CAST(NULL AS BIGINT) AS kafka_timestamp_raw,
                    '{attempt}' AS ingest_attempt
-            FROM range({first}, {end})"""
-        self._ask({"stage": {"table": f"lake.{table}", "attempt": attempt, "select": select}})
-
-    def _ask(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        reply = json.loads(self._process.stdout.readline())
-        assert "error" not in reply, reply["error"]
-        rows: list[dict[str, Any]] = reply["rows"]
-        return rows
+            FROM range({first}, {end}, 1, 1)"""
+        code, said = warm.spark_append(self._settings, f"lake.{table}", attempt, select)
+        assert code == 0, said
 
 
 @pytest.fixture(scope="module")
@@ -66,33 +55,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> LakeSettings:
 
 
 @pytest.fixture(scope="module")
-def spark(settings: LakeSettings, spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+def spark(settings: LakeSettings, spark_jars: list[Path]) -> Spark:
     """A real Spark with the connection's own settings."""
-    folder = tmp_path_factory.mktemp("spark")
-    confs = {
-        **settings.spark(),
-        "spark.jars": ",".join(map(str, spark_jars)),
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(folder),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    (folder / "spark.json").write_text(json.dumps(confs), encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, str(WORKER), str(folder / "spark.json")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    with process:
-        yield Spark(process)
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(timeout=60)
+    return Spark(settings)
 
 
 @pytest.fixture

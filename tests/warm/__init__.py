@@ -17,7 +17,8 @@ def command(words: Sequence[str], *, env: Mapping[str, str], home: Path, timeout
 
 
 def spark_sql(settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
-    """Run SQL in the warm driver with the Spark settings of a lake; returns 0 or 1, and the error's text."""
+    """Run SQL in the warm driver with the Spark settings of a lake; returns 0 and the last rows as JSON, or 1 and the
+    error's text."""
     return _driver.sql(settings, statements)
 
 
@@ -28,6 +29,11 @@ def spark_submit() -> tuple[Path, dict[str, str]]:
     """
     environment = _driver.environment()
     return Path(environment[VARIABLE]) / SUBMIT, environment
+
+
+def spark_append(settings: Mapping[str, str], table: str, attempt: str, select: str) -> tuple[int, str]:
+    """Stage a query's rows as an attempt's in the warm driver; returns as `spark_sql` does."""
+    return _driver.append(settings, table, attempt, select)
 
 
 def close() -> None:

@@ -7,6 +7,7 @@ long-living driver of `tests/warm/driver.py`. `python -m tests.warm.commands` is
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -166,4 +167,5 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
 if __name__ == "__main__":
     for module in IMPORTED:
         importlib.import_module(module)
+    gc.freeze()  # no fork looks through it again, and so none copies it
     serve(sys.stdin, sys.stdout)

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 VARIABLE = "TESTS_SPARK_DRIVER"
 """Names the driver's folder, in the environment of a command and of its submits."""
 
+SECONDS = 60
 SOCKET, SUBMIT = "socket", "spark-submit"
 """What is in that folder."""
 
@@ -56,6 +57,8 @@ class WarmDriver:
     def environment(self) -> dict[str, str]:
         """Return what a command needs in its environment to find the driver."""
         if self._process is None:
+            from airflow_kafka_lake.local.processes import wait_until
+
             self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-driver-"))
             script = self._folder / SUBMIT
             script.write_text(SCRIPT, encoding="utf-8")
@@ -65,17 +68,25 @@ class WarmDriver:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "tests.warm.driver", str(self._folder / SOCKET)],
                     cwd=ROOT,
-                    env=kept | {"PYTHONPATH": str(ROOT)},
+                    env=kept | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
+            wait_until((self._folder / SOCKET).exists, timeout=SECONDS, failed=AssertionError)
         return {VARIABLE: str(self._folder)}
 
     def sql(self, settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
-        """Run statements with a catalog's settings; returns 0 or 1, and the error's text."""
-        return handed({"settings": dict(settings), "statements": list(statements)}, self.environment()[VARIABLE])
+        """Run statements with a catalog's settings; returns 0 and the last one's rows as JSON, or 1 and the error."""
+        return self._asked(settings, {"statements": list(statements)})
+
+    def append(self, settings: Mapping[str, str], table: str, attempt: str, select: str) -> tuple[int, str]:
+        """Do to an attempt's branch what the staging job does, with a query's rows; returns as `sql` does."""
+        return self._asked(settings, {"append": {"table": table, "attempt": attempt, "select": select}})
+
+    def _asked(self, settings: Mapping[str, str], order: Mapping[str, Any]) -> tuple[int, str]:
+        return handed({"settings": dict(settings), **order}, self.environment()[VARIABLE])
 
     def close(self) -> None:
         """End the driver."""
@@ -102,8 +113,7 @@ class _Job(socketserver.StreamRequestHandler):
         context.setJobGroup(group, "one submit", interruptOnCancel=True)
         threading.Thread(target=self._cancelled, args=(group,), daemon=True).start()
         try:
-            perform(self.server.spark, order)
-            code, said = 0, ""
+            code, said = 0, perform(self.server.spark, order)
         except Exception:  # noqa: BLE001 - as a driver ends: the traceback in its log, and a code
             code, said = 1, traceback.format_exc()
         with suppress(OSError):
@@ -126,38 +136,56 @@ def own_session() -> Iterator[SparkSession]:
     yield _mine.session
 
 
-def perform(spark: SparkSession, order: Mapping[str, Any]) -> None:
-    """Run a job as its module's `main` does, or SQL statements, with a session of its own."""
+def perform(spark: SparkSession, order: Mapping[str, Any]) -> str:
+    """Run a job as its module's `main` does, or SQL statements, with a session of its own; returns rows, as JSON."""
     session = spark.newSession()
     for key, value in order["settings"].items():
         if OWN.match(key):
             session.conf.set(key, value)
+    if "append" in order:
+        _append(session, **order["append"])
+    rows: list[Any] = []
     for statement in order.get("statements", ()):
-        session.sql(statement).collect()
-    if "script" not in order:
-        return
-    _mine.session = session
-    module = importlib.import_module(f"airflow_kafka_lake.jobs.{Path(order['script']).stem}")
-    module.session = own_session  # type: ignore[attr-defined]
-    module.main([order["request"]])
+        rows = [row.asDict() for row in session.sql(statement).collect()]
+    if "script" in order:
+        _mine.session = session
+        module = importlib.import_module(f"airflow_kafka_lake.jobs.{Path(order['script']).stem}")
+        module.session = own_session  # type: ignore[attr-defined]
+        module.main([order["request"]])
+    return json.dumps(rows, default=str)
+
+
+def _append(spark: SparkSession, *, table: str, attempt: str, select: str) -> None:
+    from airflow_kafka_lake.core.staging import branch_of
+    from airflow_kafka_lake.jobs.stage import STAGED_BY, WRITE_OPTIONS
+
+    spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch_of(attempt)}` RETAIN 7 DAYS")
+    writer = spark.sql(select).writeTo(f"{table}.`branch_{branch_of(attempt)}`")
+    for key, value in {**WRITE_OPTIONS, f"snapshot-property.{STAGED_BY}": attempt}.items():
+        writer = writer.option(key, value)
+    writer.append()
 
 
 def started() -> SparkSession:
     """Start Spark as the tests' other Sparks, for any catalog."""
     from pyspark.sql import SparkSession
 
-    from airflow_kafka_lake.adapters.jars import JarSet, verified
-    from airflow_kafka_lake.adapters.spark_submit.submission import _UNLESS_SAID, ICEBERG_EXTENSIONS
+    from airflow_kafka_lake.adapters.jars import JOBS, verified
+    from airflow_kafka_lake.adapters.spark_submit import archive_path
+    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID, ICEBERG_EXTENSIONS
 
-    jars = [*verified(JarSet.SPARK), *verified(JarSet.SPARK_AVRO)]
+    # Java passes over an archive that is not there or does not fit, so this only ever saves time.
+    jars = [path for jars in JOBS for path in verified(jars)]
+    quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(jars)}")
     settings = {
         **_UNLESS_SAID,
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": ":".join(map(str, jars)),
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": " ".join([*quick, *_BOUNDED]),
         "spark.driver.memory": "1500m",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.retainedJobs": "20",
@@ -172,9 +200,9 @@ def started() -> SparkSession:
 
 def main(address: str) -> None:
     """Take jobs until standard input ends."""
-    with _Server(address, _Job, bind_and_activate=False) as server:
-        server.server_bind()
-        server.server_activate()  # whoever asks now waits until Spark is there
+    unlistened = f"{address}.new"
+    with _Server(unlistened, _Job) as server:
+        Path(unlistened).rename(address)  # what connects now waits until Spark is there
         server.spark = started()
         serving = threading.Thread(target=server.serve_forever, daemon=True)
         serving.start()
@@ -188,7 +216,8 @@ def submit(words: list[str]) -> int:
     settings = words[words.index("--properties-file") + 1]
     order = {"script": words[-2], "request": words[-1], "settings": properties(Path(settings).read_text("utf-8"))}
     code, said = handed(order, os.environ[VARIABLE])
-    print(said, flush=True)  # noqa: T201
+    if code:
+        print(said, flush=True)  # noqa: T201
     return code
 
 
