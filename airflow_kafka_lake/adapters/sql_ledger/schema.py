@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 
-NEWEST = "0007"
+NEWEST = "0008"
 """The revision this package reads and writes. Revisions are numbers of four digits, so text order is their order."""
 
 FOLDER = Path(__file__).parent / "migrations"
