@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from airflow_kafka_lake.core.epochs import EpochEnds
 from airflow_kafka_lake.core.errors import (
@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.segments import Graph
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.times import FIRST, Times, gone_since, milliseconds
 from airflow_kafka_lake.core.wire import instant, timestamp
 
 
@@ -48,53 +49,13 @@ class Bounds:
         return self.is_period or self.topic is not None or self.partitions is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Offsets by time, as Kafka answered: time in milliseconds → `(topic, partition)` → offset, None for "no record
-    is that late". `firsts` are the times of first records, in milliseconds, where they were asked for."""
-
-    answers: Mapping[int, Mapping[tuple[str, int], int | None]]
-    firsts: Mapping[tuple[str, int], int] = field(default_factory=dict)
-
-    def at(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int:
-        """Return the first offset at or after a time, stable or not; no record that late means the high watermark."""
-        found = self.found(timestamp_ms, snapshot)
-        return snapshot.high_watermark if found is None else found
-
-    def found(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int | None:
-        """Return the first offset at or after a time; None: no record is that late."""
-        key = (snapshot.topic, snapshot.partition)
-        answers = self.answers[timestamp_ms]
-        if key not in answers:
-            raise UnavailableError(
-                f"Kafka gave no offset by time for {key[0]} partition {key[1]}: repeat the call",
-                topic=key[0],
-                partition=key[1],
-            )
-        return answers[key]
-
-
-_FIRST = 0
-"""The time that Kafka's first record answers to."""
-
-
-def milliseconds(at: datetime) -> int:
-    """Return Kafka's unit of time, milliseconds since the epoch, rounded up: no record before `at` may slip in."""
-    return -((datetime(1970, 1, 1, tzinfo=UTC) - at) // timedelta(milliseconds=1))
-
-
-def times_needed(spec: PipelineSpec, bounds: Bounds) -> tuple[int, ...]:
-    """Return every time that must be looked up, in milliseconds."""
-    found = {policy.timestamp_ms for policy in (spec.start, spec.end) if policy.timestamp_ms is not None}
-    found |= {milliseconds(bound) for bound in (bounds.start, bounds.end) if isinstance(bound, datetime)}
-    if isinstance(bounds.start, datetime):
-        found |= times_of_begin(bounds.start)
-    return tuple(sorted(found))
-
-
-def times_of_begin(start: datetime) -> frozenset[int]:
-    """Return the times, in milliseconds, that tell whether anything is left that is older than a period."""
-    return frozenset({_FIRST, milliseconds(start) + 1})
+def times_needed(spec: PipelineSpec, bounds: Bounds, *, new: bool) -> tuple[int, ...]:
+    """Return every time that must be looked up, in milliseconds; `new` when a stream is to get its origin."""
+    begins = {milliseconds(bounds.start)} if isinstance(bounds.start, datetime) else set()
+    begins |= {spec.start.timestamp_ms} if new and spec.start.timestamp_ms is not None else set()
+    ends = {milliseconds(bounds.end)} if isinstance(bounds.end, datetime) else set()
+    ends |= {spec.end.timestamp_ms} if spec.end.timestamp_ms is not None else set()
+    return tuple(sorted(begins | ends | ({FIRST} if begins else set())))
 
 
 def generation_gap(
@@ -144,13 +105,15 @@ def asked_of(
     times: Times,
     start_snapshot: PartitionSnapshot,
     expanded: bool,
-) -> Asked:
-    """Decide `[start, end)` of one partition.
+) -> Asked | Blocked:
+    """Decide `[start, end)` of one partition, or say why it gets no origin.
 
     `start_snapshot` carries the start policy's group offset; `expanded` says that the partition was added after the
     topic was first planned: it starts at its log start whatever the policy says, for all its records are younger than
     the pipeline.
     """
+    if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
+        return _start_gone(spec, item, below, times.firsts.get((item.topic, item.partition)))
     origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
@@ -186,9 +149,7 @@ def below_log_start(
 
     Not below the origin of a stream that was followed by then: all that lies there is older.
     """
-    if item.log_start == 0 or not isinstance(bounds.start, datetime):
-        return None
-    if times.found(_FIRST, item) != times.found(milliseconds(bounds.start) + 1, item):
+    if not isinstance(bounds.start, datetime) or gone_since(milliseconds(bounds.start), item, times) is None:
         return None
     followed = record is not None and record.since is not None and record.since <= bounds.start
     lowest = record.origin if record and followed else 0
@@ -200,6 +161,27 @@ def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord 
     any more."""
     below = below_log_start(bounds, item, record, times)
     return missing(below, record.planned if record else RangeSet()) if below else RangeSet()
+
+
+def start_in_doubt(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> OffsetRange | None:
+    """Return which offsets are gone that may be of the time at which new streams start."""
+    at = spec.start.timestamp_ms
+    return None if at is None else gone_since(at, item, times)
+
+
+def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, first_ms: int | None) -> Blocked:
+    first, at = _moment(first_ms), _moment(spec.start.timestamp_ms)
+    return Blocked(
+        topic=item.topic,
+        partition=item.partition,
+        reason=f"offsets {gone} are gone, and what is to be read from {at} on may begin among them: the log starts at "
+        f"{item.log_start}{f', with a record of {first}' if first else ''}. To begin with what is left, write "
+        'start = "earliest" into the pipeline, or a later time',
+    )
+
+
+def _moment(at_ms: int | None) -> str | None:
+    return None if at_ms is None else timestamp(instant(at_ms))
 
 
 def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:
@@ -335,11 +317,12 @@ def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: Strea
 
 
 def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, in_doubt: bool) -> RangeExpiredError:
-    first = None if first_ms is None else timestamp(instant(first_ms))
+    first, later = _moment(first_ms), _moment(None if first_ms is None else first_ms + 1)
     return RangeExpiredError(
         f"{item.topic} partition {item.partition}: offsets {gone.in_words()} are gone, "
         f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
-        f"{f', with a record of {first}' if first else ''}. Ask from {first or item.log_start} on",
+        f"{f', with a record of {first}' if first else ''}. Ask from {later or item.log_start} on"
+        f"{f', or from offset {item.log_start} on' if later else ''}",
         topic=item.topic,
         partition=item.partition,
         log_start=item.log_start,

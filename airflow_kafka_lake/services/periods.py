@@ -9,10 +9,11 @@ from airflow_kafka_lake.core.errors import EmptyPeriodError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.periods import Period
 from airflow_kafka_lake.core.plan import Asked
-from airflow_kafka_lake.core.policies import Bounds, Times, gone_in_doubt, milliseconds, times_needed
+from airflow_kafka_lake.core.policies import Bounds, gone_in_doubt, start_in_doubt, times_needed
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Sample, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.times import Times, milliseconds
 from airflow_kafka_lake.core.wire import instant, timestamp
 from airflow_kafka_lake.ports import Ports
 
@@ -31,10 +32,18 @@ def times_of(
     selected: Sequence[PartitionSnapshot],
     known: Mapping[StreamKey, StreamRecord],
 ) -> Times:
-    """Ask Kafka where times lie; for partitions that may have lost the begin of the period, when their log begins."""
+    """Ask Kafka where times lie; for partitions that may have lost the begin of the period, or of what is to be read at
+    all, when their log begins."""
     partitions = [(item.topic, item.partition) for item in selected]
-    times = Times({at: ports.source.offsets_at(partitions, at) for at in times_needed(spec, bounds)})
-    doubts = [item for item in selected if gone_in_doubt(bounds, item, known.get(item.key), times)]
+    new = {item.key for item in selected} - known.keys()
+    needed = times_needed(spec, bounds, new=bool(new))
+    times = Times({at: ports.source.offsets_at(partitions, at) for at in needed})
+    doubts = [
+        item
+        for item in selected
+        if gone_in_doubt(bounds, item, known.get(item.key), times)
+        or (item.key in new and start_in_doubt(spec, item, times))
+    ]
     heads = [stretch for item in doubts[:_SAMPLED] if (stretch := _head(item, spec))]
     samples = ports.source.sample(heads, spec.isolation) if heads else ()
     firsts = {(s.topic, s.partition): s.first_timestamp_ms for s in samples if s.first_timestamp_ms is not None}

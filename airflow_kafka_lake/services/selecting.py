@@ -15,9 +15,10 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds, Times, below_log_start, milliseconds, times_of_begin
+from airflow_kafka_lake.core.policies import Bounds, below_log_start
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.times import FIRST, Times, milliseconds
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import changed_topics
 
@@ -155,7 +156,7 @@ def refuse_gone(
     if not isinstance(start, datetime) or not streams:
         return
     partitions = [(item.topic, item.partition) for item in streams]
-    times = Times({at: ports.source.offsets_at(partitions, at) for at in times_of_begin(start)})
+    times = Times({at: ports.source.offsets_at(partitions, at) for at in (FIRST, milliseconds(start))})
     bounds = Bounds(start=start)
     below = {item: gone for item in streams if (gone := below_log_start(bounds, seen[item.key], item, times))}
     if not below:

@@ -11,9 +11,9 @@ from airflow_kafka_lake.core.errors import HeldError, UsageError
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order
-from airflow_kafka_lake.core.policies import milliseconds
 from airflow_kafka_lake.core.segments import Graph, in_words
 from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.times import milliseconds
 from airflow_kafka_lake.core.waves import FINISHED, UNRESOLVED
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 

@@ -58,15 +58,20 @@ def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
 
     rig.delete_before(1, 8)
     words = ("run", str(rig.file), "--partition", "1")
-    for begin, end in ((at(0), at(60)), (at(7), at(15)), (at(0), at(5))):
-        says = (f"{rig.topic} partition 1: offsets 0-8 are gone", f"a record of {at(8)}", f"Ask from {at(8)} on")
+    for begin, end in ((at(0), at(60)), (at(8), at(15)), (at(0), at(5))):
+        says = (f"{rig.topic} partition 1: offsets 0-8 are gone", f"a record of {at(8)}", f"Ask from {at(8)[:-2]}1Z on")
         assert (
             fresh.refused(*words, "--from", begin, "--to", end, kind="RangeExpiredError", says=says)["log_start"] == 8
         )
-    done = fresh.command(*words, "--from", at(8), "--to", at(15), "--json")
-    assert (done.code, done.document["rows"], done.document["period"]["offsets"]) == (0, 7, 7), done
-    again = fresh.command(*words, "--from", at(8), "--to", at(15))
-    assert (again.code, "nothing to do: 7 offsets lie in the period: 7 in the lake already" in again.out) == (0, True)
+    since = ("plan", fresh.variant("[lake]", f'start = "timestamp:{at(3)}"\n[lake]'), "--partition", "1")
+    named = fresh.command(*since, "--dry-run", "--json")
+    assert (named.code, named.document["waves"]) == (1, [])
+    assert f"offsets 0-8 are gone, and what is to be read from {at(3)} on" in named.document["blocked"][0]["reason"]
+
+    done = fresh.command(*words, "--from", at(9), "--to", at(15), "--json")
+    assert (done.code, done.document["rows"], done.document["period"]["offsets"]) == (0, 6, 6), done
+    again = fresh.command(*words, "--from", at(9), "--to", at(15))
+    assert (again.code, "nothing to do: 6 offsets lie in the period: 6 in the lake already" in again.out) == (0, True)
     early = fresh.command(*words, "--from", at(10), "--to", "2100-01-01T00:00:00Z")
     assert early.code == 0, early
     assert "has no record as late as 2100-01-01T00:00:00" in " ".join(early.out.split())

@@ -17,11 +17,12 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Asked
-from airflow_kafka_lake.core.policies import Bounds, Times, asked_of, generation_gap, milliseconds, times_needed
+from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, times_needed
 from airflow_kafka_lake.core.segments import Graph, Segment
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.streams import StreamRecord
+from airflow_kafka_lake.core.times import Times, milliseconds
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +48,7 @@ AT_NOON = Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=NOON_MS)
 
 
 def _times(offset: int | None = None) -> Times:
-    answers = {0: 10, NOON_MS: offset, NOON_MS + 1: offset}
+    answers = {0: 10, NOON_MS: offset}
     return Times({at: {("orders", 0): found} for at, found in answers.items()})
 
 
@@ -106,7 +107,7 @@ def test_missing_answer_is_not_the_end() -> None:
     """A partition for which Kafka gave no answer at all is unknown (law L5)."""
     spec = dataclasses.replace(SPEC, start=AT_NOON)
     with pytest.raises(UnavailableError, match="no offset by time for orders partition 0"):
-        _asked(spec, times=Times({NOON_MS: {}}))
+        _asked(spec, times=Times({0: {}, NOON_MS: {}}))
 
 
 def test_partition_that_was_added_later_starts_at_its_log_start() -> None:
@@ -252,7 +253,8 @@ def test_every_time_is_looked_up_once() -> None:
     """Policies and bounds share one lookup per time."""
     later = NOON + timedelta(hours=1)
     spec = dataclasses.replace(SPEC, start=AT_NOON)
-    assert times_needed(spec, Bounds(start=5, end=later)) == (NOON_MS, NOON_MS + 3_600_000)
-    assert times_needed(spec, Bounds(start=NOON, end=later)) == (0, NOON_MS, NOON_MS + 1, NOON_MS + 3_600_000)
-    assert times_needed(SPEC, Bounds(start=5, end=9)) == ()
+    assert times_needed(spec, Bounds(start=5, end=later), new=True) == (0, NOON_MS, NOON_MS + 3_600_000)
+    assert times_needed(spec, Bounds(start=5, end=later), new=False) == (NOON_MS + 3_600_000,)
+    assert times_needed(spec, Bounds(start=NOON, end=later), new=True) == (0, NOON_MS, NOON_MS + 3_600_000)
+    assert times_needed(SPEC, Bounds(start=5, end=9), new=True) == ()
     assert milliseconds(NOON) == NOON_MS

@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.errors import EmptyPeriodError, KafkaLakeError, Ran
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from airflow_kafka_lake.core.times import milliseconds
 from tests.unit.services.test_planning import pieces
 from tests.world import World
 
@@ -110,14 +111,16 @@ def test_period_behind_an_open_transaction_is_refused(world: World, begin: datet
 
 
 def test_period_half_gone_to_retention_is_refused(world: World, begin: datetime) -> None:
-    """What is gone may have been of the period: that is not known, and not called empty. From the first record on it
-    is met."""
+    """What is gone may have been of the period, also of the first record's millisecond: that is not known, and not
+    called empty. After it, or from its offset on, the period is met."""
     world.retain_from(4)
-    for start, end in ((0, 9), (3.5, 9), (0, 3), (-9, -3)):
+    for start, end in ((0, 9), (3.5, 9), (4, 9), (0, 3), (-9, -3)):
         message = refused(world, between(begin, start, end), RangeExpiredError)
         assert "orders partition 0: offsets 0-4 are gone" in message
-        assert "Ask from 2026-01-01T00:04:00.000Z on" in message
-    assert pieces(world.plan(between(begin, 4, 9))) == [(0, OffsetRange(4, 9))]
+        assert "Ask from 2026-01-01T00:04:00.001Z on, or from offset 4 on" in message
+    later = between(begin + timedelta(milliseconds=1), 4, 9)
+    assert pieces(world.plan(later, dry_run=True)) == [(0, OffsetRange(5, 10))]
+    assert pieces(world.plan(Bounds(start=4, end=9))) == [(0, OffsetRange(4, 9))]
 
 
 def test_period_of_which_everything_is_gone_is_refused(world: World, begin: datetime) -> None:
@@ -201,3 +204,44 @@ def test_partition_that_cannot_be_observed_leaves_open_what_lies_in_the_period()
     world.kafka.log("orders", 1).unreachable = "no leader"
     plan = world.plan(between(begin, 50, 60))
     assert [item.partition for item in plan.blocked] == [1]
+
+
+def test_start_of_which_nothing_older_is_left_is_named() -> None:
+    """Records since then may be gone: the partition is left out by name and exits 1, the others go on; written down as
+    what is left, it begins there."""
+    world = World(partitions=2)
+    begin = world.clock.now()
+    minutes(world, 10)
+    minutes(world, 3, 1)
+    world.retain_from(4)
+    since = Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=milliseconds(begin + 2 * MINUTE))
+    world.with_spec(start=since)
+    done = world.run()
+    assert (done.exit_code, world.offsets(), world.offsets(1)) == (1, [], [0, 1, 2])
+    (said,) = done.held
+    assert "orders/0: offsets 0-4 are gone, and what is to be read from 2026-01-01T00:02:00.000Z on may begin" in said
+    assert "the log starts at 4, with a record of 2026-01-01T00:04:00.000Z" in said
+    assert 'write start = "earliest" into the pipeline' in said
+    world.with_spec(start=Policy(kind=PolicyKind.EARLIEST))
+    assert world.run().exit_code == 0
+    assert world.offsets() == [4, 5, 6, 7, 8, 9]
+    world.with_spec(start=since)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_start_of_which_older_records_are_left_is_met(world: World, begin: datetime) -> None:
+    """What is gone is older than what is left below the start."""
+    world.retain_from(4)
+    world.with_spec(start=Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=milliseconds(begin + 6 * MINUTE)))
+    assert world.run().exit_code == 0
+    assert world.offsets() == [6, 7, 8, 9]
+
+
+def test_times_out_of_order_are_found_as_kafka_finds_them(world: World) -> None:
+    """From the first record that is as late as the begin up to the first that is as late as the end; what of the period
+    lies elsewhere is not read (docs/how-to/backfill.md)."""
+    first = milliseconds(world.clock.now())
+    for minute in (0, 5, 2, 3, 6, 4):
+        world.kafka.produce("orders", 0, b"x", timestamp_ms=first + minute * 60_000)
+    assert pieces(world.plan(between(world.clock.now(), 2, 6))) == [(0, OffsetRange(1, 4))]

@@ -9,9 +9,10 @@ import pytest
 from airflow_kafka_lake.core.errors import ConcurrentError, PendingCommitError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds, milliseconds
+from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from airflow_kafka_lake.core.times import milliseconds
 from tests.gates import Before
 from tests.world import World
 
