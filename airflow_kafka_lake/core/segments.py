@@ -226,6 +226,12 @@ def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[Rang
     return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 
+def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[RangeRecord]) -> frozenset[str]:
+    """Return the waves of some PLANNED ranges that something keeps from starting."""
+    known = {item.key: item for item in streams}
+    return frozenset(item.wave for item in planned if blockers(graph, known, [(item.stream, item.range)]))
+
+
 def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
     """Say what a wave waits for, the first of it in words; HeldError when nothing is left to wait for but a person."""
     first = closed[0]

@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.reopening import (
     table_of,
     to_be_shared,
 )
-from airflow_kafka_lake.core.segments import Graph, Segment, started_after
+from airflow_kafka_lake.core.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -215,12 +215,17 @@ def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, tok
     """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
 
     What continues the stretch may land in other tables: main of each is moved. Attempts whose gate is closed now could
-    not publish any more, but for a commit that is on its way: they end.
+    not publish any more, but for a commit that is on its way: they end. So does one that was planned without ordering,
+    which is then staged anew.
     """
     ended: dict[str, list[str]] = {table: []}
-    for wave in ports.ledger.waves(spec.name, UNFINISHED):
-        if wave.fence != NEVER_CLAIMED and ports.ledger.gate(wave.id):
-            ended.setdefault(wave.table, []).extend(item.attempt for item in ports.ledger.attempts(wave.id))
+    begun = {wave.id: wave for wave in ports.ledger.waves(spec.name, UNFINISHED) if wave.fence != NEVER_CLAIMED}
+    planned = ports.ledger.ranges(pipeline=spec.name, states=(RangeState.PLANNED,)) if begun else ()
+    graph = Graph(ports.ledger.segments(spec.name))
+    closed = waiting(graph, ports.ledger.streams(spec.name), (item for item in planned if item.wave in begun))
+    for item in ports.ledger.attempts(pipeline=spec.name) if closed else ():
+        if item.wave in closed:
+            ended.setdefault(begun[item.wave].table, []).append(item.attempt)
     for identifier, attempts in ended.items():
         _move_main(ports, spec, stream, token, identifier, attempts)
 

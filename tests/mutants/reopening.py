@@ -36,7 +36,7 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A reopen moves main of every table in which what it reads again is continued.",
         module=_SERVICE,
         function="_stop_publishers",
-        old="wave.table",
+        old="begun[item.wave].table",
         new="table",
         red=(f"{_ORDER}test_parent_reopened_stops_a_child_that_lands_in_another_table",),
     ),

@@ -10,7 +10,14 @@ import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.memory_lake import Answer
-from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError, UnavailableError, UsageError
+from airflow_kafka_lake.core.errors import (
+    GateClosedError,
+    HeldError,
+    JobFailedError,
+    StateError,
+    UnavailableError,
+    UsageError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
@@ -634,6 +641,25 @@ def test_parent_reopened_stops_a_child_that_lands_in_another_table() -> None:
     assert world.lake.table("raw.orders").rows() == ()
     assert world.run().exit_code == 0
     assert sorted(row.offset for row in world.lake.table("raw.orders").rows()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("children", [2, 9])
+def test_reopen_asks_the_ledger_as_often_however_many_waves_wait(children: int) -> None:
+    """Waves that were begun and must wait now are found all at once."""
+    world = of_three(target_range_bytes=16, max_wave_bytes=16)
+    expanded(world, 4, records=children, run=False)
+    assert world.run(Bounds(partitions=(0, 1, 2))).exit_code == 0
+    begun = [wave.id for wave in world.plan().waves]
+    world.runner.failures += ["out of memory"] * len(begun)
+    for wave in begun:
+        with pytest.raises(JobFailedError):
+            world.ingest(wave)
+    asked: list[str] = []
+    parent = world.stream(0)
+    reopening.reopen(world.worker(asked.append), world.spec, parent, OffsetRange(1, 2), reason="look again")
+    assert len(begun) == children
+    assert len([call for call in asked if call.startswith("ledger.")]) < 25
+    assert world.table.branches() == ()
 
 
 def test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_rolled_back() -> None:
