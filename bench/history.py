@@ -6,6 +6,7 @@ import resource
 import tempfile
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from sqlalchemy import text
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
 from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
+from airflow_kafka_lake.adapters.iceberg.compacting import FEW, LARGE_ROWS
 from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.accounting import Accounting
@@ -36,8 +38,14 @@ NAME = "raw.history"
 LEDGER = "1" * 32
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 MARKS = (10, 100, 1_000, 10_000)
-TIMED = 5
-"""Waves whose times are averaged at each mark."""
+TIMED, TIMED_UNEXPIRED = 25, 5
+"""Waves whose times are averaged at each mark: so many that receipts are put together once among them."""
+
+COMPACTED_ROWS, ROWS_PER_FILE = 100_000_000, 100_000
+"""A landing table of which an engine has rewritten every file: each may hold rows of any attempt."""
+
+UNEXPIRED = 1_000
+"""The longest history that is tried with every snapshot kept."""
 
 EXPIRED = 50
 """Snapshots that an expiry has left."""
@@ -49,28 +57,31 @@ def growing(waves: int) -> list[Measured]:
     """Publish a few waves of one row each into tables with so many waves behind them; say what they took, step by step.
 
     The history is made up: files that nobody opens, in manifests as publishes leave them; and snapshots, as many as a
-    daily expiry leaves, or two for each wave where none was expired. `stage` is a commit of PyIceberg to a branch,
-    which stands for Spark's. Times are of the processor, all threads together: how they grow is the question, whatever
-    else the machine does.
+    daily expiry leaves, or two for each wave where none was expired. Receipts are real, in files as their compaction
+    leaves them. The last table has 100 million rows behind as many waves, and all its files were compacted. `stage` is
+    a commit of PyIceberg to a branch, which stands for Spark's. Times are of the processor, all threads together: how
+    they grow is the question, whatever else the machine does.
     """
     found: list[Measured] = []
     for mark in (mark for mark in MARKS if mark <= waves):
-        found += _at(f"{mark:,} waves", mark, EXPIRED)
-        found += _at(f"{mark:,}, unexpired", mark, 2 * mark)
+        found += _at(f"{mark:,} waves", mark, EXPIRED, timed=TIMED)
+        if mark <= UNEXPIRED:
+            found += _at(f"{mark:,}, unexpired", mark, 2 * mark, timed=TIMED_UNEXPIRED)
+    found += _at(f"{COMPACTED_ROWS:,} rows, compacted", waves, EXPIRED, timed=TIMED, compacted=True)
     return found
 
 
-def _at(past: str, mark: int, snapshots: int) -> Iterator[Measured]:
+def _at(past: str, mark: int, snapshots: int, *, timed: int, compacted: bool = False) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder:
         lake = _lake(Path(folder))
         table = lake.table(NAME)
         table.ensure("")
         table.claim_ownership(LEDGER, "history", [TOPIC_ID])
-        table.add_receipts([_receipt("0" * 16, 0)])
-        _age(lake, NAME, files=mark, snapshots=snapshots)
-        _age(lake, f"{NAME}__receipts", files=2 * mark, snapshots=0)
+        _add_receipts(table, mark)
+        files = COMPACTED_ROWS // ROWS_PER_FILE if compacted else mark
+        _age(lake, NAME, files=files, snapshots=snapshots, compacted=compacted)
         seconds: dict[str, list[float]] = {step: [] for step in STEPS}
-        for number in range(1, TIMED + 1):
+        for number in range(1, timed + 1):
             _wave(lake, table, number, seconds)
         mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         for step, each in seconds.items():
@@ -78,11 +89,26 @@ def _at(past: str, mark: int, snapshots: int) -> Iterator[Measured]:
         lake.close()
 
 
-def _age(lake: IcebergLake, name: str, *, files: int, snapshots: int) -> None:
+def _add_receipts(table: IcebergTable, waves: int) -> None:
+    """Add two receipts for each wave: of every beginning of an attempt the newest by themselves, all others in files as
+    large as they become."""
+    groups: dict[str, list[ReceiptRow]] = defaultdict(list)
+    for number in range(waves):
+        attempt = f"{number:016x}"[::-1]
+        groups[attempt[0]] += [_receipt(attempt, number), replace(_receipt(attempt, number), kind="published")]
+    for rows in groups.values():
+        old, new = rows[: 1 - FEW], rows[1 - FEW :]
+        for start in range(0, len(old), LARGE_ROWS):
+            table.add_receipts(old[start : start + LARGE_ROWS])
+        for row in new:
+            table.add_receipts([row])
+
+
+def _age(lake: IcebergLake, name: str, *, files: int, snapshots: int, compacted: bool) -> None:
     """Give a table a long past: one manifest of files, as merges leave them, and snapshots before its newest one."""
     table = lake.catalog.load(name)
-    column = table.schema().find_field("attempt" if name.endswith("__receipts") else "ingest_attempt").field_id
-    made = [_file(table, column, number) for number in range(files)]
+    column = table.schema().find_field("ingest_attempt").field_id
+    made = [_file(table, column, number, compacted=compacted) for number in range(files)]
     snapshot = write_snapshot(table, prepare(table, made), {}, time.time_ns() // 1_000_000)
     lake.catalog.commit(table, (), append_to_main(snapshot))
     table = lake.catalog.load(name)
@@ -104,18 +130,19 @@ def _age(lake: IcebergLake, name: str, *, files: int, snapshots: int) -> None:
         )
 
 
-def _file(table: Table, column: int, number: int) -> DataFile:
+def _file(table: Table, column: int, number: int, *, compacted: bool) -> DataFile:
     attempt = f"{number:016x}"[::-1].encode()
+    lower, upper, rows = (b"0" * 16, b"f" * 16, ROWS_PER_FILE) if compacted else (attempt, attempt, 1_000)
     file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{table.location()}/data/{uuid.uuid4()}.parquet",
         file_format=FileFormat.PARQUET,
         partition=Record(),
-        record_count=1_000,
-        file_size_in_bytes=1 << 20,
-        lower_bounds={column: attempt},
-        upper_bounds={column: attempt},
-        value_counts={column: 1_000},
+        record_count=rows,
+        file_size_in_bytes=rows << 10,
+        lower_bounds={column: lower},
+        upper_bounds={column: upper},
+        value_counts={column: rows},
         null_value_counts={column: 0},
     )
     file.spec_id = 0
@@ -128,7 +155,7 @@ def _lake(folder: Path) -> IcebergLake:
 
 
 def _wave(lake: IcebergLake, table: IcebergTable, number: int, seconds: dict[str, list[float]]) -> None:
-    attempt = f"{number:08x}ffffffff"
+    attempt = f"{number:08x}"[::-1] + "f" * 8
     base = table.head().snapshot
     with _timed(seconds["stage"]):
         _stage(lake.catalog.load(NAME), attempt, number)

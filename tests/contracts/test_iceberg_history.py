@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import ManifestContent
+from pyiceberg.table import Table
 
-from airflow_kafka_lake.adapters.iceberg import merging, receipts
+from airflow_kafka_lake.adapters.iceberg import compacting, merging, receipts
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING_PROPERTIES
 from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, TableHead
@@ -96,3 +99,49 @@ def test_receipts_keep_every_row_and_few_snapshots(world: IcebergWorld) -> None:
     assert len(snapshot.manifests(table.io)) <= MOST
     assert sorted(row.attempt for row in world.table.all_receipts()) == attempts
     assert [row.attempt for row in world.table.receipts(attempts[0])] == attempts[:1]
+
+
+def test_receipts_files_are_put_together_and_no_row_changes(
+    world: IcebergWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many waves there were the files stay few, and those of other attempts are left out by their bounds."""
+    monkeypatch.setattr(receipts, "EVERY", 10)
+    monkeypatch.setattr(compacting, "FEW", 3)
+    added = [receipt(f"{number % 16:x}{number:015x}", end=number + 1) for number in range(60)]
+    for item in added:
+        world.table.add_receipts([item])
+    world.table.add_receipts(added)
+    table = world.catalog.load_table(f"{NAME}__receipts")
+    assert len(list(table.scan().plan_files())) <= 16 * 2 + 10
+    assert len(list(table.scan(row_filter=EqualTo("attempt", added[0].attempt)).plan_files())) <= 3
+    assert sorted(world.table.all_receipts(), key=lambda row: row.range) == added
+    assert all(world.table.receipts(item.attempt) == (item,) for item in added[::7])
+
+
+def test_receipts_are_there_though_they_cannot_be_put_together(
+    world: IcebergWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compaction that meets another commit, or a file that is gone, fails no receipt that was added."""
+    monkeypatch.setattr(receipts, "EVERY", 1)
+    monkeypatch.setattr(compacting, "FEW", 2)
+    first, second, third = (receipt(f"a{number:015x}") for number in range(3))
+    real = compacting.compaction
+
+    def overtaken(table: Table) -> compacting.Replacement | None:
+        found = real(table)
+        rows = pa.Table.from_pylist([{"pipeline": "orders"}], schema=table.schema().as_arrow())
+        world.catalog.load_table(f"{NAME}__receipts").append(rows)
+        return found
+
+    world.table.add_receipts([first])
+    with monkeypatch.context() as changed:
+        changed.setattr(receipts, "compaction", overtaken)
+        world.table.add_receipts([second])
+    files = list(world.catalog.load_table(f"{NAME}__receipts").scan().plan_files())
+    assert len(files) == 3
+    gone = Path(files[0].file.file_path.removeprefix("file://"))
+    kept = gone.read_bytes()
+    gone.unlink()
+    world.table.add_receipts([third])
+    gone.write_bytes(kept)
+    assert sorted(row.attempt for row in world.table.all_receipts()) == [first.attempt, second.attempt, third.attempt]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableUpdate
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
@@ -26,13 +28,14 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
     require_uuid,
 )
 from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure
+from airflow_kafka_lake.adapters.iceberg.compacting import EVERY, compaction
 from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import ReceiptRow
 
@@ -40,6 +43,7 @@ _PATIENCE_SECONDS = 45
 """Half of a lease and less: who waits here still holds its wave."""
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
+_logger = logging.getLogger(__name__)
 _NUMBERS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
 _ACCOUNTING = StructType(*(NestedField(17 + i, name, LongType(), required=False) for i, name in enumerate(_NUMBERS)))
 RECEIPTS = Schema(
@@ -118,19 +122,41 @@ class Receipts:
                 records = [_record(row) for row in missing.values()]
                 files = data_files(table, pa.Table.from_pylist(records, table.schema().as_arrow()))
                 prepared[key] = prepare(table, files)
-            snapshot = write_snapshot(table, prepared[key], {}, self._now_ms())
-            required = (
-                require_uuid(str(table.metadata.table_uuid)),
-                require_ref(MAIN_BRANCH, table.metadata.current_snapshot_id),
-                require_schema(table.metadata.current_schema_id),
-            )
-            try:
-                self._catalog.commit(table, required, (*append_to_main(snapshot), *_forgotten(table)))
-            except (CommitFailedException, ValueError, BadRequestError) as error:
-                if not is_named_failure(error):
-                    raise
-                return False
-            return True
+            added = self._committed(table, prepared[key])
+        if added is None:
+            return False
+        if (added.sequence_number or 0) % EVERY == 0:
+            self._compact()
+        return True
+
+    def _committed(self, table: Table, prepared: Prepared) -> Snapshot | None:
+        """Commit on the very main that was read; None when it has moved meanwhile."""
+        snapshot = write_snapshot(table, prepared, {}, self._now_ms())
+        required = (
+            require_uuid(str(table.metadata.table_uuid)),
+            require_ref(MAIN_BRANCH, table.metadata.current_snapshot_id),
+            require_schema(table.metadata.current_schema_id),
+        )
+        try:
+            self._catalog.commit(table, required, (*append_to_main(snapshot), *_forgotten(table)))
+        except (CommitFailedException, ValueError, BadRequestError) as error:
+            if not is_named_failure(error):
+                raise
+            return None
+        return snapshot
+
+    def _compact(self) -> None:
+        """Put small files together, by one commit that changes no row; what it meets is the next one's to mend.
+
+        The receipts that were added are there, whatever becomes of this.
+        """
+        try:
+            table = self._catalog.load(self._identifier)
+            with self._catalog.reaching(f"put small files of {self._identifier} together"):
+                if (found := compaction(table)) is not None:
+                    self._committed(table, prepare(table, found.rewritten, found.removed))
+        except KafkaLakeError as error:
+            _logger.info("%s", error.message)
 
     def rows_of(self, attempt: str) -> tuple[ReceiptRow, ...]:
         """Return the `rows` receipts of an attempt, by stream and start."""
