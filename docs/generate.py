@@ -345,10 +345,11 @@ Forked commands are the real command line over a real ledger (SQLite) and a real
 memory, and jobs are staged by PyIceberg. The others ran with a real broker and real Spark. Play it yourself:
 
 ```
-make proof ARGS="--only failpoints --only failpoints-spark"   # every point in every mode, commands dealt by a seed
-make matrix ARGS="--missing"   # only what is not on this page yet, red, or too old
-make matrix ARGS="--all"       # every command that crosses the point, its last crossing too
-make matrix ARGS="--real"      # with a real Kafka and real Spark (--points REGEX chooses)
+make proof ARGS="--only failpoints"        # every point in every mode, in commands that a seed deals
+make proof ARGS="--only failpoints-spark"  # every point with real Spark; all modes inside the driver, one elsewhere
+make matrix ARGS="--missing"               # only what is not on this page yet, red, or too old
+make matrix ARGS="--all"                   # every command that crosses the point, its last crossing too
+make matrix ARGS="--real"                  # every point in every mode with real Spark: hours (--points REGEX)
 ```
 """
 PLAYED = re.compile(r"(?P<point>[^=]+)=(?P<mode>[a-z]+)(@\d+)? in (?P<act>.+)")

@@ -22,6 +22,8 @@ from tests.faults.acts import ACTS, Act
 from tests.faults.place import Ended, Place, Started
 from tests.faults.verdict import problems, problems_amid
 
+DRIVER = "driver."
+"""Where the names of points inside the Spark driver begin."""
 SPRING_SECONDS = 120
 ENDS_WELL = frozenset({0, 1})
 """Done; or refused because it is done already, or because somebody's decision holds."""
@@ -105,6 +107,13 @@ def dealt(traces: Traces, pairs: Sequence[tuple[str, Mode]], seed: int) -> Itera
         yield Case(act=act, point=point, mode=mode)
 
 
+def sampled(pairs: Sequence[tuple[str, Mode]], seed: int) -> list[tuple[str, Mode]]:
+    """Return every pair inside the driver, and of each other point one, in a mode that a seed deals."""
+    deal = random.Random(seed)
+    outside = {point: mode for point, mode in deal.sample(pairs, len(pairs)) if not point.startswith(DRIVER)}
+    return [pair for pair in pairs if pair[0].startswith(DRIVER)] + sorted(outside.items())
+
+
 def played(place: Place, case: Case) -> str:
     """Play a case; returns what is wrong, or nothing."""
     try:
@@ -147,7 +156,7 @@ def _beside(place: Place, case: Case, first: Started, rival: Sequence[str]) -> I
             wait_until(lambda: bool(place.sprung()), timeout=SPRING_SECONDS, failed=_nothing_sprang, every=0.005)
             yield _no_defect(place.command(*rival))
             yield _no_defect(place.end(first))
-        case Mode.KILL if not case.point.startswith("driver."):
+        case Mode.KILL if not case.point.startswith(DRIVER):
             yield _killed(place.end(first))
         case Mode.KILL | Mode.RAISE | Mode.LOST:
             yield _no_defect(place.end(first))

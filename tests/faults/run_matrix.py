@@ -2,7 +2,8 @@
 
 Without a flag: one case for each point and mode, in commands that are forked over real ledgers and lakes. `--all`: in
 every command that crosses a point, and at its last crossing too. `--real`: with the real command line, Kafka and Spark.
-`--seed` deals the commands to the points, so that each command has its share.
+`--seed` deals the commands to the points, so that each command has its share; with `--real` it also deals the mode of
+each point outside of the driver, for such a case costs half a minute.
 
 Results go into the evidence of the proof (`tests/proof/evidence`); `python docs/generate.py` makes the page.
 `--missing` plays what is not there, red, or left too far behind by the code.
@@ -31,14 +32,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from airflow_kafka_lake.adapters.failpoints import modes, points
 from tests.faults import matrix
 from tests.faults.acts import ACTS
-from tests.faults.matrix import Case, Traces
+from tests.faults.matrix import DRIVER, Case, Traces
 from tests.faults.place import ForkedPlace, Place
 from tests.proof.evidence import ALLOWED, Chunk, Counts, Evidence
 from tests.proof.parts import FORKED, SPARK, named
 from tests.proof.tree import Tree
 from tests.proof.versions import versions
 
-DRIVER = "driver."
 RECORDED_EVERY = 25
 """Cases after which the results so far are kept, and told where there is no terminal to show a bar on."""
 
@@ -121,7 +121,8 @@ def _wanted(traces: Traces, chosen: argparse.Namespace) -> Iterator[Case]:
         if chosen.seed is None:
             yield from (matrix.chosen(traces, point, mode) for point, mode in pairs)
         else:
-            yield from matrix.dealt(traces, pairs, chosen.seed)
+            dealt = matrix.sampled(pairs, chosen.seed) if chosen.real else pairs
+            yield from matrix.dealt(traces, dealt, chosen.seed)
 
 
 def _played(

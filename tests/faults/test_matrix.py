@@ -158,3 +158,14 @@ def test_every_command_gets_its_share_of_the_points() -> None:
     assert {case.act for case in dealt if case.point == "rare:after"} == {ACTS[-1]}
     assert [str(case) for case in dealt] == [str(case) for case in matrix.dealt(traces, pairs, seed=7)]
     assert [str(case) for case in dealt] != [str(case) for case in matrix.dealt(traces, pairs, seed=8)]
+
+
+def test_a_sample_leaves_no_point_and_no_mode_inside_the_driver_out() -> None:
+    """What is too slow to play whole every night is played in turns."""
+    pairs = [(point, mode) for point in points() for mode in modes(point)]
+    found = matrix.sampled(pairs, seed=7)
+    assert {point for point, _ in found} == set(points())
+    inside = [pair for pair in pairs if pair[0].startswith("driver.")]
+    assert len(found) == len(inside) + len({point for point, _ in pairs if not point.startswith("driver.")})
+    assert set(inside) <= set(found) <= set(pairs)
+    assert set().union(*(matrix.sampled(pairs, seed) for seed in range(60))) == set(pairs)
