@@ -74,8 +74,9 @@ def check_always(world: World) -> None:
     streams = world.ledger.streams(world.spec.name)
     for stream in streams:
         _check_watermark(world, stream, by_stream[stream.key])
-    _check_order(world, ranges, streams, seen)
-    _check_parents(world, streams)
+    graph = Graph(world.ledger.segments(world.spec.name))
+    _check_order(world, graph, ranges, streams, seen)
+    _check_parents(world, graph, streams)
     world.right = (seen, judged, dict(world.watermarks))
 
 
@@ -248,13 +249,15 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
     world.watermarks[stream.key] = stream.watermark
 
 
-def _check_order(world: World, ranges: Iterable[RangeRecord], streams: Iterable[StreamRecord], seen: Seen) -> None:
+def _check_order(
+    world: World, graph: Graph, ranges: Iterable[RangeRecord], streams: Iterable[StreamRecord], seen: Seen
+) -> None:
     """No attempt shows a record of a segment unless all that it continues was drained when it went to publish.
 
     What it continues may be reopened afterwards: the rows of both stay. So an attempt was in order if it was seen so on
     its way, or once its rows were there.
     """
-    graph, known = Graph(world.ledger.segments(world.spec.name)), {stream.key: stream for stream in streams}
+    known = {stream.key: stream for stream in streams}
     waits = {item.key for item in graph if any(not is_drained(graph[key], known) for key in graph.ancestors(item.key))}
     early: dict[str, bool] = defaultdict(bool)
     on_their_way = _publishing(world)
@@ -275,12 +278,11 @@ def _check_order(world: World, ranges: Iterable[RangeRecord], streams: Iterable[
         assert in_order, f"offset {offset} of {segment} is visible, and waits for what is not drained"
 
 
-def _check_parents(world: World, streams: Iterable[StreamRecord]) -> None:
+def _check_parents(world: World, graph: Graph, streams: Iterable[StreamRecord]) -> None:
     """A partition continues every older one that may have had its keys, under each layout that was seen on the way.
 
     Producers used all of them: two expansions shortly after each other are two, whatever came into force.
     """
-    graph = Graph(world.ledger.segments(world.spec.name))
     counts: dict[str, set[int]] = defaultdict(set)
     for layout in world.ledger.layouts(world.spec.name):
         counts[layout.topic_id].add(layout.partitions)

@@ -189,6 +189,16 @@ ROLL_BACKS: tuple[Episode, ...] = (
         for partition, count in ((0, 0), (0, 5), (1, 5))
         for later in ((Step("run"),), (Step("foreign"), Step("expire"), Step("settle")))
     ),
+    # The clock is set back behind what is left of the history, and main is moved back below what is published then.
+    *(
+        (*before, Step("expire"), *later, Step("time passes", -90), *then, Step("run"), *[Step("roll back", 1)] * count)
+        for count in (1, 2)
+        for before, later, then in (
+            ((Step("run"),), (Step("reopen", 2),), ()),
+            ((Step("run"), Step("foreign")), (), (Step("recreate topic"),)),
+            ((Step("ingest", stop="ledger.settle", late=True), Step("foreign")), (), (Step("recreate topic"), GO_ON)),
+        )
+    ),
 )
 """What other engines do to the table: one of four histories has it."""
 
