@@ -117,7 +117,12 @@ def reach(pool: ProcessPoolExecutor, file: Path, only: Sequence[str] = ()) -> Re
         fresh[test] = {"digest": digest, "modules": modules, "tests": found}
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({**kept, **fresh}))
-    return {name: record for entry in fresh.values() for name, record in entry["tests"].items()}
+    return {test: _as_sets(record) for entry in fresh.values() for test, record in entry["tests"].items()}
+
+
+def _as_sets(record: Mapping[str, Any]) -> dict[str, Any]:
+    modules = {name.partition(":")[0] for name in record["functions"]}
+    return {"seconds": record["seconds"], "functions": frozenset(record["functions"]), "modules": modules}
 
 
 def _recorded(test: str) -> Reach:
@@ -144,14 +149,12 @@ def reaching(slip: Slip, reached: Reach) -> dict[str, dict[str, float]]:
     """
     function = f"{slip.file}:{slip.place}"
     found = [test for test, record in reached.items() if slip.place and function in record["functions"]]
-    for modules in ((slip.file,), importers(slip.file)):
-        found = found or [test for test, it in reached.items() if not _modules(it).isdisjoint(modules)]
+    found = found or [test for test, record in reached.items() if slip.file in record["modules"]]
+    if not found:
+        modules = importers(slip.file)
+        found = [test for test, record in reached.items() if not modules.isdisjoint(record["modules"])]
     found.sort(key=lambda test: (len(reached[test]["functions"]), reached[test]["seconds"]))
     return {tier: {test: reached[test]["seconds"] for test in found if test.split("/")[1] == tier} for tier in TIERS}
-
-
-def _modules(record: Mapping[str, Any]) -> set[str]:
-    return {name.partition(":")[0] for name in record["functions"]}
 
 
 def importers(file: str) -> set[str]:
@@ -289,7 +292,8 @@ def main() -> int:
     with ProcessPoolExecutor(given.processes, get_context("fork")) as pool:
         reached = reach(pool, cache, given.tests)
         running, results = {}, {}
-        for slip in chosen:
+        # Folders take turns, so that a run which is stopped speaks of all of them.
+        for slip in sorted(chosen, key=lambda slip: hashlib.sha256(slip.key.encode()).digest()):
             tests = reaching(slip, reached)
             met = _digest(
                 [ROOT / slip.file, *(ROOT / it for it in {t.partition("::")[0] for of in tests.values() for t in of})]
