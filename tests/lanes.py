@@ -20,7 +20,7 @@ DURATIONS = TESTS / "durations.json"
 
 DIVIDED: Mapping[str, int] = {
     "mutants/test_mutants.py": 6,
-    "faults/test_matrix.py": 3,
+    "faults/test_matrix.py": 2,
     "properties/test_protocol.py": 2,
     "properties/test_small_model.py": 3,
 }

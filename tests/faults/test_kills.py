@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import psutil
+import pytest
 
 from tests.rig import Rig, drivers
 
@@ -32,6 +33,7 @@ def process_wait(process: subprocess.Popen, seconds: float) -> None:
         process.wait(seconds)
 
 
+@pytest.mark.nightly  # a run has drivers that die at their steps (test_matrix.py)
 def test_a_killed_driver_fails_the_attempt_and_the_next_run_lands_it(rig: Rig) -> None:
     """The wave stays where it was, worth repeating."""
     rig.produce(300)
