@@ -168,7 +168,7 @@ ATTEMPT_WORDS = {
     AttemptOutcome.REJECTED: "what it staged no longer fitted the table",
     AttemptOutcome.FAILED: "ended with an error, or its audit found something",
     AttemptOutcome.UNKNOWN: "the answer to its commit, or to the look for an earlier one, was lost",
-    AttemptOutcome.ABANDONED: "another attempt took over and found nothing of it in the lake",
+    AttemptOutcome.ABANDONED: "another attempt took over, and may go on with what it had audited",
 }
 STATES_INTRO = """
 The tables below are those of `core/waves.py`, from which the ledger's guarded statements are made. Words:

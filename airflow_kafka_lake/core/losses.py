@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import LEADS_OUT
+from airflow_kafka_lake.core.waves import LEADS_OUT, RangeState
 
 COMMAND = "kafka-lake "
 """How a command begins: a reason that has one names its own way out."""
@@ -66,6 +66,25 @@ def held_by(range_id: str, error: KafkaLakeError) -> Verdict:
     """Return the hold of a range for an error; it is due to what Kafka lost of it, where the error says what."""
     lost = error.lost if isinstance(error, LostRecordsError) else None
     return hold(range_id, error.named, RangeSet((lost,)) if lost else NOTHING)
+
+
+def passed(item: RangeRecord, part: OffsetRange) -> Verdict:
+    """Return the hold of offsets of which no row was read, and which the log start passed before they were explained.
+
+    What was read beside them is staged and complete: it goes on without them.
+    """
+    reason = LogStartMovedError(
+        f"{_proposed(part)}, no row came of them, and the log start has passed them before their batches could be "
+        f"read: nothing can say any more that they were markers. What was read beside them goes on. Pass them with: "
+        f"{_way_out(item.piece(part), part)}"
+    )
+    return Verdict(
+        range_id=item.id,
+        state=RangeState.HELD,
+        reason=reason.named,
+        held_for=RangeSet((part,)),
+        part=None if part == item.range else part,
+    )
 
 
 def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> LostRecordsError | None:

@@ -104,14 +104,6 @@ FINISHED = frozenset(WaveState) - UNFINISHED
 _ENDED = frozenset(AttemptOutcome) - {AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.UNKNOWN}
 
 
-def is_over(outcome: AttemptOutcome, wave: WaveState) -> bool:
-    """Say whether what an attempt has staged is of no use to anybody: it has ended, or its wave has.
-
-    An attempt of unknown outcome may still be found in the lake, as long as its wave goes on.
-    """
-    return outcome in _ENDED or wave in FINISHED
-
-
 LEADS_OUT: Mapping[RangeState | WaveState, str] = {
     RangeState.CANCELLED: "kafka-lake release {id}",
     RangeState.HELD: "kafka-lake release {id}, or kafka-lake skip {pipeline}",
@@ -240,6 +232,20 @@ class AttemptRecord:
     def key(self) -> AttemptKey:
         """The guard of this attempt's writes."""
         return AttemptKey(wave=self.wave, fence=self.fence, attempt=self.attempt)
+
+
+def is_resumable(attempt: AttemptRecord) -> bool:
+    """Return whether an attempt that ended, or was overtaken, has left something that may be published as it is."""
+    return attempt.audited is not None and attempt.outcome not in (AttemptOutcome.REJECTED, AttemptOutcome.COMMITTED)
+
+
+def is_over(attempt: AttemptRecord, wave: WaveState) -> bool:
+    """Return whether what an attempt has staged is of no use any more: its wave has ended, or it has for good.
+
+    While its wave goes on, an attempt of unknown outcome may still be found in the lake, and one that was audited may
+    be published by another.
+    """
+    return wave in FINISHED or (attempt.outcome in _ENDED and not is_resumable(attempt))
 
 
 EMPTY_TABLE = -1

@@ -84,8 +84,8 @@ class LedgerReader(Protocol):
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         """Return the settled waves that brought rows, newest settled first; `newest` is how many at most."""
 
-    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
-        """Return, for each of some attempt ids that is on record, its outcome and the state of its wave."""
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
+        """Return each of some attempts that is on record, by its id, with the state of its wave."""
 
     def knows(self, token: Token) -> bool:
         """Say whether a token of the lake is one of ours: its wave has an attempt of that id and fence, or it is an

@@ -9,25 +9,32 @@ from dataclasses import dataclass
 from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.holds import hold
-from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by
+from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by, passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.losses import look
+from airflow_kafka_lake.services.losses import Seen, look
 from airflow_kafka_lake.services.topics import changed_topics
 
 NAMED_STRETCHES = 5
+MOST_PASSED = 100
+"""Gaps of a wave that are held one by one when the log start has passed them; of more, their ranges are."""
 GAPS_AT_ONCE = 20_000
 """How many gaps are asked about in one go: about 15 MB of explanations, and more time than it takes to ask again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
-    """The receipts of a staged attempt; `failed` names the ranges that must not be published, with the reason."""
+    """The receipts of a staged attempt; `failed` names the ranges that must not be published, with the reason.
+
+    `stands` says that these are parts without a row, and that all else is proven: once they are taken away, what is
+    staged can be published as it is.
+    """
 
     receipts: tuple[Receipt, ...]
     failed: tuple[Verdict, ...]
+    stands: bool = False
 
 
 def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None) -> Audited:
@@ -62,7 +69,28 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
             lost = seen.failed.get(item.id)
             failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, tallies[item.id])
     failed |= {i: hold(i, reason) for i, reason in _strays(claim.ranges, contents).items()}
-    return Audited(receipts=tuple(receipts), failed=tuple(failed.values()))
+    beside = _passed(claim.ranges, failed, seen, tallies)
+    return Audited(receipts=tuple(receipts), failed=beside or tuple(failed.values()), stands=bool(beside))
+
+
+def _passed(
+    ranges: Sequence[RangeRecord], failed: Mapping[str, Verdict], seen: Seen, tallies: Mapping[str, Tally]
+) -> tuple[Verdict, ...]:
+    """Return verdicts about the gaps alone, where nothing is wrong but that the log start has passed them since the
+    read; none where anything else is, where the ranges are read again, or where the gaps are too many to be told."""
+    if any(item.generation for item in ranges):
+        return ()
+    verdicts: list[Verdict] = []
+    for item in ranges:
+        if item.id not in failed:
+            continue
+        lost, left = seen.failed.get(item.id), tallies.get(item.id, Tally()).unexplained
+        if not isinstance(lost, LogStartMovedError) or failed[item.id] != held_by(item.id, lost):
+            return ()
+        if left - RangeSet((lost.lost,) if lost.lost else ()) or len(verdicts) + left.stretches > MOST_PASSED:
+            return ()
+        verdicts += [passed(item, part) for part in left]
+    return tuple(verdicts)
 
 
 def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, Verdict]:

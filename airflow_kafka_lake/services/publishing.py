@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from airflow_kafka_lake.core.accounting import Receipt
@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.records import Claim, Publication, RangeRecord, Rec
 from airflow_kafka_lake.core.staging import Stretch, merged
 from airflow_kafka_lake.core.waves import (
     Absent,
+    AttemptKey,
     AttemptOutcome,
     AttemptRecord,
     Committed,
@@ -40,6 +41,16 @@ from airflow_kafka_lake.services.in_doubt import InDoubt
 PUBLISH_TRIES = 30
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """What `attempt` has staged, complete and accounted for: by this claim, or by an earlier one of its wave."""
+
+    attempt: AttemptKey
+    snapshot: int
+    bytes: int
+    receipts: tuple[Receipt, ...]
+
+
 def replaced(claim: Claim) -> tuple[Stretch, ...]:
     """Return the stretches of a claim that were reopened: main may hold rows of an earlier reading of them."""
     return merged(item.stretch for item in claim.ranges if item.generation)
@@ -54,14 +65,15 @@ def require_replaceable(table: LakeTable, stretches: Sequence[Stretch]) -> None:
         table.visible([replace(first, range=OffsetRange(first.range.start, first.range.start + 1))])
 
 
-def token_of(claim: Claim, ranges: Sequence[RangeRecord], kind: str = "publish") -> Token:
-    """Return what a commit of this claim says about itself."""
+def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Token:
+    """Return what a commit says about itself that this claim makes, in the name of `attempt` (its own by default)."""
+    said = attempt or claim.key
     return Token(
         pipeline=claim.pipeline,
-        wave=claim.key.wave,
-        attempt=claim.key.attempt,
-        fence=claim.key.fence,
-        ranges=ranges_digest((item.topic_id, item.partition, item.range) for item in ranges),
+        wave=said.wave,
+        attempt=said.attempt,
+        fence=said.fence,
+        ranges=ranges_digest((item.topic_id, item.partition, item.range) for item in claim.ranges),
         kind=kind,
     )
 
@@ -86,22 +98,29 @@ def adopt(ports: Ports, claim: Claim, found: Found) -> None:
 
     Only the current holder may do so (law L10).
     """
+    ports.say(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
+    _settle_as(ports, claim, found.attempt, found.snapshot)
+
+
+def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -> None:
+    receipts = receipts_left_by(ports, claim, attempt)
+    if missing := next((item for item in claim.ranges if item.id not in receipts), None):
+        raise IdentityError(
+            f"attempt {attempt} of wave {claim.key.wave} is in table {claim.table} without a receipt for "
+            f"{missing.topic}/{missing.partition} {missing.range}. Run: kafka-lake rebuild {claim.pipeline}",
+            wave=claim.key.wave,
+        )
+    ports.ledger.settle(claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values()))
+
+
+def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, Receipt]:
+    """Return the receipts of a claim's ranges that an attempt has left in the lake, by range id."""
     rows = {
         (row.topic, row.topic_id, row.partition, row.range): row
-        for row in ports.lake.table(claim.table).receipts(found.attempt)
+        for row in ports.lake.table(claim.table).receipts(attempt)
     }
-    receipts = []
-    for item in claim.ranges:
-        row = rows.get((*item.stream, item.range))
-        if row is None:
-            raise IdentityError(
-                f"attempt {found.attempt} of wave {claim.key.wave} is in table {claim.table} without a receipt for "
-                f"{item.topic}/{item.partition} {item.range}. Run: kafka-lake rebuild {claim.pipeline}",
-                wave=claim.key.wave,
-            )
-        receipts.append(_receipt(item, row))
-    ports.say(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
-    ports.ledger.settle(claim.key, attempt=found.attempt, snapshot=found.snapshot, receipts=receipts)
+    left = ((item, rows.get((*item.stream, item.range))) for item in claim.ranges)
+    return {item.id: _receipt(item, row) for item, row in left if row}
 
 
 def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
@@ -118,7 +137,7 @@ def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
     )
 
 
-def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> list[ReceiptRow]:
+def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]:
     """Return the `rows` receipts of an attempt, zero-row ranges included."""
     now = ports.clock.now()
     ranges = {item.id: item for item in claim.ranges}
@@ -126,8 +145,8 @@ def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> lis
         ReceiptRow(
             pipeline=claim.pipeline,
             wave=claim.key.wave,
-            attempt=claim.key.attempt,
-            fence=claim.key.fence,
+            attempt=proven.attempt.attempt,
+            fence=proven.attempt.fence,
             kind="rows",
             topic=item.topic,
             topic_id=item.topic_id,
@@ -141,12 +160,15 @@ def receipt_rows(ports: Ports, claim: Claim, receipts: Sequence[Receipt]) -> lis
             recorded_at=now,
             leader_epoch=ranges[item.range_id].leader_epoch,
         )
-        for item in receipts
+        for item in proven.receipts
     ]
 
 
-def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[Receipt], in_doubt: InDoubt) -> None:
-    """Make the audited attempt visible and settle it; found already there, adopt it.
+def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> None:
+    """Make an audited attempt visible and settle it; found already there, adopt it.
+
+    In its name whoever audited it last, and under the fence of the claim: what an earlier attempt has staged is settled
+    as an adopted one, from the receipts in the lake, which its own worker would settle it from too.
 
     Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
     table that was rolled back is refused by that head too: waves that were planned before would hide from the next
@@ -160,12 +182,14 @@ def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[
         if isinstance(look, Found):
             if look.attempt != claim.key.attempt:
                 return adopt(ports, claim, look)
-            return _settle(ports, claim, look.snapshot, receipts)
-        outcome = _commit(ports, claim, table, look.head, audited, in_doubt)
+            return _settle(ports, claim, look.snapshot, proven)
+        outcome = _commit(ports, claim, table, look.head, proven, in_doubt)
         match outcome:
             case Committed(snapshot=snapshot):
-                return _settle(ports, claim, snapshot, receipts)
+                return _settle(ports, claim, snapshot, proven)
             case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
+                if proven.attempt != claim.key:  # or it would be tried again by each that comes after
+                    table.drop(proven.attempt.attempt)
                 reason = f"{requirement}: {outcome.detail}"
                 raise AttemptRejectedError(f"wave {claim.key.wave} must be staged again: {reason}", wave=claim.key.wave)
             case Rejected() | Unknown():
@@ -180,15 +204,15 @@ def publish(ports: Ports, claim: Claim, audited: int | None, receipts: Sequence[
 
 
 def _commit(
-    ports: Ports, claim: Claim, table: LakeTable, head: TableHead, audited: int | None, in_doubt: InDoubt
+    ports: Ports, claim: Claim, table: LakeTable, head: TableHead, proven: Proven, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
     check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
     check_settled(ports, claim.pipeline, claim.table, head)
     ports.ledger.mark_publishing(claim.key)
     publication = Publication(
         head=head,
-        audited=audited,
-        token=token_of(claim, claim.ranges, kind="replace" if replaced(claim) else "publish"),
+        audited=proven.snapshot,
+        token=token_of(claim, "replace" if replaced(claim) else "publish", proven.attempt),
         ledger_id=ports.ledger.ledger_id(),
         replaces=replaced(claim),
     )
@@ -207,8 +231,11 @@ def _commit(
     return outcome
 
 
-def _settle(ports: Ports, claim: Claim, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
-    ports.ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=receipts)
+def _settle(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) -> None:
+    if proven.attempt == claim.key:
+        ports.ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)
+    else:
+        _settle_as(ports, claim, proven.attempt.attempt, snapshot)
 
 
 def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:

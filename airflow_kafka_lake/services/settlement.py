@@ -65,7 +65,7 @@ def _settle_wave(ports: Ports, wave: WaveRecord) -> bool:
     except BaseException as error:
         end_attempt(ports, claim, error)
         raise
-    ports.ledger.end_attempt(claim.key, AttemptOutcome.ABANDONED, "the lake holds nothing of it: to be staged again")
+    ports.ledger.end_attempt(claim.key, AttemptOutcome.ABANDONED, "the lake holds nothing of it: to be tried again")
     return False
 
 

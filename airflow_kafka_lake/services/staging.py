@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.errors import (
     HeldError,
     JobFailedError,
@@ -31,6 +31,7 @@ from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
 from airflow_kafka_lake.services.publishing import (
+    Proven,
     adopt,
     end_attempt,
     probe,
@@ -40,8 +41,9 @@ from airflow_kafka_lake.services.publishing import (
     require_replaceable,
 )
 from airflow_kafka_lake.services.reporting import landed_in_words
+from airflow_kafka_lake.services.resuming import resumed
 from airflow_kafka_lake.services.settlement import tell_first
-from airflow_kafka_lake.services.taking import take
+from airflow_kafka_lake.services.taking import Shortfall, take
 
 TASK_BYTES = 64 * 1024 * 1024
 
@@ -69,9 +71,8 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
             if ports.ledger.wave(wave).state is record.state:
                 raise
             continue  # somebody else has ended it in between
-        failed = _attempt(ports, held)
-        if failed:
-            take(ports, ports.ledger.wave(wave), failed)
+        if short := _attempt(ports, held):
+            take(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
     return record
 
 
@@ -93,12 +94,12 @@ def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:
         raise gate_closed(wave, pipeline, closed)
 
 
-def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
-    """Work on a claimed wave; returns the ranges that must be taken away before the rest can be published, each to a
-    hold or, still PLANNED, to a wave of its own. What was staged goes when they are taken, with the fence commit."""
+def _attempt(ports: Ports, held: Claim) -> Shortfall | None:
+    """Work on a claimed wave; returns what must be taken away before the rest can be published. What was staged goes
+    with it, by the fence commit, unless it is spared."""
     in_doubt = InDoubt(held.attempts)
     try:
-        failed = _work(ports, held, in_doubt)
+        short = _work(ports, held, in_doubt)
     except StaleFenceError:
         raise
     except Exception as error:
@@ -111,43 +112,55 @@ def _attempt(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     except BaseException as error:  # a signal: whatever it interrupts unwinds
         end_attempt(ports, held, error, in_doubt)
         raise
-    if failed:
-        ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, failed[0].reason)
-    return failed
+    if short:
+        ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, short.verdicts[0].reason)
+    return short
 
 
-def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> tuple[Verdict, ...]:
+def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
     found = probe(ports, held, held.attempts)
     in_doubt.looked(found)
     if isinstance(found, Found):
         adopt(ports, held, found)
-        return ()
+        return None
     _pass_gate(ports, held.key.wave, held.pipeline)
     topic_ids = sorted({item.topic_id for item in held.ranges})
     check_head(ports, held.pipeline, held.table, found.head, topic_ids)
     require_replaceable(ports.lake.table(held.table), replaced(held))
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     heartbeat = Heartbeat(ports, held.key)
-    if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
-        return failed
     asked = decoding_of(ports, held.pipeline)
+    proven = resumed(ports, held, asked, heartbeat) or _staged_anew(ports, held, asked, heartbeat)
+    if isinstance(proven, Shortfall):
+        return proven
+    heartbeat()
+    tell_first(ports, held)
+    # First: what has a receipt is on record as audited, so that it is found by whoever goes on with it.
+    ports.ledger.mark_staged(held.key, proven.snapshot, proven.bytes)
+    ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))
+    ports.say(f"publishing wave {held.key.wave}")
+    publish(ports, held, proven, in_doubt)
+    return None
+
+
+def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
+    """Stage and audit the wave; where it fails, return what the rest need not wait for."""
+    if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
+        return Shortfall(verdicts=failed)
     how = decoders(ports, asked, {item.topic for item in held.ranges})
     staged = _stage_or_find(ports, held, how, heartbeat)
     if isinstance(staged, tuple):
-        return staged
+        return Shortfall(verdicts=staged)
     ports.ledger.renew(held.key, LEASE)
     audited = audit_attempt(ports, held, staged, heartbeat)
+    if audited.stands:
+        ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
+        return Shortfall(verdicts=audited.failed, spared=held.key.attempt)
     if failed := (
         audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)
     ):
-        return failed
-    heartbeat()
-    tell_first(ports, held)
-    ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))
-    ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
-    ports.say(f"publishing wave {held.key.wave}")
-    publish(ports, held, staged.snapshot, audited.receipts, in_doubt)
-    return ()
+        return Shortfall(verdicts=failed)
+    return Proven(attempt=held.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
 
 
 def _stage_or_find(

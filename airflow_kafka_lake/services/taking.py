@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
@@ -17,7 +18,16 @@ FENCE_TRIES = 30
 NEVER_CLAIMED = 0
 
 
-def fenced(ports: Ports, wave: str, *, by_force: bool = False) -> Claim | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """What must be taken away from a wave before the rest of it can be published: ranges or parts of them, each to a
+    hold or, still PLANNED, to a wave of its own. `spared` is the attempt whose branch holds just that rest."""
+
+    verdicts: tuple[Verdict, ...]
+    spared: str | None = None
+
+
+def fenced(ports: Ports, wave: str, *, by_force: bool = False, spared: str | None = None) -> Claim | None:
     """Claim a wave and make sure that no earlier publisher of it can succeed any more.
 
     Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
@@ -25,7 +35,7 @@ def fenced(ports: Ports, wave: str, *, by_force: bool = False) -> Claim | None:
     """
     claim = claim_wave(ports, wave, by_force=by_force)
     try:
-        moved = _move_main(ports, claim)
+        moved = _move_main(ports, claim, spared)
         if isinstance(moved, Found):
             adopt(ports, claim, moved)
             return None
@@ -37,19 +47,21 @@ def fenced(ports: Ports, wave: str, *, by_force: bool = False) -> Claim | None:
     return claim
 
 
-def _move_main(ports: Ports, claim: Claim) -> Found | Absent:
+def _move_main(ports: Ports, claim: Claim, spared: str | None) -> Found | Absent:
     """Look, move main away from the head that was seen after the fence went up, and look once more.
 
     That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
-    looked at. Our own commit takes the earlier attempts' branches away, which their commits require.
+    looked at. Our own commit takes the earlier attempts' branches away, which their commits require. An attempt without
+    receipts has never begun to publish, and cannot any more: only its branch can be `spared`.
     """
     table = ports.lake.table(claim.table)
     look = probe(ports, claim, claim.attempts)
     if isinstance(look, Found):
         return look
-    token, ledger_id = token_of(claim, claim.ranges, kind="fence"), ports.ledger.ledger_id()
+    token, ledger_id = token_of(claim, "fence"), ports.ledger.ledger_id()
     topic_ids = sorted({item.topic_id for item in claim.ranges})
-    earlier = [item.attempt for item in claim.attempts]
+    kept = spared if spared and not table.receipts(spared) else None
+    earlier = [item.attempt for item in claim.attempts if item.attempt != kept]
     for _ in range(FENCE_TRIES):
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
         check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)
@@ -70,7 +82,9 @@ def _landed(head: TableHead, ledger_id: str, token: Token) -> bool:
     return head.last.get((ledger_id, token.pipeline)) == token
 
 
-def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False) -> None:
+def take(
+    ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False, spared: str | None = None
+) -> None:
     """Take ranges away from a wave, whoever may still be publishing it; PLANNED ones go to a new wave.
 
     Raises StateError when the wave turns out to be published: what is visible is not taken away.
@@ -81,7 +95,7 @@ def take(ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_forc
         return
     if wave.state is WaveState.COMMITTED:
         raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
-    claim = fenced(ports, wave.id, by_force=by_force)
+    claim = fenced(ports, wave.id, by_force=by_force, spared=spared)
     if claim is None:
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
     key = claim.key

@@ -264,16 +264,22 @@ def test_writes_that_are_not_late_leave_no_refusal(ledger: Ledger) -> None:
 
 
 def test_standing_of_attempts_that_are_on_record(ledger: Ledger) -> None:
-    """Outcome and wave state of each known attempt; of others nothing is said."""
+    """Each known attempt, with the state of its wave; of others nothing is said."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
     over, done = claimed(ledger, first).key, settled(ledger, second).key
     now = claimed(ledger, first, over=1).key
     asked = {over.attempt, done.attempt, now.attempt, "f" * 16}
+    records = {item.attempt: item for wave in (first, second) for item in ledger.attempts(wave)}
     assert ledger.standing(asked) == {
-        over.attempt: (AttemptOutcome.ABANDONED, WaveState.CLAIMED),
-        done.attempt: (AttemptOutcome.COMMITTED, WaveState.COMMITTED),
-        now.attempt: (AttemptOutcome.RUNNING, WaveState.CLAIMED),
+        over.attempt: (records[over.attempt], WaveState.CLAIMED),
+        done.attempt: (records[done.attempt], WaveState.COMMITTED),
+        now.attempt: (records[now.attempt], WaveState.CLAIMED),
     }
+    assert [records[key.attempt].outcome for key in (over, done, now)] == [
+        AttemptOutcome.ABANDONED,
+        AttemptOutcome.COMMITTED,
+        AttemptOutcome.RUNNING,
+    ]
     assert ledger.standing(()) == {}
 
 

@@ -10,6 +10,7 @@ from tests.mutants.order import GATE, SEALS
 from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
 from tests.mutants.reopening import REOPENING
+from tests.mutants.resuming import RESUMING
 from tests.mutants.services import SERVICES
 from tests.mutants.table import TABLE
 
@@ -24,4 +25,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *MACHINE,
     *AUDIT,
     *BISECTING,
+    *RESUMING,
 )

@@ -38,7 +38,7 @@ PUBLISHING = (
         guard="A wave that the first look finds in the lake is adopted, not staged again.",
         module=_STAGING,
         function="_work",
-        old=("if isinstance(found, Found):\n    adopt(ports, held, found)\n    return ()"),
+        old=("if isinstance(found, Found):\n    adopt(ports, held, found)\n    return None"),
         new="",
         red=("tests/unit/services/test_publishing.py::test_commit_that_lands_after_its_worker_died_is_adopted",),
     ),
@@ -57,9 +57,9 @@ PUBLISHING = (
         law="L8",
         guard="An adopted wave must have a receipt for every one of its ranges.",
         module=_PUBLISHING,
-        function="adopt",
-        old="raise IdentityError(...)",
-        new="continue",
+        function="_settle_as",
+        old="if missing := ...:\n    ...",
+        new="",
         red=("tests/unit/services/test_settlement.py::test_adoption_checks_every_range_against_its_receipt",),
     ),
     Mutant(
@@ -79,7 +79,7 @@ PUBLISHING = (
         module=_PUBLISHING,
         function="publish",
         old="ports.say(...)",
-        new=("if isinstance(outcome, Unknown):\n    return _settle(ports, claim, None, receipts)"),
+        new=("if isinstance(outcome, Unknown):\n    return _settle(ports, claim, None, proven)"),
         red=("tests/unit/services/test_publishing.py::test_lost_answer_is_settled_by_looking",),
     ),
     Mutant(
@@ -163,9 +163,9 @@ PUBLISHING = (
         more=(
             (
                 "_work",
-                "staged = _stage_or_find(...)",
+                "proven = ...",
                 (
-                    "staged = _stage_or_find(...)\n"
+                    "proven = ...\n"
                     "ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else "
                     "found.head.snapshot)"
                 ),
@@ -178,7 +178,7 @@ PUBLISHING = (
         law="L8",
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
-        function="_work",
+        function="_staged_anew",
         old=("audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)"),
         new="refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
@@ -188,7 +188,7 @@ PUBLISHING = (
         law="L8",
         guard="A wave with more values that do not decode than its pipeline allows is stopped before it is published.",
         module=_STAGING,
-        function="_work",
+        function="_staged_anew",
         old=("audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)"),
         new="audited.failed or refuse_fewer(ports, held, staged, heartbeat)",
         red=("tests/unit/services/test_decoding.py::test_limit_counts_over_the_wave",),
@@ -199,7 +199,7 @@ PUBLISHING = (
         guard="An attempt's receipts are in the lake before its rows are visible.",
         module=_STAGING,
         function="_work",
-        old="ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, audited.receipts))",
+        old="ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))",
         new="",
         red=("tests/unit/services/test_settlement.py::test_two_that_settle_at_once_do_not_disturb_each_other",),
     ),
@@ -504,7 +504,7 @@ CLAIMING = (
         law="fine print: leases",
         guard="An audit that goes on keeps the lease.",
         module=_STAGING,
-        function="_work",
+        function="_staged_anew",
         old="audit_attempt(ports, held, staged, heartbeat)",
         new="audit_attempt(ports, held, staged)",
         red=("tests/unit/services/test_fencing.py::test_audit_with_progress_keeps_its_lease[explain]",),

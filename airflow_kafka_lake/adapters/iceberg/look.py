@@ -31,7 +31,8 @@ def look(
     bases = {attempt.attempt: attempt.base for attempt in attempts if attempt.base is not None}
     if not bases:
         return Absent(head=head)
-    audited = {str(item.audited): item.attempt for item in attempts if item.attempt in bases}
+    # An attempt that went on with what an earlier one had staged was audited at the same snapshot: the first staged it.
+    audited = {str(item.audited): item.attempt for item in reversed(attempts) if item.attempt in bases}
     found, whole = _walk(table.metadata, bases.keys(), audited, set(bases.values()))
     if found is not None:
         attempt, snapshot = found

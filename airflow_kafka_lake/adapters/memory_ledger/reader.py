@@ -187,10 +187,10 @@ class MemoryReader:
                 found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot, base=base))
         return tuple(found[:newest])
 
-    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
         state = self._state
         found = [item.record for item in state.tries.values() if item.record.attempt in attempts]
-        return {record.attempt: (record.outcome, state.waves[record.wave].state) for record in found}
+        return {record.attempt: (record, state.waves[record.wave].state) for record in found}
 
     def knows(self, token: Token) -> bool:
         found = self._state.tries.get((token.wave, token.fence))

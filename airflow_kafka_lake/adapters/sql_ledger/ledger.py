@@ -169,7 +169,7 @@ class SqlLedger:
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         return self._read(lambda c: reading.published(c, pipeline, table, newest))
 
-    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
         return self._read(lambda c: reading.standing(c, attempts))
 
     def knows(self, token: Token) -> bool:

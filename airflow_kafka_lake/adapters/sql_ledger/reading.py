@@ -199,21 +199,22 @@ def attempts(connection: Connection, name: str | None, of_pipeline: str | None =
     else:
         query = select(attempt_).join(wave, wave.c.id == attempt_.c.wave).where(wave.c.pipeline == of_pipeline)
     query = query.order_by(attempt_.c.wave, attempt_.c.fence)
-    return tuple(
-        AttemptRecord(
-            wave=row.wave,
-            fence=row.fence,
-            attempt=row.attempt,
-            holder=row.holder,
-            job=row.job,
-            base=row.base,
-            audited=row.audited,
-            outcome=row.outcome,
-            error=row.error,
-            started_at=row.started_at,
-            ended_at=row.ended_at,
-        )
-        for row in connection.execute(query)
+    return tuple(_attempt(row) for row in connection.execute(query))
+
+
+def _attempt(row: Any) -> AttemptRecord:
+    return AttemptRecord(
+        wave=row.wave,
+        fence=row.fence,
+        attempt=row.attempt,
+        holder=row.holder,
+        job=row.job,
+        base=row.base,
+        audited=row.audited,
+        outcome=row.outcome,
+        error=row.error,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
     )
 
 
@@ -235,17 +236,17 @@ def published(connection: Connection, name: str, table: str | None, newest: int 
     )
 
 
-def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, tuple[AttemptOutcome, WaveState]]:
-    """Return outcome and wave state of those attempts that are on record."""
+def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
+    """Return those attempts that are on record, with the state of their waves."""
     if not attempts:
         return {}
     given = rows(connection, [attempt_.c.attempt], ({"attempt": item} for item in attempts))
     query = (
-        select(attempt_.c.attempt, attempt_.c.outcome, wave.c.state)
+        select(attempt_, wave.c.state.label("wave_state"))
         .join(wave, wave.c.id == attempt_.c.wave)
         .join(given, given.c.attempt == attempt_.c.attempt)
     )
-    return {row.attempt: (row.outcome, row.state) for row in connection.execute(query)}
+    return {row.attempt: (_attempt(row), row.wave_state) for row in connection.execute(query)}
 
 
 def knows(connection: Connection, token: Token) -> bool:

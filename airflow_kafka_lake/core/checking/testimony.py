@@ -113,7 +113,7 @@ def _check_receipts_first(evidence: Evidence) -> Iterator[Finding]:
     claimed: set[tuple[str, str]] = set()
     for item in evidence.history:
         if item.call == "ledger.claim" and item.answer:
-            claimed.add((item.process, item.answer["key"]["attempt"]))
+            claimed.add((item.process, item.answer["key"]["wave"]))
         elif item.call == "table.add_receipts" and item.outcome is Phase.OK:
             for attempt in {row["attempt"] for row in item.asked["rows"] if row["kind"] == "rows"}:
                 receipts[item.process, attempt].append(item)
@@ -123,7 +123,11 @@ def _check_receipts_first(evidence: Evidence) -> Iterator[Finding]:
         token = item.asked["publication"]["token"]
         who = (item.process, token["attempt"])
         rows = [row for added in receipts[who] if added.before(item) for row in _rows_of(added, token["attempt"])]
-        if who in claimed and token["pipeline"] == evidence.ledger.pipeline and not _proves(rows, token):
+        if (
+            (item.process, token["wave"]) in claimed
+            and token["pipeline"] == evidence.ledger.pipeline
+            and not _proves(rows, token)
+        ):
             words = f"attempt {token['attempt']} was published by {item.actor} before its receipts were complete"
             yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, wave=token["wave"], words=words)
 

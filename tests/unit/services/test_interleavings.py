@@ -173,7 +173,7 @@ def strikes_before(disturbance: Disturbance) -> set[int]:
     """Return the calls before which a disturbance does what it is named after; before the others it is refused."""
     end = len(calls()) + 1
     powerless: dict[Disturbance, range] = {
-        another_worker_fails: range(after("table.publish"), end),
+        another_worker_fails: range(after("ledger.mark_staged"), end),
         another_worker_dies_staged: range(after("table.publish"), end),
         another_worker_dies_published: range(after("ledger.settle"), end),
         canceller: range(after("table.publish"), end),

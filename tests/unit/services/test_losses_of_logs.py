@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.errors import HeldError, UnavailableError
+from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 from tests.gates import Before
@@ -113,17 +113,17 @@ def test_log_start_that_moved_over_what_was_read_is_no_loss(world: World) -> Non
 
 
 def test_log_start_that_moved_over_unread_offsets_is_a_stop(world: World) -> None:
-    """Whether they held records nobody can tell any more: held with the stretch to skip, watermark unchanged."""
+    """Whether they held records nobody can tell any more: they are held, and the watermark waits below what landed."""
     world.produce(2, transaction="t")
     world.end("t", commit=False)
     world.produce(2)
     wave = world.planned_wave()
-    with pytest.raises(HeldError):
-        world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(1))))
+    world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(1))))
     (reason,) = held_reasons(world)
     assert reason is not None
-    assert reason.startswith("LogStartMovedError: skip 0-1: 1 offsets, log start moved to 1. Pass")
-    assert world.advance() == ()
+    assert reason.startswith("LogStartMovedError: skip 0-1: 1 offsets, no row came of them")
+    assert "--from 0 --to 1 --reason TEXT" in reason
+    assert (world.offsets(), world.advance()) == ([3, 4], ())
 
 
 def test_partition_unknown_after_the_read_proves_nothing(two: World) -> None:

@@ -93,7 +93,7 @@ def test_commit_that_lands_after_its_worker_died_is_adopted(world: World, wave: 
     settled(world)
 
 
-@pytest.mark.parametrize("call", ["runner.stage", "table.staged", "ledger.mark_staged", "table.look", "table.publish"])
+@pytest.mark.parametrize("call", ["ledger.renew", "table.staged", "ledger.mark_staged", "table.look", "table.publish"])
 def test_late_commit_of_an_earlier_attempt_wins_over_its_successor(world: World, wave: str, call: str) -> None:
     """Of two attempts at most one lands; the later one adopts what it finds when it comes to publish."""
 

@@ -350,6 +350,7 @@ def test_fences_of_the_old_life_are_not_reused(world: World) -> None:
     for _ in range(2):
         with pytest.raises(KilledError):
             world.ingest(wave, world.worker(Killed("ledger.mark_publishing")))
+        world.table.drop(world.ledger.attempts(wave)[-1].attempt)
         world.lease_ends()
     world.ledger.restore(backup)
     restored(world)

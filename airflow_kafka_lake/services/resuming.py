@@ -1,0 +1,88 @@
+"""Go on with what an earlier attempt has staged and audited, instead of staging it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.decoding import Decoding
+from airflow_kafka_lake.core.errors import AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError
+from airflow_kafka_lake.core.records import Claim, Staged
+from airflow_kafka_lake.core.waves import AttemptRecord, is_resumable
+from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.auditing import audit_attempt
+from airflow_kafka_lake.services.claiming import LEASE
+from airflow_kafka_lake.services.decoding import refuse_undecoded
+from airflow_kafka_lake.services.publishing import Proven, receipts_left_by, replaced
+from airflow_kafka_lake.services.taking import Shortfall
+
+UNUSABLE = (AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError)
+"""What says that a branch cannot be published as it is, whenever it is tried."""
+
+
+def resumed(
+    ports: Ports, held: Claim, asked: Decoding | None, heartbeat: Callable[[], None]
+) -> Proven | Shortfall | None:
+    """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
+
+    The earlier worker may still live and publish it. Both would make the same commit: the same token, on the same
+    branch, which goes with it. So one of them can land, and both find it. Whoever takes ranges away drops the branch.
+    What cannot be proven any more is dropped. What is read anew on purpose, or is to be decoded in another way since it
+    was planned, is staged again.
+    """
+    if replaced(held) or held.spec.decoding != asked:
+        return None
+    table = ports.lake.table(held.table)
+    source = _newest(held, table)
+    if source is None:
+        return None
+    try:
+        proven = _proven(ports, held, source, table, asked, heartbeat)
+    except UNUSABLE as error:
+        ports.say(f"what attempt {source.attempt} has staged of wave {held.key.wave} is dropped: {error.message}")
+        table.drop(source.attempt)
+        return None
+    if isinstance(proven, Proven):
+        ports.say(f"wave {held.key.wave} goes on with what attempt {source.attempt} has staged: no job is run")
+    return proven
+
+
+def _newest(held: Claim, table: LakeTable) -> AttemptRecord | None:
+    """Return the newest attempt that may have left something and whose branch is there."""
+    candidates = [item for item in held.attempts if is_resumable(item)]
+    branches = frozenset(table.branches()) if candidates else frozenset()
+    return next((item for item in reversed(candidates) if item.attempt in branches), None)
+
+
+def _proven(
+    ports: Ports,
+    held: Claim,
+    source: AttemptRecord,
+    table: LakeTable,
+    asked: Decoding | None,
+    heartbeat: Callable[[], None],
+) -> Proven | Shortfall:
+    ports.ledger.renew(held.key, LEASE)
+    staged = table.staged(source.attempt, heartbeat)
+    if staged is None or staged.snapshot != source.audited:
+        raise AttemptRejectedError("its branch is not what was audited", attempt=source.attempt)
+    if (receipts := _testified(ports, held, source, staged)) is None:
+        audited = audit_attempt(ports, held, staged, heartbeat)
+        if audited.stands:
+            return Shortfall(verdicts=audited.failed, spared=source.attempt)
+        if failed := audited.failed or refuse_undecoded(asked, held, staged):
+            raise UnexplainedError(failed[0].reason, attempt=source.attempt)
+        receipts = audited.receipts
+    return Proven(attempt=source.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)
+
+
+def _testified(ports: Ports, held: Claim, source: AttemptRecord, staged: Staged) -> tuple[Receipt, ...] | None:
+    """Return the attempt's own receipts, when they are of this claim's ranges and of every row that is staged.
+
+    They were written when its audit had proven every offset, and prove it for good: Kafka may have deleted since what
+    would prove it again.
+    """
+    receipts = receipts_left_by(ports, held, source.attempt)
+    rows = sum(item.offsets.span + item.duplicates for item in staged.streams)
+    is_all = len(receipts) == len(held.ranges) and sum(item.rows for item in receipts.values()) == rows
+    return tuple(receipts.values()) if is_all else None

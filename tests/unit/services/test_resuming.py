@@ -1,0 +1,430 @@
+"""What was staged and audited is published by whoever claims the wave next, instead of being staged again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.core.decoding import Decoding, Format
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    ConcurrentError,
+    KafkaLakeError,
+    StaleFenceError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import Verdict
+from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Requirement, WaveState
+from airflow_kafka_lake.services import auditing, deciding
+from airflow_kafka_lake.services.taking import take
+from tests.gates import Before, Calls, Killed, KilledError, Passing
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+FOREIGN = Row(topic="other", topic_id="other", partition=0, offset=0, key=None, value=None, attempt="")
+AUDITED = ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.settle"]
+"""Where a worker can die with something that is staged and audited."""
+
+
+@pytest.fixture
+def world() -> World:
+    """Two partitions: records, and an aborted transaction, whose markers only Kafka can explain."""
+    made = World(partitions=2)
+    made.produce(3)
+    made.produce(2, transaction="bad")
+    made.end("bad", commit=False)
+    made.produce(2)
+    made.produce(3, 1)
+    return made
+
+
+@pytest.fixture
+def wave(world: World) -> str:
+    """The wave of all that."""
+    return world.planned_wave()
+
+
+def dies(world: World, wave: str, call: str, *, nth: int = 1) -> str:
+    """Let a worker die before a call; return its attempt."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed(call, nth=nth)))
+    world.lease_ends()
+    return world.ledger.attempts(wave)[-1].attempt
+
+
+def failing(call: str, error: KafkaLakeError) -> Passing:
+    """Let every call of a name fail."""
+
+    def passing(name: str) -> None:
+        if name == call:
+            raise error
+
+    return passing
+
+
+def came_right(world: World, wave: str, attempt: str, *, jobs: int = 1) -> None:
+    """See that the rows of an attempt are in the lake, once, and that no more jobs were run than that."""
+    world.advance()
+    world.check()
+    assert {row.attempt for row in world.table.rows()} - {""} == {attempt}
+    assert (world.offsets(), world.offsets(1)) == ([0, 1, 2, 6, 7], [0, 1, 2])
+    assert len(world.runner.jobs) == jobs
+    assert world.ledger.wave(wave).state is WaveState.COMMITTED
+    outcomes = {item.attempt: item.outcome for item in world.ledger.attempts(wave)}
+    assert outcomes.pop(attempt) is AttemptOutcome.COMMITTED
+    assert AttemptOutcome.COMMITTED not in outcomes.values()
+    world.settle()
+    assert world.table.branches() == ()
+
+
+@pytest.mark.parametrize("call", AUDITED[:-1])
+def test_what_a_dead_worker_has_audited_is_published_without_a_job(world: World, wave: str, call: str) -> None:
+    """Its rows are proven and invisible: the next run publishes them in its name."""
+    attempt = dies(world, wave, call)
+    assert world.run().exit_code == 0
+    came_right(world, wave, attempt)
+    assert any(f"goes on with what attempt {attempt} has staged: no job is run" in text for text in world.said)
+
+
+def test_lost_contention_costs_no_second_job(world: World, wave: str) -> None:
+    """Receipts that could not be written among others' leave a finished job, and it is used."""
+    with pytest.raises(ConcurrentError):
+        world.ingest(wave, world.worker(failing("table.add_receipts", ConcurrentError("others were faster"))))
+    attempt = world.ledger.attempts(wave)[0].attempt
+    assert world.settle().swept.dropped == ()
+    assert world.run().exit_code == 0
+    came_right(world, wave, attempt)
+
+
+@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LATE])
+def test_lost_publish_costs_no_second_job(world: World, wave: str, answer: Answer) -> None:
+    """An answer that stays lost leaves what was sent: the next run sends it again, if a look finds nothing of it."""
+
+    def lost(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = answer
+
+    with pytest.raises(UnknownOutcomeError):
+        world.ingest(wave, world.worker(lost))
+    assert world.run().exit_code == 0
+    world.table.land_late()
+    came_right(world, wave, world.ledger.attempts(wave)[0].attempt)
+
+
+@pytest.mark.parametrize("call", ["ledger.mark_publishing", "ledger.settle"])
+def test_ledger_that_does_not_answer_after_the_audit_costs_no_second_job(world: World, wave: str, call: str) -> None:
+    """Before the commit and after it: what is in the lake is adopted, what is staged is published."""
+    with pytest.raises((UnavailableError, UnknownOutcomeError)):
+        world.ingest(wave, world.worker(failing(call, UnavailableError("nobody answers"))))
+    assert world.run().exit_code == 0
+    came_right(world, wave, world.ledger.attempts(wave)[0].attempt)
+
+
+def test_the_third_goes_on_with_what_the_first_has_staged(world: World, wave: str) -> None:
+    """However many die over the publish, one job is run."""
+    attempt = dies(world, wave, "table.add_receipts")
+    for call in ("table.add_receipts", "ledger.mark_publishing", "table.publish"):
+        dies(world, wave, call)
+    assert world.run().exit_code == 0
+    came_right(world, wave, attempt)
+
+
+@pytest.mark.parametrize(
+    ("call", "nth"),
+    [
+        ("ledger.claim", 1),
+        ("table.look", 1),
+        ("table.staged", 1),
+        ("ledger.mark_staged", 1),
+        ("table.look", 2),
+        ("table.publish", 1),
+    ],
+)
+def test_commit_of_the_first_that_lands_under_the_hands_of_the_second_is_one(
+    world: World, wave: str, call: str, nth: int
+) -> None:
+    """Both make the same commit on the same branch: whoever is late finds it, and settles from the same receipts. One
+    that lands after the look, and before the branch is read, costs a job whose rows nobody sees."""
+
+    def late(name: str) -> None:
+        if name == "table.publish":
+            world.table.next_answer = Answer.LATE
+
+    doomed = Killed("table.look", nth=3)
+
+    def passing(name: str) -> None:
+        doomed(name)
+        late(name)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(passing))
+    world.lease_ends()
+    attempt = world.ledger.attempts(wave)[0].attempt
+    world.ingest(wave, world.worker(Before(call, world.table.land_late, nth=nth)))
+    world.table.land_late()
+    came_right(world, wave, attempt, jobs=2 if call == "table.staged" else 1)
+
+
+@pytest.mark.parametrize("call", ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.settle"])
+def test_worker_believed_dead_that_publishes_beside_its_successor(world: World, wave: str, call: str) -> None:
+    """Two that live and publish the same branch, whoever is first: one commit; the ledger believes the later one."""
+    done = []
+
+    def other() -> None:
+        world.lease_ends()
+        done.append(world.ingest(wave))
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, other)))
+    assert [item.state for item in done] == [WaveState.COMMITTED]
+    came_right(world, wave, world.ledger.attempts(wave)[0].attempt)
+
+
+@pytest.mark.parametrize("call", ["ledger.renew", "ledger.mark_staged", "ledger.mark_publishing", "table.publish"])
+def test_successor_that_is_overtaken_publishes_nothing_more(world: World, wave: str, call: str) -> None:
+    """It goes on under its own lease: once another has the wave, the ledger refuses it."""
+    attempt = dies(world, wave, "table.publish")
+
+    def other() -> None:
+        world.lease_ends()
+        world.ingest(wave)
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before(call, other)))
+    came_right(world, wave, attempt)
+
+
+def test_lease_is_renewed_before_what_was_staged_is_proven_again(world: World, wave: str) -> None:
+    """Reading what is staged may take long: whoever does so still holds the wave when it asks Kafka."""
+    dies(world, wave, "table.add_receipts")
+    calls = Calls()
+    world.ingest(wave, world.worker(calls))
+    assert calls.made.index("ledger.renew") < calls.made.index("table.staged")
+
+
+def test_receipts_prove_what_kafka_has_deleted_since(world: World, wave: str) -> None:
+    """The audit was complete when they were written: no markers are needed any more, nor the topic."""
+    attempt = dies(world, wave, "ledger.mark_publishing")
+    world.retain_from(8)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    came_right(world, wave, attempt)
+
+
+def test_without_receipts_it_is_audited_again(world: World, wave: str) -> None:
+    """What the ledger calls audited has left no numbers yet: Kafka is asked again, and its answer counts."""
+    dies(world, wave, "table.add_receipts")
+    calls = Calls()
+    world.ingest(wave, world.worker(calls))
+    assert calls.made.count("batches.explain") == 1
+    assert world.ledger.ranges(wave=wave)[0].accounting.aborted == 2  # type: ignore[union-attr]
+
+
+def cancel_the_other_partition(world: World, wave: str) -> None:
+    """Take a whole range away."""
+    (other,) = [item for item in world.ledger.ranges(wave=wave) if item.partition == 1]
+    deciding.cancel(world.worker(), other.id, "not now")
+
+
+def skip_a_record(world: World, wave: str) -> None:
+    """Take the middle of a range away."""
+    poison = OffsetRange(1, 2)
+    deciding.skip(world.worker(), "orders", world.stream(1), poison, reason="poison", acknowledge_order=False)
+
+
+@pytest.mark.parametrize("call", ["table.add_receipts", "ledger.mark_publishing"])
+@pytest.mark.parametrize("take", [cancel_the_other_partition, skip_a_record])
+def test_what_was_taken_away_since_is_not_published(
+    world: World, wave: str, call: str, take: Callable[[World, str], None]
+) -> None:
+    """Not even by a branch that came back with older metadata: the ranges are what the wave has now."""
+    attempt = dies(world, wave, call)
+    before = world.table.metadata()
+    take(world, wave)
+    assert world.table.branches() == ()
+    world.table.set_back(before)
+    assert world.table.branches() == (attempt,)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert world.offsets(1) == ([] if take is cancel_the_other_partition else [0, 2])
+    assert len(world.runner.jobs) == 2
+    assert any("is dropped" in text for text in world.said)
+    assert world.table.branches() == ()
+
+
+def test_branch_that_is_not_what_was_audited_is_not_used(world: World, wave: str) -> None:
+    """Only that very snapshot: another one may say the same and is not what receipts and publishers speak of."""
+    attempt = dies(world, wave, "table.publish")
+    store = world.table._store
+    store.add(branch_of(attempt), store.commits[store.refs[branch_of(attempt)]].added)
+    assert world.run().exit_code == 0
+    came_right(world, wave, world.ledger.attempts(wave)[-1].attempt, jobs=2)
+
+
+def test_what_was_not_audited_is_staged_again(world: World, wave: str) -> None:
+    """A branch is complete when an audit says so."""
+    dies(world, wave, "ledger.mark_staged")
+    assert world.run().exit_code == 0
+    came_right(world, wave, world.ledger.attempts(wave)[-1].attempt, jobs=2)
+
+
+def test_damaged_file_is_staged_again(world: World, wave: str) -> None:
+    """Every file is opened again."""
+    world.table.damage(dies(world, wave, "table.publish"))
+    assert world.run().exit_code == 0
+    came_right(world, wave, world.ledger.attempts(wave)[-1].attempt, jobs=2)
+
+
+@pytest.mark.parametrize("requirement", [Requirement.SPEC, Requirement.SCHEMA, Requirement.STAGING_BRANCH])
+def test_rejected_branch_is_not_tried_for_ever(world: World, wave: str, requirement: Requirement) -> None:
+    """What no longer fits the table is dropped, and the next try stages it again."""
+    dies(world, wave, "table.publish")
+
+    def refuse() -> None:
+        world.table.next_rejection = requirement
+
+    with pytest.raises(AttemptRejectedError, match=requirement.value):
+        world.ingest(wave, world.worker(Before("table.publish", refuse)))
+    assert world.table.branches() == ()
+    assert world.run().exit_code == 0
+    came_right(world, wave, world.ledger.attempts(wave)[-1].attempt, jobs=2)
+
+
+def test_branch_that_cannot_be_read_now_is_kept(world: World, wave: str) -> None:
+    """Storage that does not answer says nothing about what was staged."""
+    attempt = dies(world, wave, "table.publish")
+    with pytest.raises((UnavailableError, UnknownOutcomeError)):
+        world.ingest(wave, world.worker(failing("table.staged", UnavailableError("nobody answers"))))
+    assert world.run().exit_code == 0
+    came_right(world, wave, attempt)
+
+
+def test_cancelled_wave_is_staged_again_after_its_release(world: World, wave: str) -> None:
+    """What a person has taken away is not published by what was staged before."""
+    dies(world, wave, "table.publish")
+    deciding.cancel(world.worker(), wave, "not now")
+    deciding.release(world.worker(), wave, "now")
+    assert world.run().exit_code == 0
+    came_right(world, wave, world.ledger.attempts(wave)[-1].attempt, jobs=2)
+
+
+def test_what_is_read_again_on_purpose_is_staged_again(world: World, wave: str) -> None:
+    """A reopened wave is read as things are now, by whoever publishes it."""
+    world.ingest(wave)
+    world.advance()
+    world.reopen(0, 8)
+    (again,) = [item.id for item in world.ledger.waves("orders", (WaveState.PLANNED,))]
+    dies(world, again, "table.publish")
+    assert world.run().exit_code == 0
+    assert len(world.runner.jobs) == 3
+    world.check()
+
+
+def test_what_is_to_be_decoded_in_another_way_is_staged_again(world: World, wave: str) -> None:
+    """Values were decoded as the pipeline said then; what it says now is for all that is not in the lake yet."""
+    dies(world, wave, "table.publish")
+    changed = replace(world.spec, decoding=Decoding(format=Format.STRING))
+    world.ledger.save_pipeline(changed)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert len(world.runner.jobs) == 2
+
+
+def test_main_that_others_move_and_expire_costs_no_second_job(world: World, wave: str) -> None:
+    """A staging branch keeps its snapshot alive, whatever maintenance does to main's history."""
+    attempt = dies(world, wave, "table.publish")
+    world.table.write_foreign([FOREIGN])
+    world.table.expire()
+    assert world.run().exit_code == 0
+    came_right(world, wave, attempt)
+
+
+def test_branch_of_a_finished_wave_goes(world: World, wave: str) -> None:
+    """It is kept for as long as somebody may go on with it, and not longer."""
+    attempt = dies(world, wave, "table.publish")
+    deciding.cancel(world.worker(), wave, "not now")
+    world.table.stage(attempt, [])
+    assert world.settle().swept.dropped == (attempt,)
+    assert all(item.state is RangeState.CANCELLED for item in world.ledger.ranges(wave=wave))
+
+
+# What the log start passes before it was explained
+
+
+def passed_by_retention(world: World, call: str) -> Passing:
+    """Let the log start pass the aborted transaction, and rows around it, just before its batches are asked for."""
+    return Before(call, lambda: world.retain_from(8))
+
+
+def all_but_the_markers(world: World, wave: str, attempt: str) -> None:
+    """See that the rows of one job are there, and that only what nothing explains waits for a person."""
+    (held,) = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
+    assert (held.range, held.held_for) == (OffsetRange(3, 6), RangeSet.of((3, 6)))
+    assert "kafka-lake skip orders --topic orders --partition 0 --from 3 --to 6 --reason TEXT" in (held.reason or "")
+    world.advance()
+    assert (world.stream().watermark, world.stream(1).watermark) == (3, 3)
+    gap = OffsetRange(3, 6)
+    deciding.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
+    came_right(world, wave, attempt)
+    assert world.stream().watermark == 8
+
+
+@pytest.mark.parametrize(
+    "call", ["ledger.mark_staged", "ledger.end_attempt", "table.fence", "ledger.take", "table.publish", "ledger.settle"]
+)
+def test_rows_whose_markers_are_gone_land_whoever_dies_over_it(world: World, wave: str, call: str) -> None:
+    """From the audit on the branch is kept, over the taking of what is not explained, for whoever comes next."""
+    passing, doomed = passed_by_retention(world, "batches.explain"), Killed(call)
+
+    def both(name: str) -> None:
+        passing(name)
+        doomed(name)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(both))
+    world.lease_ends()
+    attempt = world.ledger.attempts(wave)[0].attempt
+    if call == "ledger.mark_staged":  # nothing says yet that it was audited
+        assert world.run().exit_code == 1
+        assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
+        return
+    assert world.run().exit_code == 1
+    all_but_the_markers(world, wave, attempt)
+
+
+def test_markers_that_go_after_the_audit_and_before_its_receipts_are_held_alone(world: World, wave: str) -> None:
+    """What is audited again finds less than before: the rest is published all the same."""
+    attempt = dies(world, wave, "table.add_receipts")
+    world.retain_from(8)
+    assert world.run().exit_code == 1
+    all_but_the_markers(world, wave, attempt)
+
+
+def test_too_many_gaps_hold_their_range(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody passes thousands of markers one by one: their range is held as a whole, and the others go on."""
+    monkeypatch.setattr(auditing, "MOST_PASSED", 0)
+    world.ingest(wave, world.worker(passed_by_retention(world, "batches.explain")))
+    (held,) = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
+    assert (held.range, held.held_for) == (OffsetRange(0, 8), RangeSet.of((0, 8)))
+    assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
+
+
+def test_row_that_is_missing_otherwise_spares_no_branch(world: World, wave: str) -> None:
+    """An offset above the log start that nothing explains is the job's fault: what it staged is not trusted."""
+    world.runner.tamper = lambda rows: [row for row in rows if row[2:4] != (0, 7)]
+    world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(4))))
+    held = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
+    assert [item.range for item in held] == [OffsetRange(0, 8)]
+    assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
+
+
+def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wave: str) -> None:
+    """Its commit may be on its way: whoever takes ranges away takes the branch too."""
+    attempt = dies(world, wave, "ledger.mark_publishing")
+    (other,) = [item for item in world.ledger.ranges(wave=wave) if item.partition == 1]
+    verdict = Verdict(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
+    take(world.worker(), world.ledger.wave(wave), [verdict], spared=attempt)
+    assert world.table.branches() == ()
