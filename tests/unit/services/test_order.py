@@ -103,6 +103,25 @@ def test_no_clock_that_is_far_off_tells_that_a_layout_has_settled(by: int, where
     assert {item.partition for item in world.plan().ranges} == set(), "it has not settled by the ledger's clock"
 
 
+def test_partitions_of_another_topic_settle_nothing() -> None:
+    """A pipeline reads two topics: the new partition of the small one waits, however many the other has."""
+    world = World(3, replace(SPEC, topics=("orders", "payments"), table="raw.{topic}"))
+    world.create("payments", 8)
+    for partition in range(3):
+        world.produce(4, partition)
+    world.produce(1, 7, topic="payments")
+    assert world.run().exit_code == 0
+    world.kafka.add_partitions("orders", 4)
+    world.produce(2, 3)
+    plan = world.plan()
+    assert plan.ranges == ()
+    assert [(item.topic, item.partition) for item in plan.growth.settling] == [("orders", 3)]
+    world.clock.advance(SETTLE)
+    world.plan()
+    (child,) = [item for item in world.ledger.segments("orders") if item.stream == world.key(3)]
+    assert {(stream[0], stream[2]) for stream, _ in child.parents} == {("orders", n) for n in range(3)}
+
+
 def test_old_partitions_are_sealed_where_their_logs_end_after_the_settle_time() -> None:
     """What a late producer wrote to the old layout before the seal lies in the old segment."""
     world = of_three()
