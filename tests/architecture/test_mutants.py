@@ -16,6 +16,11 @@ def test_mutants_have_names_of_their_own() -> None:
     assert len(MUTANTS) >= 90
 
 
+def test_no_mutant_is_of_a_double() -> None:
+    """A contract test shows that it can fail on the real adapter; a double without a guard shows it once more."""
+    assert [item.name for item in MUTANTS if ".memory_" in item.module] == []
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_fits_its_module(mutant: Mutant) -> None:
     """The guard stands where the catalog says, and without it the module is still Python."""

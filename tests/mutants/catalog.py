@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.audit import AUDIT
 from tests.mutants.bisecting import BISECTING
+from tests.mutants.edges import EDGES
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
 from tests.mutants.order import GATE, SEALS
@@ -26,4 +27,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *AUDIT,
     *BISECTING,
     *RESUMING,
+    *EDGES,
 )

@@ -77,14 +77,4 @@ MACHINE = (
         new="True",
         red=("tests/unit/adapters/test_processes.py::test_another_host_of_the_same_name_kills_nobody",),
     ),
-    Mutant(
-        name="late-without-a-trace",
-        law="L10",
-        guard="A write that an old fence makes is refused and recorded.",
-        module="airflow_kafka_lake.adapters.memory_ledger.attempts",
-        function="MemoryAttempts._writing_as",
-        old="self._event(draft, row.pipeline, key.attempt, 'refused', key.wave, said)",
-        new="said = said",
-        red=("tests/unit/services/test_fencing.py::test_slow_worker_is_stopped_after_others_are_done",),
-    ),
 )

@@ -10,7 +10,6 @@ _SEALING = "airflow_kafka_lake.core.sealing"
 _PACKING = "airflow_kafka_lake.core.packing"
 _STAGING = "airflow_kafka_lake.services.staging"
 _SERVICE = "airflow_kafka_lake.services.sealing"
-_MEMORY = "airflow_kafka_lake.adapters.memory_ledger"
 _SQL = "airflow_kafka_lake.adapters.sql_ledger"
 _UNIT = "tests/unit/services/test_order.py::"
 _CONTRACT = "tests/contracts/test_ledger_segments.py::"
@@ -35,16 +34,6 @@ GATE = (
         old="_refuse_closed_for_good(ports, first, ...)",
         new="",
         red=(f"{_UNIT}test_skipped_parent_frees_its_child_only_with_the_order_acknowledged",),
-    ),
-    Mutant(
-        name="memory-publish-before-the-gate",
-        law="fine print: drained, gate, edges",
-        guard="In memory: PUBLISHING is recorded only while the gate is open.",
-        module=f"{_MEMORY}.attempts",
-        function="MemoryAttempts.mark_publishing",
-        old=("if (closed := self.gate(key.wave)):\n    raise gate_closed(key.wave, row.pipeline, closed)"),
-        new="",
-        red=(f"{_CONTRACT}test_publishing_is_not_recorded_while_the_gate_is_closed[memory]",),
     ),
     Mutant(
         name="sql-publish-before-the-gate",
@@ -148,16 +137,6 @@ SEALS = (
         old="not seen.last_stable == seen.high_watermark == at",
         new="at < 0",
         red=(f"{_UNIT}test_seal_that_is_not_the_end_of_the_log_is_refused",),
-    ),
-    Mutant(
-        name="memory-seal-moved",
-        law="L14",
-        guard="In memory: a seal is never moved.",
-        module=f"{_MEMORY}.planning",
-        function="MemoryPlanning._grow",
-        old="known.seal not in (None, segment.seal)",
-        new="False",
-        red=(f"{_CONTRACT}test_seal_is_never_moved[memory]",),
     ),
     Mutant(
         name="sql-seal-moved",

@@ -9,7 +9,6 @@ _DECISION = "airflow_kafka_lake.core.rebuilding"
 _COMPARISON = "airflow_kafka_lake.core.rebuilding.comparison"
 _RESTORATION = "airflow_kafka_lake.core.rebuilding.restoration"
 _EDITING = "airflow_kafka_lake.core.rebuilding.editing"
-_MEMORY = "airflow_kafka_lake.adapters.memory_ledger.restoring"
 _SQL = "airflow_kafka_lake.adapters.sql_ledger.reinstating"
 _TESTS = "tests/unit/services/test_rebuilding.py"
 _REOPENED = "tests/unit/services/test_rebuilding_reopened.py"
@@ -364,29 +363,6 @@ BELIEF = (
 
 RECORDS = (
     Mutant(
-        name="memory-restore-over-decisions",
-        law="L10",
-        guard="In memory: a restoration made from older records of the streams is refused.",
-        module=_MEMORY,
-        function="MemoryRestoring._refuse_other_records",
-        old="versions != dict(what.versions) or strangers or what.id in draft.plans",
-        new="strangers or what.id in draft.plans",
-        red=(f"{_CONTRACT}::test_decisions_of_others_refuse_a_restoration[memory-_planned_meanwhile]",),
-    ),
-    Mutant(
-        name="memory-restore-over-claims",
-        law="L10",
-        guard="In memory: a restoration is refused while anybody but its own guards works on a wave.",
-        module=_MEMORY,
-        function="MemoryRestoring._refuse_other_records",
-        old="versions != dict(what.versions) or strangers or what.id in draft.plans",
-        new="versions != dict(what.versions) or what.id in draft.plans",
-        red=(
-            f"{_CONTRACT}::test_decisions_of_others_refuse_a_restoration[memory-_claimed_meanwhile]",
-            f"{_CONTRACT}::test_claim_that_was_taken_over_refuses_a_restoration[memory]",
-        ),
-    ),
-    Mutant(
         name="rebuild-trusts-commits-that-main-has-left",
         law="L12",
         guard="After a rebuild no settled wave is looked for on a commit that main does not stand on.",
@@ -418,36 +394,6 @@ RECORDS = (
             f"{_REOPENED}::test_log_that_was_cut_is_not_read_again_after_a_rebuild[whole]",
             f"{_REOPENED}::test_what_waits_to_be_read_again_is_held_when_the_log_was_cut_before_the_rebuild",
         ),
-    ),
-    Mutant(
-        name="memory-restore-keeps-commits-that-main-has-left",
-        law="L12",
-        guard="In memory: a rebuild forgets where a wave was published that main does not stand on.",
-        module=_MEMORY,
-        function="MemoryRestoring._restore_waves",
-        old="replace(draft.waves[name], snapshot=None)",
-        new="replace(draft.waves[name], id=name)",
-        red=(f"{_CONTRACT}::test_commit_that_main_has_left_is_forgotten[memory]",),
-    ),
-    Mutant(
-        name="memory-restore-an-older-fence",
-        law="L10",
-        guard="In memory: a rebuild never lowers a fence.",
-        module=_MEMORY,
-        function="MemoryRestoring._restore_waves",
-        old="max(fence, row_.fence)",
-        new="fence",
-        red=(f"{_CONTRACT}::test_fence_is_never_lowered[memory]",),
-    ),
-    Mutant(
-        name="memory-restore-raises-watermarks",
-        law="L1",
-        guard="In memory: a rebuild lets watermarks fall, and only `advance` raises them.",
-        module=_MEMORY,
-        function="MemoryRestoring._restore_watermarks",
-        old="min(row.watermark, reached)",
-        new="reached",
-        red=(f"{_CONTRACT}::test_fresh_ledger_is_filled[memory]",),
     ),
     Mutant(
         name="sql-restore-over-decisions",

@@ -1,12 +1,9 @@
-"""Guards of the ledger, in memory and in SQL, and of the rules that both share."""
+"""Guards of the ledger: in SQL, and of the rules that every ledger shares."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ATTEMPTS = "airflow_kafka_lake.adapters.memory_ledger.attempts"
-_MEMORY = "airflow_kafka_lake.adapters.memory_ledger.ledger"
-_PLANNING = "airflow_kafka_lake.adapters.memory_ledger.planning"
 _CLAIMING = "airflow_kafka_lake.adapters.sql_ledger.claiming"
 _DECIDING = "airflow_kafka_lake.adapters.sql_ledger.deciding"
 _SKIPPING = "airflow_kafka_lake.adapters.sql_ledger.skipping"
@@ -16,79 +13,7 @@ _SCHEMA = "airflow_kafka_lake.adapters.sql_ledger.schema"
 _WITHDRAWING = "tests/contracts/test_ledger_withdrawing.py::"
 _GUARDS = "airflow_kafka_lake.core.guards"
 
-MEMORY = (
-    Mutant(
-        name="memory-any-fence",
-        law="L10",
-        guard="In memory: every write of an attempt names the wave's fence.",
-        module=_ATTEMPTS,
-        function="MemoryAttempts._holds",
-        old="(row.fence, row.attempt)",
-        new="row.attempt",
-        more=(("MemoryAttempts._holds", "(key.fence, key.attempt)", "key.attempt"),),
-        red=("tests/contracts/test_ledger_attempts.py::test_overtaken_attempt_writes_nothing[memory-settle]",),
-    ),
-    Mutant(
-        name="memory-any-attempt",
-        law="L10",
-        guard="In memory: every write of an attempt names the wave's attempt id.",
-        module=_ATTEMPTS,
-        function="MemoryAttempts._holds",
-        old="(row.fence, row.attempt)",
-        new="row.fence",
-        more=(("MemoryAttempts._holds", "(key.fence, key.attempt)", "key.fence"),),
-        red=("tests/contracts/test_ledger_attempts.py::test_overtaken_attempt_writes_nothing[memory-settle]",),
-    ),
-    Mutant(
-        name="memory-any-lease",
-        law="fine print: leases",
-        guard="In memory: a live lease is honoured, unless the caller vouches that this very holder is dead.",
-        module=_ATTEMPTS,
-        function="MemoryAttempts.claim",
-        old="self._live(row) and over != row.fence",
-        new="False",
-        red=("tests/contracts/test_ledger_attempts.py::test_live_lease_refuses_others[memory]",),
-    ),
-    Mutant(
-        name="memory-force-without-fence",
-        law="L10",
-        guard="In memory: who vouches for a holder's death names the fence of that holder.",
-        module=_ATTEMPTS,
-        function="MemoryAttempts.claim",
-        old="over != row.fence",
-        new="over is None",
-        red=("tests/contracts/test_ledger_attempts.py::test_claim_over_a_dead_holder[memory]",),
-    ),
-    Mutant(
-        name="memory-fence-used-again",
-        law="L10",
-        guard="In memory: every claim raises the fence.",
-        module=_ATTEMPTS,
-        function="MemoryAttempts.claim",
-        old="row.fence + 1",
-        new="max(row.fence, 1)",
-        red=("tests/contracts/test_ledger_attempts.py::test_overtaken_attempt_writes_nothing[memory-settle]",),
-    ),
-    Mutant(
-        name="memory-take-with-any-fence",
-        law="L11",
-        guard="In memory: ranges are taken away under the wave's fence.",
-        module=_MEMORY,
-        function="MemoryLedger.take",
-        old="row.fence != fence or (found.record.attempt if found else None) != attempt",
-        new="(found.record.attempt if found else None) != attempt",
-        red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[memory]",),
-    ),
-    Mutant(
-        name="memory-skip-without-guard",
-        law="L11",
-        guard="In memory: a skip takes ranges from a claimed wave only while it holds the wave.",
-        module=_MEMORY,
-        function="MemoryLedger._skip",
-        old="self._refuse_unguarded(draft.waves[name], held)",
-        new="pass",
-        red=("tests/contracts/test_ledger_decisions.py::test_claimed_wave_loses_ranges_only_under_its_guard[memory]",),
-    ),
+DECISIONS = (
     Mutant(
         name="withdraw-what-was-begun",
         law="L11",
@@ -119,49 +44,19 @@ MEMORY = (
         new="item.held_for",
         red=("tests/unit/services/test_skipping.py::test_held_range_goes_on_once_all_that_it_is_held_for_was_passed",),
     ),
-    Mutant(
-        name="memory-overlap",
-        law="L2",
-        guard="In memory: ranges of a stream never overlap.",
-        module=_PLANNING,
-        function="MemoryPlanning.record_plan",
-        old="self._refuse_overlaps(draft, plan)",
-        new="",
-        red=("tests/contracts/test_ledger_plans.py::test_overlap_with_a_recorded_range_is_refused[memory-stretch0]",),
-    ),
-    Mutant(
-        name="memory-plan-from-old-versions",
-        law="L10",
-        guard="In memory: a plan made from an old version of a stream is refused.",
-        module=_PLANNING,
-        function="MemoryPlanning._plan_stream",
-        old="(known.version if known else None) != stream.version",
-        new="False",
-        red=("tests/contracts/test_ledger_plans.py::test_planned_from_old_versions_is_refused[memory]",),
-    ),
-    Mutant(
-        name="memory-advance-over-gaps",
-        law="L2",
-        guard="In memory: a watermark stops at the first offset that is not settled.",
-        module=_MEMORY,
-        function="MemoryLedger.advance",
-        old="RangeSet((item.range for item in resolved)).unbroken_end(row.watermark)",
-        new="max((item.range.end for item in resolved), default=row.watermark)",
-        red=("tests/contracts/test_ledger_watermarks.py::test_watermark_stops_at_a_gap[memory]",),
-    ),
-    Mutant(
-        name="memory-advance-unseen",
-        law="L10",
-        guard="In memory: an advance raises the stream's version, so that older decisions are refused.",
-        module=_MEMORY,
-        function="MemoryLedger.advance",
-        old="replace(row, watermark=end, version=row.version + 1)",
-        new="replace(row, watermark=end)",
-        red=("tests/contracts/test_ledger_watermarks.py::test_advance_is_a_decision_about_the_stream[memory]",),
-    ),
 )
 
 SQL = (
+    Mutant(
+        name="sql-late-without-a-trace",
+        law="L10",
+        guard="In SQL: a write that an old fence makes is refused and recorded.",
+        module="airflow_kafka_lake.adapters.sql_ledger.claiming",
+        function="record_refusal",
+        old="record_event(...)",
+        new="",
+        red=("tests/contracts/test_ledger_attempts.py::test_late_outcome_of_an_old_fence_is_recorded[sqlite]",),
+    ),
     Mutant(
         name="sql-any-fence",
         law="L10",
@@ -396,4 +291,4 @@ RULES = (
     ),
 )
 
-RECORDS = (*MEMORY, *SQL, *RULES)
+RECORDS = (*DECISIONS, *SQL, *RULES)

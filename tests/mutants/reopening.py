@@ -8,12 +8,10 @@ _SERVICE = "airflow_kafka_lake.services.reopening"
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
 _SETTLEMENT = "airflow_kafka_lake.services.settlement"
-_MEMORY = "airflow_kafka_lake.adapters.memory_ledger.ledger"
 _SQL = "airflow_kafka_lake.adapters.sql_ledger.reopening"
 _ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
 _READING = "airflow_kafka_lake.adapters.iceberg.reading"
 _REOPENS = "airflow_kafka_lake.core.rebuilding.reopens"
-_CHECKING = "airflow_kafka_lake.core.checking"
 _UNIT = "tests/unit/services/test_reopening.py::"
 _ORDER = "tests/unit/services/test_order.py::"
 _CONTRACT = "tests/contracts/test_ledger_reopening.py::"
@@ -99,16 +97,6 @@ REOPENING: tuple[Mutant, ...] = (
         old="None if any((item.generation for item in claim.ranges)) else 'origin'",
         new="'origin'",
         red=(f"{_UNIT}test_lake_is_told_of_the_reopen_before_its_new_rows",),
-    ),
-    Mutant(
-        name="memory-reopen-of-other-records",
-        law="L10",
-        guard="In memory: a reopen is made from the stream's version and from the ranges as they are.",
-        module=_MEMORY,
-        function="MemoryLedger.reopen",
-        old="row is None or row.version != what.version or touched != list(what.sources)",
-        new="row is None",
-        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[memory-advance]",),
     ),
     Mutant(
         name="reopen-of-another-version",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_STORE = "airflow_kafka_lake.adapters.memory_lake.store"
-_TABLE = "airflow_kafka_lake.adapters.memory_lake.table"
 _COMMIT = "airflow_kafka_lake.adapters.iceberg.commit"
 _PUBLISH = "airflow_kafka_lake.adapters.iceberg.publish"
 _LOOK = "airflow_kafka_lake.adapters.iceberg.look"
@@ -18,110 +16,7 @@ _POLICIES = "airflow_kafka_lake.core.policies"
 _PLAN = "airflow_kafka_lake.core.packing"
 _PLANNING = "airflow_kafka_lake.services.planning"
 
-MEMORY = (
-    Mutant(
-        name="memory-any-head",
-        law="L9",
-        guard="In memory: a commit lands only on the head that was looked at.",
-        module=_STORE,
-        function="Store._unmet",
-        old="self.refs.get(MAIN) != head.snapshot or moved_back",
-        new="moved_back",
-        red=("tests/contracts/test_lake_table.py::test_publish_on_a_moved_main_is_rejected[memory]",),
-    ),
-    Mutant(
-        name="memory-any-staged-snapshot",
-        law="fine print: audited",
-        guard="In memory: what is published is the very snapshot that was audited.",
-        module=_STORE,
-        function="Store._unmet",
-        old="self.refs.get(branch_of(token.attempt)) != audited",
-        new="False",
-        red=("tests/contracts/test_lake_table.py::test_publish_of_a_changed_branch_is_rejected[memory]",),
-    ),
-    Mutant(
-        name="memory-fence-leaves-branches",
-        law="L11",
-        guard="In memory: a fence commit takes the branches of what it ends.",
-        module=_STORE,
-        function="Store.publish",
-        old="ended",
-        new="()",
-        red=(f"{_CONTRACT}::test_fence_stops_an_earlier_publisher_even_when_main_is_rolled_back[memory]",),
-    ),
-    Mutant(
-        name="memory-any-uuid",
-        law="L9",
-        guard="In memory: a commit lands only in the table that was looked at.",
-        module=_STORE,
-        function="Store._unmet",
-        old="self.uuid != head.uuid",
-        new="False",
-        red=("tests/contracts/test_lake_table.py::test_publish_into_a_recreated_table_is_rejected[memory]",),
-    ),
-    Mutant(
-        name="memory-any-spec",
-        law="fine print: spec and schema",
-        guard="In memory: staged files have the table's partition spec.",
-        module=_STORE,
-        function="Store._unmet",
-        old="staged.added and staged.spec != self.spec",
-        new="False",
-        red=("tests/contracts/test_lake_table.py::test_publish_under_a_changed_spec_is_rejected[memory]",),
-    ),
-    Mutant(
-        name="memory-rows-not-counted",
-        law="fine print: looking",
-        guard="In memory: a look counts rows by attempt, because tokens expire.",
-        module=_TABLE,
-        function="MemoryTable.look",
-        old="row.attempt in bases",
-        new="False",
-        red=("tests/contracts/test_lake_table.py::test_rows_testify_when_history_is_expired[memory]",),
-    ),
-    Mutant(
-        name="memory-expired-is-absent",
-        law="fine print: looking",
-        guard="In memory: a history that ends before the base is unclear, not absent.",
-        module=_TABLE,
-        function="MemoryTable.look",
-        old="whole",
-        new="True",
-        red=("tests/contracts/test_lake_table.py::test_expired_history_is_unclear[memory]",),
-    ),
-    Mutant(
-        name="memory-newest-write-untold",
-        law="fine print: looking",
-        guard="In memory: every commit of ours is the table's newest write on record.",
-        module=_STORE,
-        function="Store.publish",
-        old="self.last = {**self.last, publication.owner: publication.token}",
-        new="pass",
-        red=("tests/contracts/test_lake_table.py::test_published_rows_are_visible_and_the_token_testifies[memory]",),
-    ),
-    Mutant(
-        name="memory-ownership-hides-a-write",
-        law="L17",
-        guard="In memory: an ownership commit does not take the place of the newest write.",
-        module=_STORE,
-        function="Store.publish",
-        old="publication.token.kind != 'owner'",
-        new="True",
-        red=("tests/unit/services/test_identity.py::test_ledger_behind_is_found_behind_an_ownership_commit",),
-    ),
-)
-
 ICEBERG = (
-    Mutant(
-        name="memory-head-that-main-went-back-to",
-        law="L9, L12",
-        guard="In memory: a head is not the one that was looked at when a commit of ours was rolled back in between.",
-        module=_STORE,
-        function="Store._unmet",
-        old="self.refs.get(MAIN) != head.snapshot or moved_back",
-        new="self.refs.get(MAIN) != head.snapshot",
-        red=(f"{_CONTRACT}::test_publish_on_a_head_that_main_went_back_to_is_rejected[memory]",),
-    ),
     Mutant(
         name="head-that-main-went-back-to",
         law="L9, L12",
@@ -221,6 +116,16 @@ ICEBERG = (
         old="last = dict.fromkeys(names, said_last)",
         new="last: dict[str, str] = {}",
         red=("tests/contracts/test_lake_table.py::test_published_rows_are_visible_and_the_token_testifies[iceberg]",),
+    ),
+    Mutant(
+        name="ownership-hides-a-write",
+        law="L17",
+        guard="In Iceberg: an ownership commit does not take the place of the newest write.",
+        module=_COMMIT,
+        function="Move.updates",
+        old="() if self.token.kind == 'owner' else ...",
+        new="...",
+        red=("tests/contracts/test_lake_table.py::test_owner_is_recorded_in_a_commit_that_moves_main[iceberg]",),
     ),
     Mutant(
         name="any-error-is-rejected",
@@ -436,4 +341,4 @@ PLAN = (
     ),
 )
 
-TABLE = (*MEMORY, *ICEBERG, *PLAN)
+TABLE = (*ICEBERG, *PLAN)

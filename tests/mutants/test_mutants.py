@@ -15,7 +15,8 @@ from tests.mutants.catalog import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
 from tests.shares import rotating
 
-SHARES = 2
+SHARES, SLOW_SHARES = 2, 8
+"""Parts of which a run plays one; of mutants that import Airflow, which takes seconds each time, a smaller one."""
 
 
 class Server:
@@ -56,7 +57,8 @@ def _playing() -> Iterator[ParameterSet]:
     """Give each mutant its share; one whose module or tests the change touches plays in any case."""
     for mutant in MUTANTS:
         about = {mutant.path(), *(ROOT / test.partition("::")[0] for test in mutant.red)}
-        yield pytest.param(mutant, id=mutant.name, marks=rotating(SHARES, *about))
+        slow = any(test.startswith("tests/airflow/") for test in mutant.red)
+        yield pytest.param(mutant, id=mutant.name, marks=rotating(SLOW_SHARES if slow else SHARES, *about))
 
 
 @pytest.mark.parametrize("mutant", list(_playing()))
