@@ -709,11 +709,12 @@ def test_publish_on_a_head_that_main_went_back_to_is_rejected(world: World) -> N
 
 
 def test_newest_commit_is_kept_for_each_ledger_and_pipeline(world: World) -> None:
-    """None hides behind another's."""
+    """None hides behind another's, nor behind a commit that only claims a topic."""
     mine, theirs, copied = (token(attempt_id(), "fence") for _ in range(3))
     copied = replace(copied, pipeline="copies")
     for ledger, said in ((LEDGER, mine), ("2" * 32, theirs), (LEDGER, copied)):
         assert isinstance(world.table.fence(world.table.head(), ledger, said), Committed)
+    assert isinstance(world.table.claim_ownership(LEDGER, "orders", ["C" * 22]), Committed)
     assert world.table.head().last == {
         (LEDGER, "orders"): mine,
         ("2" * 32, "orders"): theirs,

@@ -55,7 +55,9 @@ SQL = (
         function="record_refusal",
         old="record_event(...)",
         new="",
-        red=("tests/contracts/test_ledger_attempts.py::test_late_outcome_of_an_old_fence_is_recorded[sqlite]",),
+        red=(
+            "tests/contracts/test_ledger_attempts.py::test_late_outcome_of_an_old_fence_is_recorded[sqlite-record_base]",
+        ),
     ),
     Mutant(
         name="sql-any-fence",

@@ -125,7 +125,7 @@ ICEBERG = (
         function="Move.updates",
         old="() if self.token.kind == 'owner' else ...",
         new="...",
-        red=("tests/contracts/test_lake_table.py::test_owner_is_recorded_in_a_commit_that_moves_main[iceberg]",),
+        red=("tests/contracts/test_lake_table.py::test_newest_commit_is_kept_for_each_ledger_and_pipeline[iceberg]",),
     ),
     Mutant(
         name="any-error-is-rejected",
