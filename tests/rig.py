@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -27,8 +28,10 @@ CLI_SECONDS = 240
 POLL_SECONDS = 0.2
 END_SECONDS = 60
 CONNECTION = re.compile(r"AIRFLOW_CONN_(?!SPARK_)\w+")
-HOME = "RIG_HOME"
-"""In the environment of everything that is started in a place, also of a driver whose command is gone."""
+HOME, COMMAND = "RIG_HOME", "RIG_COMMAND"
+"""In the environment of everything that a command starts in a place, also of a driver whose command is gone: the place,
+and which command it was."""
+_numbers = itertools.count(1)
 NAMED_COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
 
 
@@ -59,10 +62,29 @@ def end_all(home: Path) -> None:
     wait_until(ended, timeout=END_SECONDS, failed=AssertionError)
 
 
-def _is_of(home: Path, process: psutil.Process) -> bool:
+def _is_of(home: Path, process: psutil.Process, command: str | None = None) -> bool:
     with suppress(psutil.Error):
-        return process.environ().get(HOME) == str(home)
+        given = process.environ()
+        return given.get(HOME) == str(home) and command in {None, given.get(COMMAND)}
     return False
+
+
+def numbered() -> dict[str, str]:
+    """Return what the environment of one more command has of its own."""
+    return {COMMAND: f"{os.getpid()}-{next(_numbers)}"}
+
+
+def assert_nothing_left(home: Path, command: Mapping[str, str], code: int) -> None:
+    """Turn red over what a command has left behind that came to its end by itself; one that was killed is excused."""
+    if code < 0:
+        return
+    left = {}
+    for process in psutil.process_iter():
+        if _is_of(home, process, command[COMMAND]):
+            with suppress(psutil.NoSuchProcess):
+                left[process.pid] = " ".join(process.cmdline())
+                process.kill()
+    assert not left, f"a command that ended with {code} left processes behind: {left}"
 
 
 def drivers(pid: int) -> list[psutil.Process]:
@@ -90,6 +112,8 @@ class Rig:
     ledger_connection: Mapping[str, Any] | None = None
     """The ledger's connection when it is not a SQLite file of this place."""
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    numbers: dict[int, Mapping[str, str]] = field(default_factory=dict)
+    """By pid, what tells what a started command has started."""
 
     def __post_init__(self) -> None:
         (self.home / "warehouse").mkdir(parents=True)
@@ -148,9 +172,10 @@ class Rig:
         self, *words: str, env: Mapping[str, str] | None = None, before: Sequence[str] = ()
     ) -> subprocess.Popen[str]:
         """Start a command as a process group of its own."""
+        number = numbered()
         process = subprocess.Popen(
             [*before, sys.executable, "-m", "airflow_kafka_lake.cli", *words],
-            env=self.environment | dict(env or {}),
+            env=self.environment | number | dict(env or {}),
             cwd=self.home,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -159,15 +184,17 @@ class Rig:
             start_new_session=True,
         )
         self.started.append(process)
+        self.numbers[process.pid] = number
         return process
 
     def end(self, process: subprocess.Popen[str], timeout: float = CLI_SECONDS) -> Ended:
-        """Wait for a started command."""
+        """Wait for a started command, which leaves nothing behind unless it is killed."""
         out, err = process.communicate(timeout=timeout)
+        assert_nothing_left(self.home, self.numbers[process.pid], process.returncode)
         return Ended(process.returncode, out, err)
 
     def close(self) -> None:
-        """End what a test that failed has left, drivers without a command too, and close every pipe."""
+        """End what a test that failed, or killed a command, has left, and close every pipe."""
         end_all(self.home)
         for process in self.started:
             if process.stdout is not None and not process.stdout.closed:
@@ -182,7 +209,11 @@ class Rig:
         given = dict(env or {})
         if not all(CONNECTION.fullmatch(name) for name in given):
             return self.end(self.start(*words, env=given))
-        return Ended(*warm.command(words, env=self.environment | given, home=self.home, timeout=CLI_SECONDS))
+        number = numbered()
+        env = self.environment | number | given
+        ended = Ended(*warm.command(words, env=env, home=self.home, timeout=CLI_SECONDS))
+        assert_nothing_left(self.home, number, ended.code)
+        return ended
 
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """`kafka-lake run … --json`."""

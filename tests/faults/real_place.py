@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
 from tests.faults.place import ROOT, TABLE, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
-from tests.rig import CLI_SECONDS, HOME, Rig, end_all
+from tests.rig import CLI_SECONDS, HOME, Rig, assert_nothing_left, end_all, numbered
 
 WAIT_SECONDS = 120
 TELL = "import sys; from tests.faults.standing_in import tell; sys.exit(tell(sys.argv[2]))"
@@ -42,6 +42,7 @@ class RealPlace(Place):
         self._producer.produce(10, begin=40)
         super().__init__(folder, self._producer.topic)
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._numbers: dict[int, Mapping[str, str]] = {}
         self._drivers: dict[int, int] = {}
         self.file.write_text(
             f'[pipeline]\nname = "{self.name}"\n[source]\ntopics = ["{self.topic}"]\n[lake]\ntable = "{TABLE}"\n'
@@ -72,17 +73,22 @@ class RealPlace(Place):
         """Run a command until it ends or is stopped."""
         if traps or words[0] == "tell" or not self._warm:
             return super().command(*words, traps=traps, trace=trace)
-        given = self.environment | {HOME: str(self.home)}
-        return Ended(words, *warm.command(words, env=given, home=self.home, timeout=CLI_SECONDS))
+        number = numbered()
+        given = self.environment | {HOME: str(self.home)} | number
+        ended = Ended(words, *warm.command(words, env=given, home=self.home, timeout=CLI_SECONDS))
+        assert ended.code is not None
+        assert_nothing_left(self.home, number, ended.code)
+        return ended
 
     def launch(self, words: tuple[str, ...], files: tuple[Path, Path], traps: str, *, trace: bool) -> Started:
         assert not trace, "crossings are counted in a forked place"
+        number = numbered()
         armed = {VARIABLE: traps, DIARY: str(self.diary)} if traps else {}
         program = ["-c", TELL] if words[0] == "tell" else ["-m", "airflow_kafka_lake.cli"]
         with files[0].open("wb") as out, files[1].open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, *program, *words],
-                env=self.environment | {"PYTHONPATH": str(ROOT), HOME: str(self.home)} | armed,
+                env=self.environment | {"PYTHONPATH": str(ROOT), HOME: str(self.home)} | number | armed,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -90,6 +96,7 @@ class RealPlace(Place):
                 start_new_session=True,
             )
         self._running[process.pid] = process
+        self._numbers[process.pid] = number
         return Started(words, process.pid, files)
 
     def code(self, started: Started) -> int | None:
@@ -98,6 +105,7 @@ class RealPlace(Place):
             return None
         process = self._running.pop(started.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
+        assert_nothing_left(self.home, self._numbers.pop(started.pid), process.returncode)
         return process.returncode
 
     def stopped(self, started: Started) -> None:

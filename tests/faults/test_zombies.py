@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
 import psutil
+import pytest
 from sqlalchemy import update
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
@@ -154,6 +155,26 @@ def test_staging_commit_whose_answer_is_lost(postgres_rig: Rig, network: Proxy) 
     assert len(rig.publishes()) == 1
     audit = rig.command("audit", rig.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True), audit.out
+
+
+LEAVING = """
+import os, subprocess, sys
+subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""What a command is that forgets its driver: the driver has a session of its own."""
+
+
+def test_a_command_that_leaves_a_process_behind_is_red(rig: Rig) -> None:
+    """However well it ended; only who was killed could not tidy up."""
+    forgetful = [sys.executable, "-c", LEAVING]
+    process = rig.start("--help", before=forgetful)
+    with pytest.raises(AssertionError, match=r"ended with 0 left processes behind: .*sleep 600"):
+        rig.end(process)
+    process = rig.start(
+        "plan", str(rig.file), before=forgetful, env={"KAFKA_LAKE_FAILPOINTS": "source.topics:before=kill"}
+    )
+    assert rig.end(process).code == -signal.SIGKILL
 
 
 ORPHAN = "import subprocess as s; print(s.Popen(['sleep', '600'], stdout=s.DEVNULL, stderr=s.DEVNULL).pid)"
