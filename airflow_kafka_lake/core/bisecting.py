@@ -30,7 +30,8 @@ MOST_UNTIMELY, MOST_UNTIMELY_BYTES = 20_000, 64 * 1024 * 1024
 MOST_PARTS = 20
 """Parts of a range that are held one by one; nearer ones are held together."""
 
-_UNKNOWN_REASONS = {None, "out-of-memory", UNREADABLE_RECORD}
+OUT_OF_MEMORY = "out-of-memory"
+_UNKNOWN_REASONS = {None, OUT_OF_MEMORY, UNREADABLE_RECORD}
 _FAILURES = (f"{JobFailedError.__name__}: ", f"{UnexpectedError.__name__}: ")
 _DEATHS, _SMALL_CAUSE = 2, 300
 
@@ -58,6 +59,11 @@ class History:
     def is_deadly(self) -> bool:
         """Whether workers died over the wave so often that it is halved before another one tries."""
         return self.deaths >= _DEATHS
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the wave may hold what no job can read, or stand just before it."""
+        return bool(self.failures or self.found)
 
     def asks_for_batches(self, error: Exception) -> bool:
         """Return whether Kafka's raw batches are asked what the job that ends with `error` could not read."""

@@ -64,6 +64,7 @@ class StageJob:
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
     splits large stretches, None does not. `decoders` say how values become columns; none leaves them as they are.
     `untimely` are further stretches: records whose time Spark's Kafka source cannot read, for the driver to read.
+    `careful` reads nothing that lies behind a stretch, not even to throw it away: it may be what no job can read.
     """
 
     pipeline: str
@@ -76,6 +77,7 @@ class StageJob:
     max_records_per_partition: int | None
     decoders: tuple[Decoder, ...] = ()
     untimely: tuple[Stretch, ...] = ()
+    careful: bool = False
 
     @property
     def name(self) -> str:
@@ -112,6 +114,7 @@ class StageJob:
             "max_records_per_partition": self.max_records_per_partition,
             "decoders": [item.to_json() for item in self.decoders],
             "untimely": [_json(stretch) for stretch in self.untimely],
+            "careful": self.careful,
         }
 
     @classmethod

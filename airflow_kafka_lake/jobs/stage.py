@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
 from airflow_kafka_lake.core.staging import StageJob, Stretch
@@ -52,6 +53,8 @@ _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
+_MOST_CAREFUL = 100
+"""Stretches whose ends are read record by record, a second or so each."""
 
 WRITE_OPTIONS = {
     "write-format": "parquet",
@@ -65,11 +68,13 @@ WRITE_OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Stretches that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks."""
+    """Stretches that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks; each poll
+    takes `per_poll` records, None as many as is fast."""
 
     stretches: tuple[Stretch, ...]
     split: int | None
     tasks: int | None
+    per_poll: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +230,14 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
 def reads(job: StageJob) -> tuple[Read, ...]:
     """Divide the job into stretches heavier than a task, which are split, and the others, which are gathered.
 
+    A consumer unpacks all the records of its poll, also those behind its stretch. A careful job reads so few of each
+    stretch's end at a time that none is behind it.
+
     Gathering counts input partitions and knows no weight: pieces of a heavy stretch stay out of it, so that no task
     gets several of them beside another that got only light ones.
     """
+    if job.careful and len(job.stretches) <= _MOST_CAREFUL:
+        return _careful_reads(job.stretches)
     limit = job.max_records_per_partition
     heavy = tuple(s for s in job.stretches if limit is not None and s.range.span > limit)
     light = tuple(s for s in job.stretches if limit is None or s.range.span <= limit)
@@ -235,6 +245,20 @@ def reads(job: StageJob) -> tuple[Read, ...]:
     both = (
         Read(stretches=heavy, split=limit, tasks=None),
         Read(stretches=light, split=None, tasks=tasks if len(light) > tasks else None),
+    )
+    return tuple(read for read in both if read.stretches)
+
+
+def _careful_reads(stretches: Iterable[Stretch]) -> tuple[Read, ...]:
+    bodies, ends = [], []
+    for stretch in stretches:
+        start, end = stretch.range.start, stretch.range.end
+        middle = max(start, end - _FEWEST_PER_POLL)
+        bodies += [replace(stretch, range=OffsetRange(start, middle))] if start < middle else []
+        ends.append(replace(stretch, range=OffsetRange(middle, end)))
+    both = (
+        Read(stretches=tuple(bodies), split=None, tasks=None, per_poll=_FEWEST_PER_POLL),
+        Read(stretches=tuple(ends), split=None, tasks=None, per_poll=1),
     )
     return tuple(read for read in both if read.stretches)
 
@@ -274,9 +298,10 @@ def _gathered(spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str
 
 
 def _scan_options(job: StageJob, read: Read, kafka: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    split = {"maxRecordsPerPartition": str(read.split)} if read.split else {}
+    own = {"maxRecordsPerPartition": str(read.split)} if read.split else {}
+    own |= {"kafka.max.poll.records": str(read.per_poll)} if read.per_poll else {}
     for scan in replace(job, stretches=read.stretches).scans():
-        yield source_options(job, scan, kafka) | split
+        yield source_options(job, scan, kafka) | own
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -123,6 +123,8 @@ def _tried(
 def _words(error: Exception) -> str:
     """Return the last line that a job said; of any other exception its name alone, for its text may hold a secret."""
     if isinstance(error, KafkaLakeError):
+        if error.facts.get("reason") == bisecting.OUT_OF_MEMORY:
+            return "Spark runs out of memory over it"
         last = next((line for line in reversed(error.message.splitlines()) if line.strip()), "")
         return last.strip().removeprefix("Caused by: ")
     return type(error).__qualname__

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from airflow_kafka_lake.core.bisecting import History
 from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.errors import (
     HeldError,
@@ -250,6 +251,7 @@ def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Str
         max_records_per_partition=per_task,
         decoders=how,
         untimely=shared(_stretches(held.ranges), untimely),
+        careful=History.of(held.attempts).in_doubt,
     )
 
 

@@ -235,6 +235,16 @@ PUBLISHING = (
         red=("tests/unit/services/test_periods.py::test_period_half_gone_to_retention_is_refused",),
     ),
     Mutant(
+        name="unpack-what-lies-behind",
+        law="L4",
+        guard="After a failure a wave's jobs poll nothing that lies behind their stretches.",
+        module=_STAGING,
+        function="stage_job",
+        old="History.of(held.attempts).in_doubt",
+        new="False",
+        red=("tests/unit/services/test_bisecting.py::test_records_before_one_that_no_job_can_hold_are_not_blamed",),
+    ),
+    Mutant(
         name="begin-silently-at-the-log-start",
         law="L5",
         guard="A stream whose start by time retention may have passed gets no origin, and is named.",

@@ -191,3 +191,12 @@ def test_other_errors_and_endless_races_pass_on(said: str, calls: int) -> None:
     with pytest.raises(RuntimeError):
         repeated(statement, lambda _: None)
     assert statement.calls == calls
+
+
+def test_careful_job_unpacks_nothing_behind_its_stretches() -> None:
+    """A poll never takes more records than are left of the stretch: those behind it may be what no job can read."""
+    long, short = stretch(0, 0, 1_000_000), stretch(1, 5, 8)
+    bodies, ends = reads(replace(job(long, short, limit=1000), careful=True))
+    assert (bodies.stretches, bodies.per_poll) == ((stretch(0, 0, 999_500),), 500)
+    assert (ends.stretches, ends.per_poll) == ((stretch(0, 999_500, 1_000_000), short), 1)
+    assert (bodies.split, ends.split) == (None, None)

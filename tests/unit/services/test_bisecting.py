@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core import bisecting
 from airflow_kafka_lake.core.errors import JobFailedError, UnexpectedError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError, Passing
@@ -246,3 +248,27 @@ def test_two_kills_before_a_job_halve_nothing(world: World) -> None:
     assert world.run().exit_code == 0
     assert jobs_of(world) == 1
     world.check()
+
+
+def test_records_before_one_that_no_job_can_hold_are_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer unpacks what lies behind its stretch too: after a failure nothing of that is polled, so that the one
+    that is too large is found, and those before it land."""
+    world = World(partitions=2)
+    for partition in (0, 1):
+        world.produce(9, partition)
+    huge, real = world.produce(1)[0], world.runner.stage
+    world.produce(5)
+
+    def stage(job: StageJob, **calls: Any) -> None:
+        for part in job.stretches:
+            unpacked = part.range.end + (0 if job.careful else 500)
+            if part.partition == 0 and part.range.start <= huge < unpacked:
+                raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
+        real(job, **calls)
+
+    monkeypatch.setattr(world.runner, "stage", stage)
+    assert world.run().exit_code == 3
+    assert world.run().exit_code == 1
+    ((where, why),) = held(world).items()
+    assert (where, "cannot be read: Spark runs out of memory over it. Pass it with" in why) == ((0, "9-10"), True)
+    assert (world.offsets(0), world.offsets(1)) == ([*range(9), *range(10, 15)], [*range(9)])
