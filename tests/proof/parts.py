@@ -30,7 +30,8 @@ SUITE_MINUTES = 25
 RANDOM_MUTANTS = 200
 NO_TESTS = 5
 """pytest's exit code where nothing was chosen."""
-APART = ("tests/mutants", "tests/faults/test_matrix.py")
+GUARDS = "tests/mutants/test_mutants.py"
+APART = (GUARDS, "tests/faults/test_matrix.py")
 """Tests of families that have a part of their own."""
 
 
@@ -71,7 +72,7 @@ class Part:
 
 
 def _mutants(wish: Wish) -> Sequence[Work]:
-    return [_tests("all", "-n", "2", "--dist", "loadgroup", "tests/mutants", seed=wish.seed, minutes=5)]
+    return [_tests("all", "-n", "2", "--dist", "loadgroup", GUARDS, seed=wish.seed, minutes=5)]
 
 
 def _random(wish: Wish) -> Sequence[Work]:
@@ -144,7 +145,7 @@ PARTS = (
     Part(
         name=MUTANTS,
         proves="every guard of the catalog is taken out once, and its tests turn red",
-        cases="mutants",
+        cases="tests of mutants",
         works=_mutants,
         read=pytest_report,
     ),
