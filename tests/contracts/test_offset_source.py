@@ -410,6 +410,16 @@ def test_time_finds_the_first_offset_not_older(world: World, name: str) -> None:
     assert found == [0, 0, 2, 4, None]
 
 
+def test_times_out_of_order_are_answered_by_the_first_record_that_is_as_late(world: World, name: str) -> None:
+    """Also where producers' clocks differ: what is older may lie behind it, and what is as late before another."""
+    now = int(time.time() * 1000)
+    world.create(name)
+    for age in (9000, 4000, 7000, 6000, 3000, 5000):
+        world.produce(name, 1, at=now - age)
+    found = [world.source.offsets_at([(name, 0)], now - age)[name, 0] for age in (9000, 7000, 5000, 3000, 2999)]
+    assert found == [0, 1, 1, 4, None]
+
+
 def test_time_finds_what_an_open_transaction_holds(world: World, name: str) -> None:
     """A time is an offset, whether or not what lies there is decided: a period is never shortened unseen."""
     world.create(name)
