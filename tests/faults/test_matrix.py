@@ -148,6 +148,12 @@ def test_the_recorded_matrix_is_complete() -> None:
     assert set().union(*(known[point] for point in must)) <= pairs <= set().union(*known.values())
 
 
+def test_every_command_is_on_record() -> None:
+    """A command that no recorded case has played proves nothing: play it, or take it out of the commands."""
+    cases = Evidence.read(FORKED).counts.cases
+    assert {act.name for act in ACTS} - {case.partition(" in ")[2] for case in cases} == set()
+
+
 def test_every_command_gets_its_share_of_the_points() -> None:
     """Each pair is dealt once, to a command that crosses its point, and no command goes without."""
     traces = {act.name: {"common:after": 1} for act in ACTS} | {ACTS[-1].name: {"common:after": 1, "rare:after": 1}}
