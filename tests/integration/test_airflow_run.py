@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +26,12 @@ from airflow_kafka_lake.sensors.watermark import WatermarkSensor
 
 with DAG("waits", schedule=None):
     WatermarkSensor(task_id="watermark", pipeline="awaited", topic="awaited", partition=1, offset=10, timeout=900)
-    SegmentDrainedSensor(task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900)
+    drained = SegmentDrainedSensor(
+        task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900
+    )
+    drained >> WatermarkSensor(
+        task_id="time", pipeline="awaited", topic="awaited", time="{{ dag_run.conf['time'] }}", timeout=900
+    )
 """
 
 ECHO = """
@@ -192,15 +198,23 @@ def test_period_above_a_hold_lands_and_the_watermark_waits(world: World) -> None
 
 
 def test_sensors_wait_in_the_triggerer_until_the_rows_are_there(world: World) -> None:
-    """Both sensors give their worker slots back, and go on once another process has landed what they wait for."""
+    """They give their worker slots back, and go on once another process has landed what they wait for; a time is
+    reached when Kafka has a record after it, not when all that there is has landed."""
     lane = world.lanes["awaited"]
     lane.produce(20)
     world.airflow.unpause("waits")
-    run_id = world.airflow.trigger("waits")
-    until(lambda: set(world.airflow.task_states("waits", run_id).values()) == {"deferred"}, 180)
+    run_id = world.airflow.trigger("waits", {"time": datetime.now(UTC).isoformat()})
+
+    def states() -> dict[str, str]:
+        found = world.airflow.task_states("waits", run_id)
+        return {task: found.get(task, "") for task in ("watermark", "drained", "time")}
+
+    until(lambda: list(states().values())[:2] == ["deferred", "deferred"], RUN_SECONDS)
     assert lane.run().code == 0
+    until(lambda: states() == {"watermark": "success", "drained": "success", "time": "deferred"}, RUN_SECONDS)
+    lane.produce(4, begin=20)
     run = world.airflow.wait_run("waits", run_id, RUN_SECONDS)
-    assert run["state"] == "success", world.airflow.task_states("waits", run_id)
+    assert run["state"] == "success", world.airflow.task_log("waits", run_id, "time")
 
 
 @pytest.mark.nightly
