@@ -253,6 +253,7 @@ def test_upgrade_keeps_the_epochs_that_ranges_were_planned_under(new_url: NewUrl
             "DROP INDEX kafka_lake_snapshot_number",
             "ALTER TABLE kafka_lake_snapshot DROP COLUMN number",
             "ALTER TABLE kafka_lake_range DROP COLUMN leader_epoch",
+            "ALTER TABLE kafka_lake_outbox DROP COLUMN offsets",
         ):
             connection.execute(text(statement))
     set_revision(ledger, "0005")

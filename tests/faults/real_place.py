@@ -42,7 +42,7 @@ class RealPlace(Place):
         self._producer.produce(10, begin=40)
         super().__init__(folder, self._producer.topic)
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._numbers: dict[int, Mapping[str, str]] = {}
+        self._marks: dict[int, Mapping[str, str]] = {}
         self._drivers: dict[int, int] = {}
         self.file.write_text(
             f'[pipeline]\nname = "{self.name}"\n[source]\ntopics = ["{self.topic}"]\n[lake]\ntable = "{TABLE}"\n'
@@ -96,7 +96,7 @@ class RealPlace(Place):
                 start_new_session=True,
             )
         self._running[process.pid] = process
-        self._numbers[process.pid] = number
+        self._marks[process.pid] = number
         return Started(words, process.pid, files)
 
     def code(self, started: Started) -> int | None:
@@ -105,7 +105,7 @@ class RealPlace(Place):
             return None
         process = self._running.pop(started.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
-        assert_nothing_left(self.home, self._numbers.pop(started.pid), process.returncode)
+        assert_nothing_left(self.home, self._marks.pop(started.pid), process.returncode)
         return process.returncode
 
     def stopped(self, started: Started) -> None:

@@ -20,11 +20,14 @@ from tests.stories import Stories
 
 PIPELINES = ("landed", "shown", "killed", "held", "awaited", "ordered")
 WAITS = """
+from datetime import timedelta
+
 from airflow.sdk import DAG
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
 
-with DAG("waits", schedule=None):
+# Where a trigger fires sooner than the scheduler hears of the worker that deferred, Airflow fails the task.
+with DAG("waits", schedule=None, default_args={"retries": 3, "retry_delay": timedelta(seconds=1)}):
     WatermarkSensor(task_id="watermark", pipeline="awaited", topic="awaited", partition=1, offset=10, timeout=900)
     drained = SegmentDrainedSensor(
         task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900

@@ -32,11 +32,21 @@ _MASTER = "local[1]"
 
 
 def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
-    """Return where the archive for this Spark, this Java and these jars is or would be."""
+    """Return where the archive for this Spark, this Java and these jars is or would be.
+
+    Java maps no archive whose jars have another size or time than those it was made from, so a Spark that was installed
+    anew has another archive.
+    """
     java = str(java_home) if java_home else os.environ.get("JAVA_HOME") or shutil.which("java") or ""
-    parts = [str(pyspark_home()), str(Path(java).resolve()), *map(str, jars)]
-    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    return (cache or default_cache()) / "classes" / f"spark-{digest[:12]}.jsa"
+    place = _digest([str(pyspark_home()), str(Path(java).resolve()), *map(str, jars)])
+    files = sorted([*(pyspark_home() / "jars").glob("*.jar"), *map(Path, jars)])
+    stats = [(path.name, path.stat()) for path in files if path.exists()]
+    state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
+    return (cache or default_cache()) / "classes" / f"spark-{place}-{state}.jsa"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
@@ -54,6 +64,10 @@ def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: 
         arriving = target.with_name(f".{folder.name}-{target.name}")
         shutil.move(made, arriving)
         arriving.rename(target)
+    place = target.stem.rpartition("-")[0]
+    for old in target.parent.glob(f"{place}-*.jsa"):
+        if old != target:
+            old.unlink(missing_ok=True)
     return target
 
 

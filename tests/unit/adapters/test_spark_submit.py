@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -284,6 +285,19 @@ def test_a_class_archive_is_used_when_there_is_one(spark: FakeSpark, tmp_path: P
     run(spark.runner(jars=jars, cache=tmp_path))
     assert f"-XX:SharedArchiveFile={archive}" in spark.seen["texts"]["java.options"]
     assert archive_path([Path("/jars/other.jar")], cache=tmp_path) != archive
+
+
+def test_jars_that_were_installed_anew_have_an_archive_of_their_own(tmp_path: Path) -> None:
+    """Java refuses an archive whose jars have another time or size, whatever their names."""
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"a")
+    before = archive_path([jar], cache=tmp_path)
+    assert archive_path([jar], cache=tmp_path) == before
+    os.utime(jar, (1, 1))
+    later = archive_path([jar], cache=tmp_path)
+    jar.write_bytes(b"another")
+    os.utime(jar, (1, 1))
+    assert len({before, later, archive_path([jar], cache=tmp_path)}) == 3
 
 
 def test_settings_of_the_connection_win_over_ours(spark: FakeSpark) -> None:
