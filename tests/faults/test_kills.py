@@ -58,7 +58,7 @@ def test_a_driver_whose_command_was_killed_is_ended_by_the_next_run(rig: Rig) ->
     assert driver.is_running()
     again = rig.run()
     assert (again.code, again.document["rows"]) == (0, 300), again.err
-    assert not driver.is_running()
+    assert not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE
     rig.assert_exact()
     assert rig.run().document["waves"] == []
     assert len(rig.publishes()) == 1
