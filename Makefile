@@ -39,10 +39,10 @@ test: jars ## everything CI runs
 
 # More processes than cores: much of the suite waits for brokers, drivers and Airflow.
 suite: $(STAMP)
-	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations 20 $(ARGS)
+	$(BIN)/pytest -n 4 --no-loadscope-reorder --durations 20 $(ARGS)
 
 test-fast: lint ## under a minute, no services
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --fast $(FAST) $(ARGS)
+	$(BIN)/pytest -n 2 --no-loadscope-reorder --fast $(FAST) $(ARGS)
 
 lint: $(STAMP) ## style, types and import contracts
 	$(BIN)/ruff check .

@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.gates import nothing_in_vain
-from tests.lanes import Durations, arrange
+from tests.lanes import Durations, LaneScheduling, arrange
 from tests.shares import Shares
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
         config.pluginmanager.register(Durations(config.getoption("--record-durations")), "durations")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling:
+    """Keep lanes whole, whatever `--dist` says."""
+    return LaneScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 DURATIONS = TESTS / "durations.json"
@@ -33,15 +34,22 @@ GROWN = 1.2
 """How much longer than on record a tier may take before the run names it."""
 
 
-def lane_of(item: pytest.Item) -> str:
+def lane_of(nodeid: str) -> str:
     """Return the name of the lane that a test runs in."""
-    file = _file(item)
+    file = _file(nodeid)
     parts = DIVIDED.get(file, 1)
-    return TOGETHER.get(file, file) if parts == 1 else f"{file}-{crc32(item.nodeid.encode()) % parts}"
+    return TOGETHER.get(file, file) if parts == 1 else f"{file}-{crc32(nodeid.encode()) % parts}"
 
 
-def _file(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).as_posix()
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+class LaneScheduling(LoadScopeScheduling):
+    """Hands out whole lanes, in the order in which the tests were collected."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return lane_of(nodeid)
 
 
 def recorded() -> dict[str, float]:
@@ -50,16 +58,17 @@ def recorded() -> dict[str, float]:
 
 
 def arrange(items: list[pytest.Item]) -> None:
-    """Give every test its lane, and let the longest lanes begin first; inside a lane the order stays random."""
+    """Let the longest lanes begin first; inside a lane the order stays random."""
     seconds = recorded()
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(lane_of(item)))
-
     weights: dict[str, float] = defaultdict(float)
-    for file in {_file(item) for item in items}:
+    for file in {_file(item.nodeid) for item in items}:
         weights[TOGETHER.get(file, file)] += seconds.get(file, 0) / DIVIDED.get(file, 1)
 
-    items.sort(key=lambda item: (-weights[TOGETHER.get(_file(item), _file(item))], lane_of(item)))
+    def place(item: pytest.Item) -> tuple[float, str]:
+        file = _file(item.nodeid)
+        return -weights[TOGETHER.get(file, file)], lane_of(item.nodeid)
+
+    items.sort(key=place)
 
 
 class Durations:
@@ -71,7 +80,7 @@ class Durations:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take one phase of one test."""
-        self._seconds[report.nodeid.partition("::")[0].removeprefix("tests/")] += report.duration
+        self._seconds[_file(report.nodeid)] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say which tier took longer than its budget, and keep the durations."""

@@ -72,7 +72,7 @@ class Part:
 
 
 def _mutants(wish: Wish) -> Sequence[Work]:
-    return [_tests("all", "-n", "2", "--dist", "loadgroup", GUARDS, seed=wish.seed, minutes=5)]
+    return [_tests("all", "-n", "2", GUARDS, seed=wish.seed, minutes=5)]
 
 
 def _random(wish: Wish) -> Sequence[Work]:
