@@ -53,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Durations(config.getoption("--record-durations")), "durations")
 
 
+@pytest.hookimpl(optionalhook=True)  # a process that plays mutants has no plug-in for it
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling:
     """Keep lanes whole, whatever `--dist` says."""
     return LaneScheduling(config, log)
