@@ -518,7 +518,8 @@ def test_rows_whose_commit_can_have_expired_were_deleted(world: World) -> None:
 
 
 def test_rows_younger_than_what_is_left_of_the_history_were_rolled_back(world: World) -> None:
-    """Their commit cannot have expired: it is refused, and read again when that is accepted."""
+    """Their commit cannot have expired from main: it is refused, and read again when that is accepted, also where the
+    commit that was left has expired since."""
     world.produce(3)
     assert world.run().exit_code == 0
     kept = world.table.write_foreign()
@@ -527,6 +528,7 @@ def test_rows_younger_than_what_is_left_of_the_history_were_rolled_back(world: W
     world.produce(2)
     assert world.run().exit_code == 0
     world.table.roll_back(kept)
+    world.table.expire()
     lose(world)
     with pytest.raises(IdentityError, match="orders/0 3-5: its rows are gone"):
         restored(world)
@@ -635,7 +637,7 @@ def test_rebuild_waits_for_a_living_worker(world: World) -> None:
     world.produce(2)
     wave = world.planned_wave()
     with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("ledger.mark_staged")))
+        world.ingest(wave, world.worker(Killed("ledger.mark_publishing")))
     with pytest.raises(ConcurrentError):
         restored(world)
     world.lease_ends()
