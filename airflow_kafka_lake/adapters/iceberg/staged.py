@@ -111,10 +111,28 @@ def _read_file(io: FileIO, file: DataFile, attempt: str) -> tuple[Runs, Failures
             failures.add(group, f"Staged file {file.file_path}")
             rows += group.num_rows
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(file, attempt, f"cannot be read ({type(error).__name__})") from error
+        if isinstance(error, FileNotFoundError) or _is_damaged(io, file.file_path):
+            raise _unreadable(file, attempt, f"cannot be read ({type(error).__name__})") from error
+        raise
     if rows != file.record_count:
         raise _unreadable(file, attempt, f"holds {rows} rows where its manifest says {file.record_count}")
     return runs, failures
+
+
+def _is_damaged(io: FileIO, path: str) -> bool:
+    """Return whether a file's bytes are there and are no Parquet file; raises OSError where storage does not give them.
+
+    What one failed reading says is not enough: the file may be the only copy that is left of its records.
+    """
+    with io.new_input(path).open() as stream:
+        content = pa.BufferReader(stream.read())
+    try:
+        with pq.ParquetFile(content) as parquet:
+            for number in range(parquet.num_row_groups):
+                parquet.read_row_group(number, use_threads=False)
+    except (OSError, pa.ArrowException):
+        return True
+    return False
 
 
 def readable(io: FileIO, path: str) -> bool:
