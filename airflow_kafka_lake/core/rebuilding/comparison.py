@@ -8,7 +8,7 @@ some; where none is left, main must stand on the commit, or the commit must be o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -110,14 +110,19 @@ class _Table:
         )
 
     def _claimed(self) -> dict[Range, ReceiptRow]:
-        """Return what the lake says is settled: the receipts of published attempts, less what was reopened."""
+        """Return what the lake says is settled: the receipts of published attempts, less what was reopened.
+
+        A range is only ever cut. Where an attempt has receipts of a range and of parts of it, the parts were published:
+        its worker, believed dead, wrote the others when they had been cut and staged rows went on being published.
+        """
         published = self.shown | {row.attempt for row in self.said.receipts if row.kind == "published"}
         found: dict[Range, ReceiptRow] = {}
         for row in self.said.receipts:
             counts = row.attempt in published and _range(row) not in self.accepted
             if row.kind in {"rows", "published"} and counts and not self.reopens.undo_receipt(row):
                 found.setdefault(_range(row), row)
-        return found
+        cut = _cut_since(found.values())
+        return {key: row for key, row in found.items() if key not in cut}
 
     def _remembered(self) -> dict[Range, ReceiptRow]:
         """Return what the ledger has settled with rows in this table, as if it were receipts."""
@@ -254,6 +259,19 @@ def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: Abstra
         for a, b in pairwise(claims)
         if a[0] == b[0] and a[1].overlaps(b[1])
     )
+
+
+def _cut_since(claimed: Iterable[ReceiptRow]) -> AbstractSet[Range]:
+    """Return the ranges of which the same attempt has receipts of parts."""
+    cut: set[Range] = set()
+    by_place = sorted(claimed, key=lambda row: (row.attempt, row.stream, row.range.start, -row.range.end))
+    whole: ReceiptRow | None = None
+    for row in by_place:
+        same = whole is not None and (whole.attempt, whole.stream) == (row.attempt, row.stream)
+        if whole is not None and same and row.range.end <= whole.range.end:
+            cut.add(_range(whole))
+        whole = row
+    return cut
 
 
 def _tokens(said: TableReading) -> set[str]:
