@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict, WaveRecord
 from airflow_kafka_lake.core.segments import Graph
+from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
@@ -118,12 +119,13 @@ def skip(
     reason = needed_reason(reason)
     _refuse_beyond_end(ports, pipeline, stream, stretch)
     accepted = accepted_epoch(ports, stream, stretch)
+    gone = Stretch(topic=stream.topic, topic_id=stream.topic_id, partition=stream.partition, range=stretch)
     claims: list[Claim] = []
     try:
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
-            if claim := fenced(ports, wave):
+            if claim := fenced(ports, wave, skipped=gone):
                 claims.append(claim)
         skipped = ports.ledger.skip(
             pipeline,

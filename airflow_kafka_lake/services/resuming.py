@@ -8,13 +8,13 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError
 from airflow_kafka_lake.core.records import Claim, Staged
-from airflow_kafka_lake.core.waves import AttemptRecord, is_resumable
+from airflow_kafka_lake.core.waves import AttemptRecord
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE
 from airflow_kafka_lake.services.decoding import refuse_undecoded
 from airflow_kafka_lake.services.publishing import Proven, receipts_left_by, replaced
-from airflow_kafka_lake.services.taking import Shortfall
+from airflow_kafka_lake.services.taking import Shortfall, newest_resumable
 
 UNUSABLE = (AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError)
 """What says that a branch cannot be published as it is, whenever it is tried."""
@@ -25,7 +25,7 @@ def resumed(
 ) -> Proven | Shortfall | None:
     """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
 
-    The earlier worker may still live and publish it. Both would make the same commit: the same token, on the same
+    The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
     branch, which goes with it. So one of them can land, and both find it. Whoever takes ranges away drops the branch.
     What cannot be proven any more is dropped. What is read anew on purpose, or is to be decoded in another way since it
     was planned, is staged again.
@@ -33,7 +33,7 @@ def resumed(
     if replaced(held) or held.spec.decoding != asked:
         return None
     table = ports.lake.table(held.table)
-    source = _newest(held, table)
+    source = newest_resumable(held, table)
     if source is None:
         return None
     try:
@@ -45,13 +45,6 @@ def resumed(
     if isinstance(proven, Proven):
         ports.say(f"wave {held.key.wave} goes on with what attempt {source.attempt} has staged: no job is run")
     return proven
-
-
-def _newest(held: Claim, table: LakeTable) -> AttemptRecord | None:
-    """Return the newest attempt that may have left something and whose branch is there."""
-    candidates = [item for item in held.attempts if is_resumable(item)]
-    branches = frozenset(table.branches()) if candidates else frozenset()
-    return next((item for item in reversed(candidates) if item.attempt in branches), None)
 
 
 def _proven(

@@ -8,8 +8,19 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
-from airflow_kafka_lake.core.waves import Absent, Committed, Found, RangeState, TableHead, Token, WaveState
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.waves import (
+    Absent,
+    AttemptRecord,
+    Committed,
+    Found,
+    RangeState,
+    TableHead,
+    Token,
+    WaveState,
+    is_resumable,
+)
+from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, token_of
@@ -27,15 +38,24 @@ class Shortfall:
     spared: str | None = None
 
 
-def fenced(ports: Ports, wave: str, *, by_force: bool = False, spared: str | None = None) -> Claim | None:
-    """Claim a wave and make sure that no earlier publisher of it can succeed any more.
+def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
+    """Return the newest earlier attempt that may have left something and whose branch is there."""
+    candidates = [item for item in claim.attempts if is_resumable(item)]
+    branches = frozenset(table.branches()) if candidates else frozenset()
+    return next((item for item in reversed(candidates) if item.attempt in branches), None)
+
+
+def fenced(
+    ports: Ports, wave: str, *, by_force: bool = False, spared: str | None = None, skipped: Stretch | None = None
+) -> Claim | None:
+    """Claim a wave and make sure that no earlier publisher can show what is taken away from it any more.
 
     Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
     answer is None: there is nothing left to take.
     """
     claim = claim_wave(ports, wave, by_force=by_force)
     try:
-        moved = _move_main(ports, claim, spared)
+        moved = _move_main(ports, claim, spared, skipped)
         if isinstance(moved, Found):
             adopt(ports, claim, moved)
             return None
@@ -47,12 +67,12 @@ def fenced(ports: Ports, wave: str, *, by_force: bool = False, spared: str | Non
     return claim
 
 
-def _move_main(ports: Ports, claim: Claim, spared: str | None) -> Found | Absent:
+def _move_main(ports: Ports, claim: Claim, spared: str | None, skipped: Stretch | None) -> Found | Absent:
     """Look, move main away from the head that was seen after the fence went up, and look once more.
 
     That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
-    looked at. Our own commit takes the earlier attempts' branches away, which their commits require. An attempt without
-    receipts has never begun to publish, and cannot any more: only its branch can be `spared`.
+    looked at. Our own commit takes the earlier attempts' branches away, which their commits require, but for one that
+    shows nothing of what is taken.
     """
     table = ports.lake.table(claim.table)
     look = probe(ports, claim, claim.attempts)
@@ -60,7 +80,7 @@ def _move_main(ports: Ports, claim: Claim, spared: str | None) -> Found | Absent
         return look
     token, ledger_id = token_of(claim, "fence"), ports.ledger.ledger_id()
     topic_ids = sorted({item.topic_id for item in claim.ranges})
-    kept = spared if spared and not table.receipts(spared) else None
+    kept = _kept(table, claim, spared, skipped)
     earlier = [item.attempt for item in claim.attempts if item.attempt != kept]
     for _ in range(FENCE_TRIES):
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
@@ -75,6 +95,27 @@ def _move_main(ports: Ports, claim: Claim, spared: str | None) -> Found | Absent
         "Nothing was decided: repeat the call",
         wave=claim.key.wave,
     )
+
+
+def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Stretch | None) -> str | None:
+    """Return the attempt whose branch stays, because no row of what is taken away is in it.
+
+    An attempt without receipts has never begun to publish, and cannot any more: only its branch can be `spared`. A skip
+    of offsets that were taken away before takes nothing: what was staged since is just what the wave still has, and
+    Kafka may not have it any more. With receipts of just that, its commit may come whenever it comes.
+    """
+    if spared:
+        return None if table.receipts(spared) else spared
+    planned = {(item.stream, item.range) for item in claim.ranges}
+    if skipped is None or any(
+        (item.topic_id, item.partition) == (skipped.topic_id, skipped.partition) and item.range.overlaps(skipped.range)
+        for item in claim.ranges
+    ):
+        return None
+    if not planned or (newest := newest_resumable(claim, table)) is None:
+        return None
+    told = {(row.stream, row.range) for row in table.receipts(newest.attempt)}
+    return newest.attempt if not told or told == planned else None
 
 
 def _landed(head: TableHead, ledger_id: str, token: Token) -> bool:
