@@ -183,7 +183,8 @@ class MemoryReader:
                 continue
             if any(item.rows for item in state.ranges_of(name) if item.state is RangeState.SETTLED):
                 attempt = state.committed(name)
-                base = next(item.record.base for item in state.tries.values() if item.record.attempt == attempt)
+                bases = [record.base for record in self.attempts(name) if record.base is not None]
+                base = bases[-1] if bases else None
                 found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot, base=base))
         return tuple(found[:newest])
 

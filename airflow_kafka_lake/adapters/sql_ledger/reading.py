@@ -221,8 +221,16 @@ def _attempt(row: Any) -> AttemptRecord:
 def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[Published, ...]:
     """Return the settled waves that brought rows, newest settled first."""
     brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.SETTLED, range_.c.row_count > 0)
+    tried = attempt_.alias()
+    base = (
+        select(tried.c.base)
+        .where(tried.c.wave == wave.c.id, tried.c.base.is_not(None))
+        .order_by(tried.c.fence.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
     query = (
-        select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt, attempt_.c.base)
+        select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt, base.label("base"))
         .join(attempt_, and_(attempt_.c.wave == wave.c.id, attempt_.c.outcome == AttemptOutcome.COMMITTED))
         .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED, brought)
         .order_by(wave.c.settled_at.desc(), wave.c.id)
