@@ -273,8 +273,12 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A settled wave that brought rows, and the attempt that published them; `base` is the head that it began on,
-    `snapshot` None for an adopted one whose commit had expired."""
+    """A settled wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
+    whose commit had expired.
+
+    `base` is the newest head without the wave that an attempt of it has looked at: what was staged long ago may be
+    published by another, when the head that it was staged on has expired.
+    """
 
     wave: str
     table: str
@@ -323,6 +327,8 @@ class Publication:
     """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged).
 
     `replaces` are the stretches that were reopened: what main holds of them goes in the commit that shows what is new.
+    `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
+    that is older than that claim may know the earlier attempt, and nothing of what others have published since.
     """
 
     head: TableHead
@@ -330,8 +336,14 @@ class Publication:
     token: Token
     ledger_id: str
     replaces: tuple[Stretch, ...] = ()
+    claimed: Token | None = None
 
     @property
     def owner(self) -> tuple[str, str]:
         """Who commits: ledger id and pipeline."""
         return (self.ledger_id, self.token.pipeline)
+
+    @property
+    def newest(self) -> Token:
+        """What the table names as the newest commit of the pipeline from then on."""
+        return self.claimed or self.token

@@ -66,13 +66,15 @@ def require_replaceable(table: LakeTable, stretches: Sequence[Stretch]) -> None:
 
 
 def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Token:
-    """Return what a commit says about itself that this claim makes, in the name of `attempt` (its own by default)."""
-    said = attempt or claim.key
+    """Return what a commit says about itself that this claim makes, in the name of `attempt` (its own by default).
+
+    The fence is the claim's in any case: main may have been fenced since that attempt.
+    """
     return Token(
         pipeline=claim.pipeline,
-        wave=said.wave,
-        attempt=said.attempt,
-        fence=said.fence,
+        wave=claim.key.wave,
+        attempt=(attempt or claim.key).attempt,
+        fence=claim.key.fence,
         ranges=ranges_digest((item.topic_id, item.partition, item.range) for item in claim.ranges),
         kind=kind,
     )
@@ -208,13 +210,15 @@ def _commit(
 ) -> Committed | Rejected | Unknown:
     check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
     check_settled(ports, claim.pipeline, claim.table, head)
+    kind = "replace" if replaced(claim) else "publish"
     ports.ledger.mark_publishing(claim.key)
     publication = Publication(
         head=head,
         audited=proven.snapshot,
-        token=token_of(claim, "replace" if replaced(claim) else "publish", proven.attempt),
+        token=token_of(claim, kind, proven.attempt),
         ledger_id=ports.ledger.ledger_id(),
         replaces=replaced(claim),
+        claimed=None if proven.attempt == claim.key else token_of(claim, kind),
     )
     outcome: PublishOutcome
     try:

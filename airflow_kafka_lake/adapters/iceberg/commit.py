@@ -38,7 +38,8 @@ class Move:
 
     `audited` is the staged snapshot that the attempt's branch must still be at; the branch goes with the commit, and so
     do the branches of `ended`, each as it is when the head is loaded.
-    `schema_id` and the prepared files' spec must be the table's when there are files.
+    `schema_id` and the prepared files' spec must be the table's when there are files. `newest` is what the table names
+    as the pipeline's newest commit, where that is not the token.
     """
 
     head: TableHead
@@ -49,6 +50,7 @@ class Move:
     ended: tuple[str, ...] = ()
     schema_id: int | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
+    newest: Token | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -89,7 +91,7 @@ class Move:
         # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
         own = Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = self.head.place_after((self.ledger_id, self.token.pipeline), self.token.kind, own)
-        said_last = last_to_property(Last(ledger_id=self.ledger_id, token=self.token, place=place))
+        said_last = last_to_property(Last(ledger_id=self.ledger_id, token=self.newest or self.token, place=place))
         names = () if self.token.kind == "owner" else (LAST, last_by(self.ledger_id, self.token.pipeline))
         last = dict.fromkeys(names, said_last)
         properties = {**self.properties, **last}

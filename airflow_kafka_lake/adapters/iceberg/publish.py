@@ -195,4 +195,5 @@ def _move(publication: Publication, ready: Ready) -> Move:
         audited=publication.audited,
         schema_id=ready.schema_id,
         summary=ready.source,
+        newest=publication.newest,
     )

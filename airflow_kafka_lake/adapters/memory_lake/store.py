@@ -191,7 +191,7 @@ class Store:
         commit = self.add(MAIN, added, token=publication.token, without=publication.replaces)
         self.owners = {**self.owners, **owners}
         if publication.token.kind != "owner":
-            self.last = {**self.last, publication.owner: publication.token}
+            self.last = {**self.last, publication.owner: publication.newest}
             own = Place(snapshot=commit.id, sequence=commit.id)
             if place := publication.head.place_after(publication.owner, publication.token.kind, own):
                 self.placed = {**self.placed, publication.owner: place}

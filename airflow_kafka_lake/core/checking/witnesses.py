@@ -165,7 +165,8 @@ def _has_rows_or_needs_none(token: Token, holding: set[str | None], witnesses: W
 
 def _unlike_ledger(token: Token, witnesses: Witnesses, ranges: Sequence[RangeRecord]) -> str | None:
     known = witnesses.attempts.get(token.attempt)
-    if known is None or (known.wave, known.fence) != (token.wave, token.fence):
+    # What an attempt has staged may be committed under the fence of a later one, which a rebuild does not bring back.
+    if known is None or known.wave != token.wave or known.fence > token.fence:
         return "is unknown to the ledger"
     wave = witnesses.waves.get(token.wave)
     if wave is not None and wave.state is WaveState.COMMITTED and known.outcome is not AttemptOutcome.COMMITTED:
