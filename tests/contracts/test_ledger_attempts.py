@@ -569,6 +569,20 @@ def test_settled_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
     assert ledger.published("orders", table="raw.other") == ledger.published("nobody") == ()
 
 
+def test_settled_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -> None:
+    """What an earlier attempt has staged was published on a head that a later one looked at."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    first = staged(ledger, wave)
+    second = claimed(ledger, wave, over=first.key.fence)
+    ledger.record_base(second.key, 12)
+    third = claimed(ledger, wave, over=second.key.fence)
+    ledger.mark_staged(third.key, audited=8, staged_bytes=1000)
+    ledger.mark_publishing(third.key)
+    ledger.settle(third.key, attempt=first.key.attempt, snapshot=99, receipts=receipts_of(third.ranges))
+    (found,) = ledger.published("orders")
+    assert (found.attempt, found.base) == (first.key.attempt, 12)
+
+
 def test_attempts_of_a_whole_pipeline(ledger: Ledger) -> None:
     """All of its waves' attempts by wave and fence, and nobody else's."""
     waves = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])

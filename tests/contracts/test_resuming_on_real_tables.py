@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.adapters.iceberg import staged
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.core.errors import StaleFenceError
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState
@@ -124,6 +125,34 @@ def test_files_that_a_sweep_of_orphans_has_removed_are_staged_again(world: World
     world.run()
     came_right(world, real, world.ledger.attempts("p1-w0")[-1].attempt, jobs=2)
     assert any(f"attempt {attempt} has staged of wave p1-w0 is dropped" in text for text in world.said)
+
+
+def test_storage_that_does_not_answer_costs_no_branch(
+    world: World, real: IcebergWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be read now may be the only copy of its records: whoever comes next reads it."""
+    attempt = staged_by_the_dead(world)
+    world.retain_from(6)
+    with monkeypatch.context() as patched:
+        patched.setattr(staged, "_row_groups", silent)
+        assert world.run().exit_code == 3
+    came_right(world, real, attempt)
+
+
+def silent(_: object, path: str) -> Iterator[object]:
+    """Raise what Arrow raises of a storage that does not answer."""
+    raise OSError(f"When reading information for {path}: AWS Error NETWORK_CONNECTION: Timeout was reached")
+
+
+def test_table_names_the_claim_that_published_last(world: World, real: IcebergWorld) -> None:
+    """The commit speaks in the name of the attempt that staged, under the fence of the claim that made it."""
+    attempt = staged_by_the_dead(world)
+    world.run()
+    second = world.ledger.attempts("p1-w0")[-1]
+    (token,) = [item.token for item in real.table.commits() if item.token and item.token.kind == "publish"]
+    assert (token.attempt, token.fence) == (attempt, second.fence)
+    (newest,) = real.table.head().last.values()
+    assert (newest.attempt, newest.fence) == (second.attempt, second.fence)
 
 
 def test_files_of_an_earlier_partition_spec_are_staged_again(world: World, real: IcebergWorld) -> None:

@@ -74,8 +74,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="The commit that shows what was read again takes the old rows away.",
         module=_PUBLISHING,
         function="_commit",
-        old="Publication(head=..., audited=..., token=..., ledger_id=..., replaces=...)",
-        new="Publication(head=..., audited=..., token=..., ledger_id=...)",
+        old="Publication(head=..., audited=..., token=..., ledger_id=..., replaces=..., claimed=...)",
+        new="Publication(head=..., audited=..., token=..., ledger_id=..., claimed=...)",
         red=(f"{_UNIT}test_stretch_is_read_again_and_replaced_in_one_commit",),
     ),
     Mutant(

@@ -8,11 +8,15 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.adapters.memory_lake import Answer, Row
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
+from airflow_kafka_lake.core.checking import check
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     ConcurrentError,
+    IdentityError,
     KafkaLakeError,
+    LedgerBehindError,
     StaleFenceError,
     UnavailableError,
     UnknownOutcomeError,
@@ -21,7 +25,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Verdict
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Requirement, WaveState
-from airflow_kafka_lake.services import auditing, deciding
+from airflow_kafka_lake.services import auditing, checking, deciding, rebuilding
 from airflow_kafka_lake.services.taking import take
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.world import World
@@ -351,6 +355,37 @@ def test_branch_of_a_finished_wave_goes(world: World, wave: str) -> None:
     assert all(item.state is RangeState.CANCELLED for item in world.ledger.ranges(wave=wave))
 
 
+@pytest.mark.parametrize("call", AUDITED[:-1])
+def test_ledger_older_than_the_claim_that_went_on_is_refused(world: World, wave: str, call: str) -> None:
+    """It knows the attempt that staged, and nothing of what others have published since: the table names the claim."""
+    dies(world, wave, call)
+    backup = world.ledger.snapshot()
+    world.produce(4, 1)
+    world.ingest(world.planned_wave())
+    world.ingest(wave)
+    world.ledger.restore(backup)
+    world.lease_ends()
+    with pytest.raises(LedgerBehindError):
+        world.run()
+    rebuilding.rebuild(world.worker(), world.spec)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_metadata_that_go_back_behind_the_going_on_are_refused(world: World, wave: str) -> None:
+    """The head on which the rows were staged may have expired long ago: the newest that was looked at tells."""
+    dies(world, wave, "table.publish")
+    world.table.write_foreign([FOREIGN])
+    world.table.expire()
+    before = world.table.metadata()
+    assert world.run().exit_code == 0
+    world.table.set_back(before)
+    world.produce(1, 1)
+    with pytest.raises(IdentityError, match="was rolled back"):
+        world.run()
+    assert world.offsets(1) == []
+
+
 # What the log start passes before it was explained
 
 
@@ -428,3 +463,98 @@ def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wa
     verdict = Verdict(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
     take(world.worker(), world.ledger.wave(wave), [verdict], spared=attempt)
     assert world.table.branches() == ()
+
+
+def skip_the_markers(world: World) -> None:
+    """Do what the hold says."""
+    gap = OffsetRange(3, 6)
+    deciding.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
+
+
+def lose_the_ledger(world: World) -> None:
+    """Begin a ledger that knows nothing."""
+    world.ledger = MemoryLedger(world.clock, ledger_id="2" * 32)
+
+
+def agrees_with_a_rebuild(world: World, *, lost: bool) -> None:
+    """See that an audit finds nothing, and a rebuild brings the same back."""
+    world.advance()
+    for rebuilt in (False, True):
+        if rebuilt:
+            if lost:
+                lose_the_ledger(world)
+            rebuilding.rebuild(world.worker(), world.spec)
+        assert check(checking.gather(world.ledger, world.lake, world.spec)) == ()
+        world.check()
+        assert (world.offsets(), world.offsets(1)) == ([0, 1, 2, 6, 7], [0, 1, 2])
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_is_published_beside_a_hold_is_no_stale_commit(world: World, wave: str, lost: bool) -> None:
+    """Main was fenced for the hold, and the rows come in the name of an attempt from before that: by a later claim."""
+    world.ingest(wave, world.worker(passed_by_retention(world, "batches.explain")))
+    skip_the_markers(world)
+    agrees_with_a_rebuild(world, lost=lost)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
+def test_receipts_of_a_worker_believed_dead_are_of_what_was_cut_since(
+    world: World, wave: str, stopped: bool, lost: bool
+) -> None:
+    """It wrote them when its ranges had been cut, before or after the rows were published: the parts count."""
+
+    def others() -> None:
+        world.lease_ends()
+        world.retain_from(8)
+        if not stopped:
+            world.run()
+            return
+        with pytest.raises(KilledError):
+            world.run(worker=world.worker(Killed("table.publish")))
+        world.lease_ends()
+
+    with pytest.raises(StaleFenceError):
+        world.ingest(wave, world.worker(Before("table.add_receipts", others)))
+    world.run()
+    skip_the_markers(world)
+    agrees_with_a_rebuild(world, lost=lost)
+
+
+@pytest.mark.parametrize(("call", "nth"), [("ledger.claim", 3), ("table.add_receipts", 1), ("table.publish", 1)])
+def test_skip_of_what_is_held_leaves_the_rows_beside_it_on_their_branch(
+    world: World, wave: str, call: str, nth: int
+) -> None:
+    """Whoever does what the hold says before the rest has landed: Kafka may not have it any more."""
+    passing, doomed = passed_by_retention(world, "batches.explain"), Killed(call, nth=nth)
+
+    def both(name: str) -> None:
+        passing(name)
+        doomed(name)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(both))
+    world.lease_ends()
+    attempt = world.ledger.attempts(wave)[0].attempt
+    skip_the_markers(world)
+    assert world.run().exit_code == 0
+    came_right(world, wave, attempt)
+    assert world.stream().watermark == 8
+
+
+def test_skip_of_what_is_staged_spares_no_branch(world: World, wave: str) -> None:
+    """A row of it must not be published by a branch that stays."""
+    passing, doomed = passed_by_retention(world, "batches.explain"), Killed("table.publish")
+
+    def both(name: str) -> None:
+        passing(name)
+        doomed(name)
+
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(both))
+    world.lease_ends()
+    first = OffsetRange(2, 4)
+    deciding.skip(world.worker(), "orders", world.stream(), first, reason="wrong", acknowledge_order=False)
+    assert world.table.branches() == ()
+    world.run()
+    assert 2 not in world.offsets()
