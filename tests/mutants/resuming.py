@@ -117,7 +117,7 @@ RESUMING = (
         function="_commit",
         old="None if proven.attempt == claim.key else token_of(claim, kind)",
         new="None",
-        red=(f"{_TESTS}test_ledger_older_than_the_claim_that_went_on_is_refused",),
+        red=(f"{_REAL}test_table_names_the_claim_that_published_last",),
     ),
     Mutant(
         name="call-what-is-not-read-damaged",
