@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.checking import offsets_seen
 from airflow_kafka_lake.core.checking.report import Scope
-from airflow_kafka_lake.core.deletions import Deleted, unrecorded
+from airflow_kafka_lake.core.deletions import Deleted, undecided, unrecorded
 from airflow_kafka_lake.core.errors import DamagedTableError, StateError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -42,7 +42,7 @@ def accept_deletes(
     """Record for each settled range how many of its rows are gone now, as deleted on purpose; safe to repeat.
 
     Raises IdentityError for a table that was rolled back, whose rows nobody has deleted, DamagedTableError for one
-    whose files are missing, StateError when no row is gone.
+    whose files are missing, StateError when no row is gone, or when it cannot be told how many of a part are.
     """
     reason = needed_reason(reason)
     require_scope(ports.ledger, spec, scope)
@@ -61,6 +61,8 @@ def accept_deletes(
             f"See kafka-lake audit {spec.name}",
             pipeline=spec.name,
         )
+    if words := undecided(found):
+        raise StateError(words, pipeline=spec.name)
     if dry_run:
         return Accepted(decision=None, deleted=found)
     decision, now = new_id(), ports.clock.now()

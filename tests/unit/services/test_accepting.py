@@ -109,6 +109,8 @@ def test_record_of_a_number_alone_still_counts(landed: World) -> None:
     receipts = landed.table._receipts
     receipts.update({key: replace(row, offsets=None) for key, row in receipts.items() if row.kind == "deleted"})
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
+    with pytest.raises(StateError, match="nothing to record"):
+        accepted(landed)
     delete(landed, 2)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
     assert accepted(landed).rows == 1
@@ -151,6 +153,83 @@ def test_only_what_was_asked_for_is_recorded(landed: World) -> None:
     assert accepted(landed, OffsetRange(0, 5)).rows == 2
     with pytest.raises(UnknownSubjectError):
         accepted(landed, scope=Scope(topic="payments"))
+
+
+@pytest.fixture
+def aborted(world: World) -> World:
+    """One settled wave of 26 offsets: rows at 0 to 9 and 16 to 25, an aborted transaction and its marker between."""
+    world.produce(10)
+    world.produce(5, transaction="bad")
+    world.end("bad", commit=False)
+    world.produce(10)
+    assert world.run().exit_code == 0
+    return world
+
+
+def test_deletes_beside_the_part_that_was_asked_for_stay_missing(aborted: World) -> None:
+    """What never had a row in the part must not count for rows that are gone beside it: the whole range is asked for,
+    by a command that works."""
+    delete(aborted, 20, 21)
+    with pytest.raises(StateError) as refused:
+        accepted(aborted, OffsetRange(0, 16))
+    assert refused.value.message == (
+        "orders/0: rows of range 0-26 are gone, and how many of them were in 0-16 cannot be told, 0 to 2: 6 of its "
+        "offsets never had a row (markers, aborted or compacted records), and only their number is on record. Nothing "
+        "was recorded. Ask for the whole of it: kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 "
+        "--to 26 --reason TEXT"
+    )
+    assert (audited(aborted)["ok"], audited(aborted)["totals"]["missing"]) == (False, 2)
+    assert accepted(aborted, OffsetRange(0, 26)).rows == 2
+    assert audited(aborted)["ok"]
+
+
+def test_deletes_of_a_part_that_can_be_told_are_recorded(aborted: World) -> None:
+    """Every row of the part is gone, or no row beside it can be; what a marker at an end of the range hides is known
+    by the first and last row that were published."""
+    aborted.produce(4, transaction="good")
+    aborted.end("good")
+    aborted.run()
+    delete(aborted, 26, 27)
+    assert accepted(aborted, OffsetRange(25, 28)).rows == 2
+    delete(aborted, *range(10))
+    with pytest.raises(StateError, match="in 0-12 cannot be told, 6 to 10: .* --from 0 --to 26 "):
+        accepted(aborted, OffsetRange(0, 12))
+    assert accepted(aborted, OffsetRange(0, 16)).rows == 10, "no row is missing at 16 to 25"
+    assert audited(aborted)["ok"]
+
+
+def test_wider_period_keeps_what_was_asked_for_elsewhere(aborted: World) -> None:
+    """Ranges that can be told are named as far as they were asked for."""
+    aborted.produce(5)
+    aborted.run()
+    delete(aborted, 20, 21, 27, 30)
+    with pytest.raises(StateError, match=r"--from 0 --to 29 "):
+        accepted(aborted, OffsetRange(12, 29))
+    assert accepted(aborted, OffsetRange(0, 29)).rows == 3
+    assert audited(aborted)["totals"]["missing"] == 1
+
+
+def test_part_that_is_recorded_excuses_no_later_delete_beside_it(landed: World) -> None:
+    """Asked for once more, it has nothing that is not recorded."""
+    delete(landed, 5)
+    assert accepted(landed, OffsetRange(5, 6)).rows == 1
+    delete(landed, 8)
+    with pytest.raises(StateError, match="nothing to record"):
+        accepted(landed, OffsetRange(5, 6))
+    assert audited(landed)["totals"]["missing"] == 1
+    assert accepted(landed, OffsetRange(8, 9)).rows == 1
+    assert audited(landed)["ok"]
+
+
+def test_parts_that_two_people_record_at_once_are_recorded_by_asking_again(landed: World) -> None:
+    """One of them counts, and the other's rows are missing until they are asked for once more."""
+    delete(landed, 5, 6, 8)
+    meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed, OffsetRange(8, 9))))
+    accept_deletes(meanwhile, landed.spec, EVERYTHING, OffsetRange(5, 7), reason="90 days")
+    document = audited(landed)
+    assert (document["totals"]["missing"], document["findings"][0]["offsets"]) == (1, [[8, 9]])
+    assert accepted(landed, OffsetRange(8, 9)).rows == 1
+    assert audited(landed)["ok"]
 
 
 def test_dry_run_records_nothing(landed: World) -> None:
