@@ -26,7 +26,16 @@ from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, 
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
-from airflow_kafka_lake.core.waves import OPEN, Committed, RangeState, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.core.waves import (
+    OPEN,
+    AttemptOutcome,
+    Committed,
+    RangeState,
+    Rejected,
+    Requirement,
+    TableHead,
+    Token,
+)
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import end_attempt
@@ -106,10 +115,12 @@ def _new_token(pipeline: str) -> Token:
 
 
 def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembered:
+    attempts = ports.ledger.attempts(pipeline=pipeline)
     return Remembered(
         streams=ports.ledger.streams(pipeline),
         ranges=ports.ledger.ranges(pipeline=pipeline, states=(RangeState.SETTLED,)),
         published={item.wave: item for item in ports.ledger.published(pipeline)},
+        committed=frozenset(item.attempt for item in attempts if item.outcome is AttemptOutcome.COMMITTED),
         guards=tuple(claim.key for claim in claims),
     )
 

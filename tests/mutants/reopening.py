@@ -176,7 +176,27 @@ REOPENING: tuple[Mutant, ...] = (
         function="Reopens.undo",
         old=("any((newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ())))"),
         new="False",
-        red=(f"{_REBUILT}test_reopen_before_it_is_read_again_is_planned_again[lost]",),
+        red=(f"{_REBUILT}test_whole_range_that_was_reopened_is_planned_again[lost]",),
+    ),
+    Mutant(
+        name="rebuild-forgets-an-emptied-wave",
+        law="L17",
+        guard="A published wave comes back with a rebuild though all of its ranges were reopened since.",
+        module="airflow_kafka_lake.core.rebuilding.comparison",
+        function="_Table.compare",
+        old="(*(self._wave(rows) for rows in proved.values()), *self._without_a_range(proved.keys()))",
+        new="tuple(self._wave(rows) for rows in proved.values())",
+        red=(f"{_REBUILT}test_published_wave_is_never_run_again_by_an_older_ledger",),
+    ),
+    Mutant(
+        name="rebuild-brings-back-what-is-known",
+        law="L17",
+        guard="A rebuild of a sound ledger brings back no wave.",
+        module="airflow_kafka_lake.core.rebuilding.comparison",
+        function="_Table._without_a_range",
+        old="rows.keys() & _tokens(self.said) - proved - self.known.committed",
+        new="rows.keys() & _tokens(self.said) - proved",
+        red=(f"{_REBUILT}test_wave_without_a_settled_range_stays_published",),
     ),
 )
 """Guards of reading again what is in the lake."""

@@ -8,7 +8,7 @@ some; where none is left, main must stand on the commit, or the commit must be o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -92,7 +92,7 @@ class _Table:
         pending = self._pending(read)
         self._check_strays(held, {**remembered, **claimed}, pending)
         return Comparison(
-            waves=tuple(self._wave(rows) for rows in proved.values()),
+            waves=(*(self._wave(rows) for rows in proved.values()), *self._without_a_range(proved.keys())),
             vanished=tuple(self.vanished),
             deleted=tuple(self.deleted),
             contradictions=tuple(self.contradictions),
@@ -222,6 +222,18 @@ class _Table:
                 what=what,
             )
         )
+
+    def _without_a_range(self, proved: AbstractSet[str]) -> Iterator[RestoredWave]:
+        """Return the waves that main stands on and the ledger lacks, of which nothing counts: all was reopened since.
+
+        They were published all the same: nobody may publish them again, and their commits and rows are no strangers.
+        """
+        rows: dict[str, list[ReceiptRow]] = defaultdict(list)
+        for row in self.said.receipts:
+            if row.kind == "rows" and self.reopens.undo_receipt(row):
+                rows[row.attempt].append(row)
+        for attempt in sorted(rows.keys() & _tokens(self.said) - proved - self.known.committed):
+            yield replace(self._wave(rows[attempt]), receipts=())
 
     def _wave(self, rows: Sequence[ReceiptRow]) -> RestoredWave:
         first = rows[0]

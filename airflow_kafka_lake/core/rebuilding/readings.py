@@ -35,11 +35,13 @@ class TableReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What the ledger still has; `published` maps a settled wave to its publish, for waves that brought rows."""
+    """What the ledger still has; `published` maps a settled wave to its publish, for waves that brought rows, and
+    `committed` names the attempts that it knows as committed, whatever became of their ranges."""
 
     streams: tuple[StreamRecord, ...]
     ranges: tuple[RangeRecord, ...]
     published: Mapping[str, Published]
+    committed: frozenset[str]
     guards: tuple[AttemptKey, ...]
 
     def undone(self, said: TableReading) -> tuple[Published, ...]:

@@ -192,7 +192,7 @@ def test_deletes_of_a_part_that_can_be_told_are_recorded(aborted: World) -> None
     delete(aborted, 26, 27)
     assert accepted(aborted, OffsetRange(25, 28)).rows == 2
     delete(aborted, *range(10))
-    with pytest.raises(StateError, match="in 0-12 cannot be told, 6 to 10: .* --from 0 --to 26 "):
+    with pytest.raises(StateError, match=r"in 0-12 cannot be told, 6 to 10: .* --from 0 --to 26 "):
         accepted(aborted, OffsetRange(0, 12))
     assert accepted(aborted, OffsetRange(0, 16)).rows == 10, "no row is missing at 16 to 25"
     assert audited(aborted)["ok"]

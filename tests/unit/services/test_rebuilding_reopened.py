@@ -76,6 +76,18 @@ def test_reopen_before_it_is_read_again_is_planned_again(landed: World, loss: Lo
     landed.check()
 
 
+def test_whole_range_that_was_reopened_is_planned_again(landed: World, loss: Loss) -> None:
+    """No part of it was left to have a receipt: only the reopen tells that the first reading is not enough."""
+    landed.reopen(0, 14)
+    loss(landed)
+    rebuilt(landed)
+    assert pieces(landed) == [("0-14", "PLANNED", 1)]
+    assert landed.stream().watermark == 0
+    assert landed.run().exit_code == 0
+    assert (coverage(landed), audited(landed)) == ([[0, 14]], [])
+    landed.check()
+
+
 def test_reopen_after_it_was_read_again_is_settled(landed: World, loss: Loss) -> None:
     """The newest generation counts; the receipts of the earlier one do not, and those of its rest do."""
     landed.reopen(3, 9)
@@ -289,9 +301,28 @@ def test_wave_without_a_settled_range_stays_published(world: World) -> None:
     deciding.cancel(world.worker(), first.id, "later")
     world.ingest(wave)
     world.reopen(1, 2)
-    rebuilt(world)
+    assert rebuilt(world).waves == 0
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
     assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.COMMITTED]
+
+
+def test_published_wave_is_never_run_again_by_an_older_ledger(world: World) -> None:
+    """The ledger knows it as planned; since then one of its ranges was cancelled, and the other published and reopened:
+    what is left of it is planned anew, for its wave is in the lake without it."""
+    world.spec = replace(world.spec, target_range_bytes=1)
+    world.produce(2)
+    wave, (first, _) = world.planned_wave(), world.ledger.ranges(pipeline="orders")
+    backup = world.ledger.snapshot()
+    deciding.cancel(world.worker(), first.id, "later")
+    world.ingest(wave)
+    world.reopen(1, 2)
+    world.ledger.restore(backup)
+    world.watermarks.clear()
+    rebuilt(world)
+    assert world.ledger.wave(wave).state is WaveState.COMMITTED
+    assert world.run().exit_code == 0
+    assert (world.offsets(), audited(world)) == ([0, 1], [])
+    world.check()
 
 
 def test_replaced_rows_that_a_rollback_undid_are_read_again_whatever_clocks_say() -> None:
