@@ -23,7 +23,7 @@
     │   ├── HangingTransactionError a transaction that nobody will end keeps records from being read
     │   ├── DamagedTableError       files of a lake table are missing or cannot be read
     │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
-    │   ├── LedgerBehindError       the lake's newest token is unknown to the ledger
+    │   ├── LedgerBehindError       the lake's newest token, or what came before it, is unknown to the ledger
     │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
     │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
     │   ├── UnreadableRecordError   Kafka has a record that no job can read
@@ -191,7 +191,7 @@ class OwnershipError(TerminalError):
 
 
 class LedgerBehindError(TerminalError):
-    """The newest token in the lake is one the ledger does not know; `rebuild` leads out."""
+    """The ledger does not know the newest token in the lake, or what came before it; `rebuild` leads out."""
 
 
 class LedgerSchemaError(TerminalError):

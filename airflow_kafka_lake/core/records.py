@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import Stretch
@@ -144,18 +145,6 @@ class Advance:
     start: int
     end: int
     rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One line of a pipeline's history."""
-
-    sequence: int
-    at: datetime
-    actor: str
-    kind: str
-    subject: str
-    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +318,8 @@ class Publication:
     `replaces` are the stretches that were reopened: what main holds of them goes in the commit that shows what is new.
     `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
     that is older than that claim may know the earlier attempt, and nothing of what others have published since.
+    `line` is the newest of the ledger's history as the head was checked: one that lacks it lacks what others published
+    since, whatever it knows of who commits. None where the ledger comes to know the token only after the commit.
     """
 
     head: TableHead
@@ -337,6 +328,7 @@ class Publication:
     ledger_id: str
     replaces: tuple[Stretch, ...] = ()
     claimed: Token | None = None
+    line: Line | None = None
 
     @property
     def owner(self) -> tuple[str, str]:

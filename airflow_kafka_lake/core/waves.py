@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from airflow_kafka_lake.core.ancestry import Ancestry, Place
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import OffsetRange
 
 
@@ -181,7 +182,7 @@ class TableHead:
 
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
-    where its newest publish stands.
+    where its newest publish stands, and `lines` to the line of the ledger's history that it names.
     """
 
     uuid: str
@@ -189,6 +190,7 @@ class TableHead:
     owners: Mapping[str, tuple[str, str]]
     last: Mapping[tuple[str, str], Token]
     placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
 
     def lost(self, owner: tuple[str, str]) -> Place | None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import Token
 
@@ -70,17 +71,20 @@ def token_from_summary(summary: Mapping[str, str]) -> Token | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Last:
-    """The newest commit of a pipeline, as a table property has it, and where its newest publish stands."""
+    """The newest commit of a pipeline, as a table property has it, where its newest publish stands, and the line of
+    the ledger's history that the commit was made after."""
 
     ledger_id: str
     token: Token
     place: Place | None = None
+    line: Line | None = None
 
 
 def last_to_property(last: Last) -> str:
     """Return the value of the table property `kafka-lake.last`."""
     where = {"snapshot": str(last.place.snapshot), "sequence": str(last.place.sequence)} if last.place else {}
-    return json.dumps({"ledger": last.ledger_id, **token_to_summary(last.token), **where}, sort_keys=True)
+    line = {"line": str(last.line.sequence), "line-digest": last.line.digest} if last.line else {}
+    return json.dumps({"ledger": last.ledger_id, **token_to_summary(last.token), **where, **line}, sort_keys=True)
 
 
 def last_from_property(text: str | None) -> Last | None:
@@ -92,7 +96,8 @@ def last_from_property(text: str | None) -> Last | None:
         token = token_from_summary(data)
         named = "snapshot" in data
         place = Place(snapshot=int(data["snapshot"]), sequence=int(data["sequence"])) if named else None
-        return Last(ledger_id=data["ledger"], token=token, place=place) if token else None
+        line = Line(sequence=int(data["line"]), digest=data["line-digest"]) if "line" in data else None
+        return Last(ledger_id=data["ledger"], token=token, place=place, line=line) if token else None
     except (KeyError, TypeError, ValueError):
         raise IdentityError(
             f"the table property {LAST} was edited and cannot be read: restore it from the table's newest metadata file"

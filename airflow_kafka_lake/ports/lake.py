@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.records import (
     Commit,
     Holding,
@@ -64,12 +65,14 @@ class LakeTable(Protocol):
         *,
         owned: Collection[str] = (),
         ended: Collection[str] = (),
+        line: Line | None = None,
     ) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed.
 
         The topics of `owned` belong to the token's pipeline and this ledger from then on, whoever owned them before.
         The staging branches of the attempts in `ended` go with the same commit, as they are then: what these have
-        staged can never be published, also if main is rolled back to the head they looked at.
+        staged can never be published, also if main is rolled back to the head they looked at. `line` is the newest of
+        the ledger's history as the head was checked; None for a commit that the ledger comes to know after it.
         """
 
     def branches(self) -> tuple[str, ...]:

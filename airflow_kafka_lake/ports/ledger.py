@@ -9,6 +9,7 @@ from typing import Protocol
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.estimates import WaveCost
+from airflow_kafka_lake.core.events import Event, Line
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -17,7 +18,6 @@ from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.records import (
     Advance,
     Claim,
-    Event,
     OutboxItem,
     PipelineRecord,
     Published,
@@ -87,9 +87,10 @@ class LedgerReader(Protocol):
     def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
         """Return each of some attempts that is on record, by its id, with the state of its wave."""
 
-    def knows(self, token: Token) -> bool:
-        """Say whether a token of the lake is one of ours: its wave has an attempt of that id and fence, or it is an
-        ownership or fence commit that we recorded."""
+    def knows(self, token: Token, line: Line | None = None) -> Line | None:
+        """Return the newest line of the pipeline's history when what a table says is known: the token, whose wave has
+        an attempt of that id and fence (or it speaks of an ownership), and `line` of the history, if it names one.
+        None where either is not on record: the ledger is older than the table."""
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
         """Return the layouts that the pipeline's topics were seen in, those that are not in force yet included."""

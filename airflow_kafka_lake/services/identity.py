@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, TableHead
 from airflow_kafka_lake.ports import Ports
 
@@ -18,9 +19,15 @@ WITNESSES = 5
 """How many of the waves settled last are looked for: several, because settling follows no strict order."""
 
 
-def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Iterable[str]) -> None:
+def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
     """Refuse a table that is not the recorded one, belongs to others, knows more than the ledger does, or was moved
-    away from our newest commit. Every commit of ours is made on a head that has passed this."""
+    away from our newest commit. Every commit of ours is made on a head that has passed this.
+
+    Returns the line of the ledger's history that such a commit names: the newest one, read together with what the head
+    was found to say. All that was published up to that head was claimed before that line. So a ledger that lacks it is
+    behind, also where it knows the commit itself, whose claim may be older than others' publishes. None on a table
+    on which nothing was committed yet: there its token says it all.
+    """
     record = ports.ledger.pipeline(pipeline)
     recorded = record.tables.get(table) if record else None
     if recorded and recorded != head.uuid:
@@ -32,15 +39,16 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
     ledger_id = ports.ledger.ledger_id()
     for topic_id in topic_ids:
         _check_owner(ledger_id, pipeline, table, head, topic_id)
-    last = head.last.get((ledger_id, pipeline))
-    if last and not ports.ledger.knows(last):
+    last, line = head.last.get((ledger_id, pipeline)), None
+    if last and not (line := ports.ledger.knows(last, head.lines.get((ledger_id, pipeline)))):
         raise LedgerBehindError(
-            f"table {table} holds a commit of wave {last.wave} that this ledger does not know: the ledger is "
-            f"older than the lake. Run: kafka-lake rebuild {pipeline}",
+            f"table {table} holds a commit of wave {last.wave} that this ledger does not know, or knows without what "
+            f"was published before it: the ledger is older than the lake. Run: kafka-lake rebuild {pipeline}",
             table=table,
         )
     if lost := head.lost((ledger_id, pipeline)):
         raise _rolled_back(pipeline, table, lost.snapshot)
+    return line
 
 
 def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, topic_id: str) -> None:

@@ -208,7 +208,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
 def _commit(
     ports: Ports, claim: Claim, table: LakeTable, head: TableHead, proven: Proven, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
-    check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
+    line = check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
     check_settled(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
     ports.ledger.mark_publishing(claim.key)
@@ -218,7 +218,8 @@ def _commit(
         token=token_of(claim, kind, proven.attempt),
         ledger_id=ports.ledger.ledger_id(),
         replaces=replaced(claim),
-        claimed=None if proven.attempt == claim.key else token_of(claim, kind),
+        claimed=token_of(claim, kind),
+        line=line,
     )
     outcome: PublishOutcome
     try:

@@ -237,8 +237,8 @@ def _move_main(
     for _ in range(FENCE_TRIES):
         head = table.head()
         # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
-        check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
-        outcome = table.fence(head, ports.ledger.ledger_id(), token, ended=ended)
+        line = check_head(ports, spec.name, table.identifier, head, [stream.topic_id])
+        outcome = table.fence(head, ports.ledger.ledger_id(), token, ended=ended, line=line)
         if isinstance(outcome, Committed):
             return
     raise UnavailableError(

@@ -84,8 +84,8 @@ def _move_main(ports: Ports, claim: Claim, spared: str | None, skipped: Stretch 
     earlier = [item.attempt for item in claim.attempts if item.attempt != kept]
     for _ in range(FENCE_TRIES):
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
-        check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)
-        outcome = table.fence(look.head, ledger_id, token, ended=earlier)
+        line = check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)
+        outcome = table.fence(look.head, ledger_id, token, ended=earlier, line=line)
         look = probe(ports, claim, claim.attempts)
         if isinstance(look, Found) or isinstance(outcome, Committed) or _landed(look.head, ledger_id, token):
             return look

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.seams import PositionColumns
@@ -720,3 +721,22 @@ def test_newest_commit_is_kept_for_each_ledger_and_pipeline(world: World) -> Non
         ("2" * 32, "orders"): theirs,
         (LEDGER, "copies"): copied,
     }
+
+
+def test_table_names_the_line_of_each_ledgers_history(world: World) -> None:
+    """Of the newest commit that names one, also of a publish; a commit that only claims a topic leaves it."""
+    lines = [Line(sequence=number, digest=f"{number:016x}") for number in (7, 9)]
+    fence = token(attempt_id(), "fence")
+    assert isinstance(world.table.fence(world.table.head(), LEDGER, fence, line=lines[0]), Committed)
+    assert isinstance(world.table.claim_ownership(LEDGER, "orders", ["C" * 22]), Committed)
+    assert world.table.head().lines == {(LEDGER, "orders"): lines[0]}
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    staged = world.table.staged(attempt)
+    assert staged
+    head = world.table.head()
+    asked = Publication(head=head, audited=staged.snapshot, token=token(attempt), ledger_id=LEDGER, line=lines[1])
+    assert isinstance(world.table.publish(asked), Committed)
+    assert world.table.head().lines == {(LEDGER, "orders"): lines[1]}
+    world.table.fence(world.table.head(), LEDGER, token(attempt_id(), "fence"))  # as a rebuild does
+    assert world.table.head().lines == {}

@@ -18,8 +18,9 @@ from airflow_kafka_lake.core.errors import (
     StateError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.events import Event
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, Event, Published, Verdict
+from airflow_kafka_lake.core.records import Claim, Published, Verdict
 from airflow_kafka_lake.core.waves import WAVE_TRANSITIONS, Act, AttemptKey, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Ledger
 from tests.contracts.ledger_world import (

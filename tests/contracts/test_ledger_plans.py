@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     HOLDER,
@@ -328,8 +328,31 @@ def test_tokens_of_claims_are_known(ledger: Ledger) -> None:
     assert not ledger.knows(replace(token, wave="w9"))
 
 
+def test_newest_line_is_told_to_whoever_says_a_known_one(ledger: Ledger) -> None:
+    """What a table says is known when token and line are: of that very event, and of that pipeline."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    token = Token(pipeline=SPEC.name, wave=wave, attempt=key.attempt, fence=1, ranges="-")
+    first = ledger.knows(token)
+    assert first
+    assert [event.line for event in ledger.events(SPEC.name)][-1] == first
+    ledger.save_pipeline(replace(SPEC, name="payments"))
+    assert ledger.knows(token, first) == first
+    ledger.end_attempt(key, AttemptOutcome.FAILED, None)
+    second = ledger.knows(token, first)
+    assert second
+    assert second.sequence > first.sequence
+    assert ledger.knows(token, second) == second
+    assert not ledger.knows(token, replace(first, digest=second.digest))
+    assert not ledger.knows(token, replace(second, sequence=second.sequence + 1))
+    (theirs,) = ledger.events("payments")
+    assert not ledger.knows(token, theirs.line)
+    assert not ledger.knows(replace(token, fence=2), first)
+
+
 def test_ownership_commits_are_known(ledger: Ledger) -> None:
     """They belong to no wave; whose ledger they name is the caller's question."""
+    ledger.save_pipeline(SPEC)
     assert ledger.knows(Token(pipeline=SPEC.name, wave="owner", attempt="-", fence=0, ranges="-", kind="owner"))
 
 

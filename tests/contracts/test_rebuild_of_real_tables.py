@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.accepting import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
+from tests.gates import Before
 from tests.pyiceberg_jobs import TableJobs
 from tests.world import World
 
@@ -94,6 +97,31 @@ def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
     lived.produce(2)
     assert sum(wave.rows or 0 for wave in lived.run().waves) == 2
     assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
+
+
+def test_backup_that_knows_the_newest_commit_is_found_out(
+    lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, tmp_path: Path
+) -> None:
+    """Its attempt began before the backup, and published after others did: what they brought is not read again."""
+    lived.produce(2)
+    wave = lived.planned_wave()
+
+    def others() -> None:
+        live, backup = (closing(sqlite3.connect(tmp_path / f"ledger-{number}.db")) for number in (0, 1))
+        with live as source, backup as target:
+            source.backup(target)
+        lived.produce(2)
+        lived.ingest(lived.planned_wave())
+
+    lived.ingest(wave, lived.worker(Before("table.publish", others)))
+    before = real.rows()
+    lived.ledger = fresh_ledger()  # type: ignore[assignment]
+    (token,) = real.table.head().last.values()
+    assert lived.ledger.knows(token)
+    with pytest.raises(LedgerBehindError, match=r"kafka-lake rebuild orders"):
+        lived.run()
+    assert real.rows() == before
+    assert [offset for offset, _ in before][-4:] == [11, 12, 13, 14]
 
 
 @pytest.mark.parametrize("expired", [False, True])

@@ -44,8 +44,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A reopen takes away the staging branches of what must wait for it.",
         module=_SERVICE,
         function="_move_main",
-        old="table.fence(head, ports.ledger.ledger_id(), token, ended=ended)",
-        new="table.fence(head, ports.ledger.ledger_id(), token)",
+        old="table.fence(head, ports.ledger.ledger_id(), token, ended=ended, line=line)",
+        new="table.fence(head, ports.ledger.ledger_id(), token, line=line)",
         red=(f"{_ORDER}test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_rolled_back",),
     ),
     Mutant(
@@ -74,8 +74,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="The commit that shows what was read again takes the old rows away.",
         module=_PUBLISHING,
         function="_commit",
-        old="Publication(head=..., audited=..., token=..., ledger_id=..., replaces=..., claimed=...)",
-        new="Publication(head=..., audited=..., token=..., ledger_id=..., claimed=...)",
+        old="Publication(head=..., audited=..., token=..., ledger_id=..., replaces=..., claimed=..., line=...)",
+        new="Publication(head=..., audited=..., token=..., ledger_id=..., claimed=..., line=...)",
         red=(f"{_UNIT}test_stretch_is_read_again_and_replaced_in_one_commit",),
     ),
     Mutant(

@@ -115,7 +115,7 @@ RESUMING = (
         guard="The table names the claim that committed what an earlier attempt had staged.",
         module="airflow_kafka_lake.services.publishing",
         function="_commit",
-        old="None if proven.attempt == claim.key else token_of(claim, kind)",
+        old="token_of(claim, kind)",
         new="None",
         red=(f"{_REAL}test_table_names_the_claim_that_published_last",),
     ),

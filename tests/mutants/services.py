@@ -14,6 +14,8 @@ _SETTLEMENT = "airflow_kafka_lake.services.settlement"
 _SWEEPING = "airflow_kafka_lake.services.sweeping"
 _AUDITING = "airflow_kafka_lake.services.auditing"
 _OWNERS = "tests/unit/services/test_identity.py::"
+_HIDES_NONE = f"{_OWNERS}test_commit_that_an_old_ledger_knows_hides_none_before_it"
+_REOPENING = "airflow_kafka_lake.services.reopening"
 _IDENTITY = "airflow_kafka_lake.services.identity"
 _TOPICS = "airflow_kafka_lake.services.topics"
 _PARTIAL = "tests/unit/services/test_partial_answers.py::"
@@ -139,7 +141,7 @@ PUBLISHING = (
         module=_PUBLISHING,
         function="_commit",
         old=("check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))"),
-        new="",
+        new="None",
         red=("tests/unit/services/test_identity.py::test_table_recreated_under_a_running_wave_stays_empty",),
     ),
     Mutant(
@@ -323,7 +325,7 @@ TAKING = (
         guard="Main is moved before ranges are taken away, so that no earlier publisher can succeed.",
         module=_TAKING,
         function="_move_main",
-        old="outcome = table.fence(look.head, ledger_id, token, ended=earlier)",
+        old="outcome = table.fence(look.head, ledger_id, token, ended=earlier, line=line)",
         new="return look",
         red=("tests/unit/services/test_deciding.py::test_zombie_publisher_is_stopped_by_a_cancel",),
     ),
@@ -364,8 +366,8 @@ TAKING = (
         guard="A fence commit takes the staging branches of the wave's earlier attempts away.",
         module=_TAKING,
         function="_move_main",
-        old="table.fence(look.head, ledger_id, token, ended=earlier)",
-        new="table.fence(look.head, ledger_id, token)",
+        old="table.fence(look.head, ledger_id, token, ended=earlier, line=line)",
+        new="table.fence(look.head, ledger_id, token, line=line)",
         red=("tests/unit/services/test_deciding.py::test_zombie_commit_stays_stopped_when_main_is_rolled_back[by us]",),
     ),
     Mutant(
@@ -399,7 +401,7 @@ TAKING = (
         module=_TAKING,
         function="_move_main",
         old="check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)",
-        new="",
+        new="None",
         red=("tests/unit/services/test_identity.py::test_ledger_behind_cannot_hide_it_by_a_cancel",),
     ),
     Mutant(
@@ -854,9 +856,79 @@ IDENTITY = (
         guard="The newest commit of ours in the lake is one that the ledger knows.",
         module=_IDENTITY,
         function="check_head",
-        old="last and (not ports.ledger.knows(last))",
+        old="last and (not (line := ...))",
         new="False",
         red=("tests/unit/services/test_identity.py::test_ledger_that_lost_the_newest_token_is_refused",),
+    ),
+    Mutant(
+        name="publish-without-a-line",
+        law="L17",
+        guard="A publish names the newest line of the history that it was made after.",
+        module=_PUBLISHING,
+        function="_commit",
+        old="line = check_head(...)",
+        new="check_head(...)\nline = None",
+        red=(_HIDES_NONE,),
+    ),
+    Mutant(
+        name="fence-without-a-line",
+        law="L17",
+        guard="So does a commit that takes ranges away.",
+        module=_TAKING,
+        function="_move_main",
+        old="line = check_head(...)",
+        new="check_head(...)\nline = None",
+        red=(_HIDES_NONE,),
+    ),
+    Mutant(
+        name="reopen-without-a-line",
+        law="L17",
+        guard="So does a reopen.",
+        module=_REOPENING,
+        function="_move_main",
+        old="line = check_head(...)",
+        new="check_head(...)\nline = None",
+        red=(_HIDES_NONE,),
+    ),
+    Mutant(
+        name="any-line",
+        law="L17",
+        guard="The line that the table names is one that the ledger has.",
+        module=_IDENTITY,
+        function="check_head",
+        old="head.lines.get((ledger_id, pipeline))",
+        new="None",
+        red=(_HIDES_NONE,),
+    ),
+    Mutant(
+        name="line-of-that-number",
+        law="L17",
+        guard="A ledger that has counted on after a restore does not have the lines that were lost.",
+        module="airflow_kafka_lake.core.events",
+        function="Event.line",
+        old="[self.sequence, ..., self.kind, self.subject]",
+        new="[self.sequence]",
+        red=(_HIDES_NONE,),
+    ),
+    Mutant(
+        name="lines-in-the-database-by-number",
+        law="L17",
+        guard="A line of the database is the one that the table names, not just of that number.",
+        module="airflow_kafka_lake.adapters.sql_ledger.chronicle",
+        function="knows",
+        old="_newest(connection, ours, event.c.sequence == line.sequence) != line",
+        new="_newest(connection, ours, event.c.sequence == line.sequence) is None",
+        red=("tests/contracts/test_ledger_plans.py::test_newest_line_is_told_to_whoever_says_a_known_one",),
+    ),
+    Mutant(
+        name="property-without-a-line",
+        law="L17",
+        guard="The table property holds the line.",
+        module="airflow_kafka_lake.adapters.iceberg.commit",
+        function="Move.updates",
+        old="asked.line",
+        new="None",
+        red=("tests/contracts/test_lake_table.py::test_table_names_the_line_of_each_ledgers_history",),
     ),
     Mutant(
         name="plan-for-any-table",

@@ -219,13 +219,14 @@ class History(Surroundings):
     def meet_old_ledger(self) -> None:
         """Work with the ledger of the backup, where the lake is ahead of it: it must not move main; then go back."""
         world, store = self.world, self.world.table._store
-        token = store.last.get((world.ledger.ledger_id(), SPEC.name)) if store else None
+        owner = (world.ledger.ledger_id(), SPEC.name)
+        token, line = (store.last.get(owner), store.lines.get(owner)) if store else (None, None)
         if self._backup is None or token is None or not world.lake.reachable:
             return
         newest, head = world.ledger.snapshot(), store.refs.get("main") if store else None
         world.ledger.restore(self._backup)
         try:
-            if not world.ledger.knows(token):
+            if not world.ledger.knows(token, line):
                 world.lease_ends()
                 with suppress(KafkaLakeError):
                     world.run()

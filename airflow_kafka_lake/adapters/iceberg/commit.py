@@ -25,8 +25,9 @@ from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapshot
 from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token, Unknown
+from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Unknown
 from airflow_kafka_lake.core.wire import LAST, Last, last_by, last_of_properties, last_to_property, token_to_summary
 
 _TRIES = 10
@@ -36,37 +37,31 @@ _TRIES = 10
 class Move:
     """One commit to be made: what it requires of the table, and what it says.
 
-    `audited` is the staged snapshot that the attempt's branch must still be at; the branch goes with the commit, and so
-    do the branches of `ended`, each as it is when the head is loaded.
-    `schema_id` and the prepared files' spec must be the table's when there are files. `newest` is what the table names
-    as the pipeline's newest commit, where that is not the token.
+    The branch of what is published goes with the commit, and so do the branches of `ended`, each as it is when the head
+    is loaded. `schema_id` and the prepared files' spec must be the table's when there are files.
     """
 
-    head: TableHead
-    token: Token
-    ledger_id: str
+    asked: Publication
     prepared: Prepared
-    audited: int | None = None
     ended: tuple[str, ...] = ()
     schema_id: int | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
-    newest: Token | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def branch(self) -> str:
         """The staging branch that is published."""
-        return branch_of(self.token.attempt)
+        return branch_of(self.asked.token.attempt)
 
     def requirements(self) -> Iterator[tuple[Requirement, TableRequirement]]:
         """Name what must hold at the moment of the commit.
 
         Main comes before the branch: where both changed, the commit may be the caller's own and a look will tell.
         """
-        yield Requirement.TABLE_UUID, require_uuid(self.head.uuid)
-        yield Requirement.MAIN_HEAD, require_ref(MAIN_BRANCH, self.head.snapshot)
-        if self.audited is not None:
-            yield Requirement.STAGING_BRANCH, require_ref(self.branch, self.audited)
+        yield Requirement.TABLE_UUID, require_uuid(self.asked.head.uuid)
+        yield Requirement.MAIN_HEAD, require_ref(MAIN_BRANCH, self.asked.head.snapshot)
+        if self.asked.audited is not None:
+            yield Requirement.STAGING_BRANCH, require_ref(self.branch, self.asked.audited)
         if self.prepared.spec_id is not None:
             yield Requirement.SPEC, require_spec(self.prepared.spec_id)
         if self.schema_id is not None:
@@ -78,9 +73,8 @@ class Move:
         Main can be at the head's snapshot and have been elsewhere meanwhile: a commit of ours landed, and main was
         rolled back. The property stays then, and says so.
         """
-        key = (self.ledger_id, self.token.pipeline)
-        newest = last_of_properties(metadata.properties).get(key)
-        return (newest.token if newest else None) == self.head.last.get(key)
+        newest = last_of_properties(metadata.properties).get(self.asked.owner)
+        return (newest.token if newest else None) == self.asked.head.last.get(self.asked.owner)
 
     def ending(self, refs: Mapping[str, SnapshotRef]) -> dict[str, SnapshotRef]:
         """Return which of a table's branches end with the commit: they must be as they were, or it is made anew."""
@@ -89,14 +83,14 @@ class Move:
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
         # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
-        own = Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
-        place = self.head.place_after((self.ledger_id, self.token.pipeline), self.token.kind, own)
-        said_last = last_to_property(Last(ledger_id=self.ledger_id, token=self.newest or self.token, place=place))
-        names = () if self.token.kind == "owner" else (LAST, last_by(self.ledger_id, self.token.pipeline))
+        asked, own = self.asked, Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
+        place = asked.head.place_after(asked.owner, asked.token.kind, own)
+        said_last = last_to_property(Last(ledger_id=asked.ledger_id, token=asked.newest, place=place, line=asked.line))
+        names = () if asked.token.kind == "owner" else (LAST, last_by(*asked.owner))
         last = dict.fromkeys(names, said_last)
         properties = {**self.properties, **last}
         said = (set_properties(properties),) if properties else ()
-        gone = ending if self.audited is None else (self.branch, *ending)
+        gone = ending if asked.audited is None else (self.branch, *ending)
         return (*append_to_main(snapshot), *said, *map(remove_branch, gone))
 
 
@@ -120,7 +114,8 @@ def move_main(
                 return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{identifier} does not exist")
             if rejected := unmet(table.metadata, move) or refuse(head_of(table.metadata)):
                 return rejected
-            snapshot = write_snapshot(table, move.prepared, {**token_to_summary(move.token), **move.summary}, now_ms())
+            said = {**token_to_summary(move.asked.token), **move.summary}
+            snapshot = write_snapshot(table, move.prepared, said, now_ms())
         ending = move.ending(table.metadata.refs)
         required = (
             *(requirement for _, requirement in move.requirements()),

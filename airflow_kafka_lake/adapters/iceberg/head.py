@@ -27,6 +27,7 @@ def head_of(metadata: TableMetadata) -> TableHead:
         },
         last={key: item.token for key, item in newest.items()},
         placed={key: item.place for key, item in newest.items() if item.place},
+        lines={key: item.line for key, item in newest.items() if item.line},
         ancestry=ancestry_of(metadata),
     )
 

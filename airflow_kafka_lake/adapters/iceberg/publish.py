@@ -130,16 +130,12 @@ class Publisher:
             self._ready = {audited: ready}
         return ready
 
-    def fence(
-        self, head: TableHead, ledger_id: str, token: Token, owned: Collection[str], ended: Collection[str]
-    ) -> PublishOutcome:
+    def fence(self, asked: Publication, owned: Collection[str], ended: Collection[str]) -> PublishOutcome:
         """Move main with an empty commit; what is owned changes hands, and the branches of what is ended go."""
-        owner = owner_to_property(ledger_id, token.pipeline)
+        owner = owner_to_property(*asked.owner)
         return self._move(
             Move(
-                head=head,
-                token=token,
-                ledger_id=ledger_id,
+                asked=asked,
                 prepared=self._nothing(),
                 ended=tuple(map(branch_of, ended)),
                 properties={OWNER + topic_id: owner for topic_id in sorted(owned)},
@@ -155,11 +151,10 @@ class Publisher:
         missing = [topic_id for topic_id in topic_ids if topic_id not in head.owners]
         if not missing and head.snapshot is not None:
             return Committed(snapshot=head.snapshot)
+        token = Token(pipeline=pipeline, wave="owner", attempt="0" * 16, fence=0, ranges="", kind="owner")
         return self._move(
             Move(
-                head=head,
-                token=Token(pipeline=pipeline, wave="owner", attempt="0" * 16, fence=0, ranges="", kind="owner"),
-                ledger_id=ledger_id,
+                asked=Publication(head=head, audited=None, token=token, ledger_id=ledger_id),
                 prepared=self._nothing(),
                 properties={OWNER + topic_id: owner_to_property(*owner) for topic_id in missing},
             )
@@ -187,13 +182,4 @@ def _shown(task: FileScanTask) -> tuple[str, ...]:
 
 
 def _move(publication: Publication, ready: Ready) -> Move:
-    return Move(
-        head=publication.head,
-        token=publication.token,
-        ledger_id=publication.ledger_id,
-        prepared=ready.prepared,
-        audited=publication.audited,
-        schema_id=ready.schema_id,
-        summary=ready.source,
-        newest=publication.newest,
-    )
+    return Move(asked=publication, prepared=ready.prepared, schema_id=ready.schema_id, summary=ready.source)

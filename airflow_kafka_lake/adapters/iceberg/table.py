@@ -27,6 +27,7 @@ from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTI
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of
@@ -134,9 +135,11 @@ class IcebergTable:
         *,
         owned: Collection[str] = (),
         ended: Collection[str] = (),
+        line: Line | None = None,
     ) -> PublishOutcome:
         """Move main with an empty commit that ends some attempts: no earlier publisher of theirs can succeed."""
-        return self._publisher.fence(head, ledger_id, token, owned, ended)
+        asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id, line=line)
+        return self._publisher.fence(asked, owned, ended)
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch, by one load of the table."""

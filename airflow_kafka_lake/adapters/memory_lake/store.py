@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.ancestry import Ancestry, Place
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.staging import Stretch, branch_of, offsets_of
@@ -120,6 +121,7 @@ class Store:
     owners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     last: Mapping[tuple[str, str], Token] = field(default_factory=dict)
     placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], Line | None] = field(default_factory=dict)
 
     def head(self) -> TableHead:
         """Return what a load supplies; ids of snapshots grow, so they are their sequence numbers too."""
@@ -137,6 +139,7 @@ class Store:
             owners=dict(self.owners),
             last=dict(self.last),
             placed=dict(self.placed),
+            lines={owner: line for owner, line in self.lines.items() if line},
             ancestry=ancestry,
         )
 
@@ -192,6 +195,7 @@ class Store:
         self.owners = {**self.owners, **owners}
         if publication.token.kind != "owner":
             self.last = {**self.last, publication.owner: publication.newest}
+            self.lines = {**self.lines, publication.owner: publication.line}
             own = Place(snapshot=commit.id, sequence=commit.id)
             if place := publication.head.place_after(publication.owner, publication.token.kind, own):
                 self.placed = {**self.placed, publication.owner: place}

@@ -24,6 +24,7 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
 )
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged, Undecoded
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of, offsets_of
@@ -167,11 +168,11 @@ class MemoryTable:
         *,
         owned: Collection[str] = (),
         ended: Collection[str] = (),
+        line: Line | None = None,
     ) -> PublishOutcome:
         """Move main with an empty commit; what is owned changes hands, and the branches of what is ended go."""
-        owners = dict.fromkeys(owned, (ledger_id, token.pipeline))
-        asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id)
-        return self._commit(asked, owners=owners, ended=ended)
+        asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id, line=line)
+        return self._commit(asked, owners=dict.fromkeys(owned, asked.owner), ended=ended)
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch."""
@@ -306,7 +307,7 @@ class MemoryTable:
     def drop_properties(self) -> None:
         """Lose the table's properties, as with an engine that knows only its own."""
         store = self._load()
-        store.owners, store.last = {}, {}
+        store.owners, store.last, store.lines = {}, {}, {}
 
     def change_spec(self) -> None:
         """Change the partition spec: files staged before do not fit any more."""

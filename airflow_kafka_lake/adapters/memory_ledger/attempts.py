@@ -13,7 +13,8 @@ from airflow_kafka_lake.adapters.memory_ledger.state import State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import StaleFenceError
-from airflow_kafka_lake.core.records import Claim, Event, OutboxItem, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.events import Event
+from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.segments import gate_closed
 from airflow_kafka_lake.core.waves import (
     WAVE_TRANSITIONS,

@@ -11,11 +11,11 @@ from dataclasses import replace
 from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
+from airflow_kafka_lake.core.events import Event, Line
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import (
     Advance,
-    Event,
     OutboxItem,
     PipelineRecord,
     Published,
@@ -193,9 +193,11 @@ class MemoryReader:
         found = [item.record for item in state.tries.values() if item.record.attempt in attempts]
         return {record.attempt: (record, state.waves[record.wave].state) for record in found}
 
-    def knows(self, token: Token) -> bool:
+    def knows(self, token: Token, line: Line | None = None) -> Line | None:
         found = self._state.tries.get((token.wave, token.fence))
-        return token.wave == guards.OWNER_WAVE or (found is not None and found.record.attempt == token.attempt)
+        known = token.wave == guards.OWNER_WAVE or (found is not None and found.record.attempt == token.attempt)
+        lines = [event.line for name, event in self._state.events if name == token.pipeline]
+        return lines[-1] if known and lines and (line is None or line in lines) else None
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
         return tuple(item for (owner, *_), item in sorted(self._state.layouts.items()) if owner == pipeline)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from airflow_kafka_lake.core.events import Event
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import (
     Advance,
-    Event,
     OutboxItem,
     RangeRecord,
 )

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
@@ -16,10 +16,11 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, r
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
+from airflow_kafka_lake.core.events import Event, Line
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Advance, Event, OutboxItem, ReceiptRow
+from airflow_kafka_lake.core.records import Advance, OutboxItem, ReceiptRow
 from airflow_kafka_lake.core.streams import StreamKey
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Token, WaveState
 
 
 def pace(connection: Connection, name: str) -> tuple[WaveCost, ...]:
@@ -66,13 +67,31 @@ def _seconds(start: datetime, end: datetime) -> float:
     return (end - start).total_seconds()
 
 
+def knows(connection: Connection, token: Token, line: Line | None) -> Line | None:
+    """See `ports.Ledger.knows`."""
+    ours = event.c.pipeline == token.pipeline
+    if line and _newest(connection, ours, event.c.sequence == line.sequence) != line:
+        return None
+    mine = (attempt_.c.wave == token.wave, attempt_.c.fence == token.fence, attempt_.c.attempt == token.attempt)
+    given_out = () if token.wave == guards.OWNER_WAVE else (exists().where(*mine),)
+    return _newest(connection, ours, *given_out)
+
+
+def _newest(connection: Connection, *where: ColumnElement[bool]) -> Line | None:
+    found = connection.execute(select(event).where(*where).order_by(event.c.sequence.desc()).limit(1)).first()
+    return _event(found).line if found else None
+
+
+def _event(row: Any) -> Event:
+    return Event(
+        sequence=row.sequence, at=row.at, actor=row.actor, kind=row.kind, subject=row.subject, detail=row.detail
+    )
+
+
 def events(connection: Connection, name: str, after: int, limit: int) -> tuple[Event, ...]:
     """Return events by sequence."""
     query = select(event).where(event.c.pipeline == name, event.c.sequence > after)
-    return tuple(
-        Event(sequence=r.sequence, at=r.at, actor=r.actor, kind=r.kind, subject=r.subject, detail=r.detail)
-        for r in connection.execute(query.order_by(event.c.sequence).limit(limit))
-    )
+    return tuple(map(_event, connection.execute(query.order_by(event.c.sequence).limit(limit))))
 
 
 def untold(connection: Connection, name: str) -> tuple[Advance, ...]:

@@ -31,6 +31,7 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.estimates import WaveCost
+from airflow_kafka_lake.core.events import Event, Line
 from airflow_kafka_lake.core.growth import Layout
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -39,7 +40,6 @@ from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.records import (
     Advance,
     Claim,
-    Event,
     OutboxItem,
     PipelineRecord,
     Published,
@@ -172,8 +172,8 @@ class SqlLedger:
     def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
         return self._read(lambda c: reading.standing(c, attempts))
 
-    def knows(self, token: Token) -> bool:
-        return self._read(lambda c: reading.knows(c, token))
+    def knows(self, token: Token, line: Line | None = None) -> Line | None:
+        return self._read(lambda c: chronicle.knows(c, token, line))
 
     def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
         return self._read(lambda c: chronicle.pace(c, pipeline))

@@ -23,7 +23,6 @@ from airflow_kafka_lake.core.waves import (
     AttemptRecord,
     Holder,
     RangeState,
-    Token,
     WaveState,
 )
 from airflow_kafka_lake.ports import MAX_LEASE
@@ -255,9 +254,3 @@ def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, 
         .join(given, given.c.attempt == attempt_.c.attempt)
     )
     return {row.attempt: (_attempt(row), row.wave_state) for row in connection.execute(query)}
-
-
-def knows(connection: Connection, token: Token) -> bool:
-    """Say whether a token was given out by a claim of ours, or speaks of an ownership."""
-    mine = (attempt_.c.wave == token.wave, attempt_.c.fence == token.fence, attempt_.c.attempt == token.attempt)
-    return token.wave == guards.OWNER_WAVE or bool(connection.execute(select(exists().where(*mine))).scalar())

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import rebuild
-from tests.gates import Before, Calls, Killed, KilledError
+from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.world import LEDGER_ID, World
 
 pytestmark = pytest.mark.unit
@@ -232,6 +232,71 @@ def test_ledger_behind_cannot_hide_it_by_a_cancel(world: World, wave: str) -> No
     with pytest.raises(LedgerBehindError):
         world.plan()
     assert world.ledger.ranges(wave=wave)[0].state is RangeState.PLANNED
+
+
+def published(world: World, passing: Passing) -> None:
+    """Publish a wave."""
+    world.ingest(world.planned_wave(), world.worker(passing))
+
+
+def cancelled(world: World, passing: Passing) -> None:
+    """Cancel a wave that a dead worker has left: a fence commit."""
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("runner.stage")))
+    world.lease_ends()
+    deciding.cancel(world.worker(passing), wave, "not now")
+
+
+def reopened(world: World, passing: Passing) -> None:
+    """Reopen what is settled: it is on record before main is moved."""
+    world.run()
+    world.reopen(0, 3, worker=world.worker(passing))
+
+
+@pytest.mark.parametrize(
+    ("commits", "call"), [(published, "table.publish"), (cancelled, "table.fence"), (reopened, "table.fence")]
+)
+def test_commit_that_an_old_ledger_knows_hides_none_before_it(
+    commits: Callable[[World, Passing], None], call: str
+) -> None:
+    """A commit may be made long after the ledger knows of it: what others published in between is not read again,
+    however far the old ledger has counted on."""
+    world, backups = World(partitions=2), []
+    world.produce(3)
+
+    def others() -> None:
+        backups.append(world.ledger.snapshot())
+        world.produce(4, 1)
+        world.ingest(world.planned_wave())
+
+    commits(world, Before(call, others))
+    lost = world.ledger.events("orders")[-1].sequence
+    world.ledger.restore(backups[0])
+    world.lease_ends()
+    while world.ledger.events("orders")[-1].sequence < lost:
+        world.with_spec(leader_wait=world.spec.leader_wait + 1)
+        world.ledger.save_pipeline(world.spec)
+    with pytest.raises(LedgerBehindError, match=r"knows without what was published before it.*rebuild orders"):
+        world.run()
+    assert world.offsets(1) == [0, 1, 2, 3]
+    rebuild(world.worker(), world.spec)
+    for item in world.ledger.ranges(pipeline="orders", states=(RangeState.CANCELLED,)):
+        deciding.release(world.worker(), item.id, None)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_table_of_an_older_version_names_no_line(world: World, wave: str) -> None:
+    """Its newest commit is asked for alone; the next one names a line."""
+    world.ingest(wave)
+    store = world.table._store
+    assert store is not None
+    store.lines = {}
+    world.produce(1)
+    assert world.run().exit_code == 0
+    (line,) = world.table.head().lines.values()
+    assert line in [event.line for event in world.ledger.events("orders")]
 
 
 def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: str) -> None:
