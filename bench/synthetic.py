@@ -78,7 +78,7 @@ class Rows:
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         started("here/1/1.00")
         table = self._lake.catalog.load(job.table)
-        rows = pa.concat_tables([self._rows(s.partition, s.range, job.attempt) for s in job.stretches])
+        rows = pa.concat_tables([self._rows(s.partition, s.range, job.attempt) for s in job.parts])
         head = table.metadata.current_snapshot_id
         table.manage_snapshots().create_branch(head, branch_of(job.attempt)).commit()
         wanted = rows.cast(table.schema().as_arrow())

@@ -126,7 +126,7 @@ class MemoryRunner:
         if self.failures:
             raise JobFailedError(self.failures.popleft(), reason=None, **facts)
         rows: list[Position] = []
-        for part in (*job.stretches, *job.untimely):
+        for part in job.parts:
             with _as_a_driver("kafka-unreachable", **facts):
                 records = self._kafka.read(
                     part.topic, part.partition, part.range, job.isolation, any_time=part in job.untimely

@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
@@ -27,6 +27,9 @@ LANDED = (
     "ingest_attempt",
 )
 """The columns that every landing table has, in their order."""
+
+CAREFUL_POLL = 500
+"""Records that one poll takes where no poll may reach behind a stretch."""
 
 BRANCH_PREFIX = "kafka_lake_"
 _BRANCH = re.compile(BRANCH_PREFIX + "([0-9a-f]{16})")
@@ -64,7 +67,7 @@ class StageJob:
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
     splits large stretches, None does not. `decoders` say how values become columns; none leaves them as they are.
     `untimely` are further stretches: records whose time Spark's Kafka source cannot read, for the driver to read.
-    `careful` reads nothing that lies behind a stretch, not even to throw it away: it may be what no job can read.
+    `singly` are stretches too, read record by record, so that nothing behind one is touched (`ending`).
     """
 
     pipeline: str
@@ -77,7 +80,12 @@ class StageJob:
     max_records_per_partition: int | None
     decoders: tuple[Decoder, ...] = ()
     untimely: tuple[Stretch, ...] = ()
-    careful: bool = False
+    singly: tuple[Stretch, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Stretch, ...]:
+        """Everything the job reads, in whatever way."""
+        return (*self.stretches, *self.singly, *self.untimely)
 
     @property
     def name(self) -> str:
@@ -114,7 +122,7 @@ class StageJob:
             "max_records_per_partition": self.max_records_per_partition,
             "decoders": [item.to_json() for item in self.decoders],
             "untimely": [_json(stretch) for stretch in self.untimely],
-            "careful": self.careful,
+            "singly": [_json(stretch) for stretch in self.singly],
         }
 
     @classmethod
@@ -125,6 +133,7 @@ class StageJob:
                 **data,
                 "isolation": Isolation(data["isolation"]),
                 "stretches": tuple(map(_stretch, data["stretches"])),
+                "singly": tuple(map(_stretch, data["singly"])),
                 "untimely": tuple(map(_stretch, data["untimely"])),
                 "decoders": tuple(map(Decoder.from_json, data["decoders"])),
             }
@@ -175,6 +184,28 @@ def merged(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
         for (topic, topic_id, partition), offsets in offsets_of(stretches).items()
         for item in offsets
     )
+
+
+def ending(stretch: Stretch, records: RangeSet) -> tuple[Stretch | None, Stretch | None]:
+    """Divide a stretch so that no poll touches what lies behind it: into what polls of `CAREFUL_POLL` records read, and
+    its last `CAREFUL_POLL` records, to be read one by one. Both are None where it has no record.
+
+    `records` are the offsets of the stretch that have a record; of a stretch with more than `CAREFUL_POLL`, at least
+    its last ones. A read that ends behind a record asks no further, while one that ends in a gap polls once more, and
+    gets the neighbour's record.
+    """
+    if not records:
+        return None, None
+    middle, left = records.first, CAREFUL_POLL
+    for part in reversed(records):
+        if part.span >= left:
+            middle = part.end - left
+            break
+        left -= part.span
+    start, end = stretch.range.start, records.last + 1
+    fewer = records.span < CAREFUL_POLL
+    body = None if fewer or start == middle else replace(stretch, range=OffsetRange(start, middle))
+    return body, replace(stretch, range=OffsetRange(middle, end))
 
 
 def packing(stretches: Iterable[Stretch], estimated_bytes: int, task_bytes: int) -> tuple[int, int | None]:

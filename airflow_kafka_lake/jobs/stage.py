@@ -28,10 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch
 from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.wire import PREFIX
 from airflow_kafka_lake.jobs.progress import told_progress
@@ -53,9 +52,6 @@ _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
-_MOST_CAREFUL = 100
-"""Stretches whose ends are read record by record, a second or so each."""
-
 WRITE_OPTIONS = {
     "write-format": "parquet",
     "compression-codec": "zstd",
@@ -203,8 +199,8 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
         ("timestamp_millis(timestamp)", "timestamp") if untimely else ("timestamp", "unix_millis(timestamp)")
     )
     holdable = f"{number} BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
-    ids = dict(sorted({(stretch.topic, stretch.topic_id) for stretch in (*job.stretches, *job.untimely)}))
-    for stretch in (*job.stretches, *job.untimely):
+    ids = dict(sorted({(stretch.topic, stretch.topic_id) for stretch in job.parts}))
+    for stretch in job.parts:
         if ids[stretch.topic] != stretch.topic_id:
             raise RefusedError(f"Topic {stretch.topic} has two ids in one job; only its present one can be read.")
     pairs = ", ".join(
@@ -216,7 +212,8 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
         "value",
         "headers",
         "topic AS kafka_topic",
-        f"map({pairs})[topic] AS kafka_topic_id",
+        # A job of stretches without a record reads nothing, and its rows still have their types.
+        f"{f'map({pairs})[topic]' if pairs else 'CAST(NULL AS STRING)'} AS kafka_topic_id",
         "partition AS kafka_partition",
         "offset AS kafka_offset",
         # No reader of the table, and no partition transform, needs to hold a time of the year 57,000.
@@ -230,37 +227,29 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
 def reads(job: StageJob) -> tuple[Read, ...]:
     """Divide the job into stretches heavier than a task, which are split, and the others, which are gathered.
 
-    A consumer unpacks all the records of its poll, also those behind its stretch. A careful job reads so few of each
-    stretch's end at a time that none is behind it.
+    Where ends of stretches are read singly, the polls of the rest are small: they may reach into those ends, and not
+    behind them.
 
     Gathering counts input partitions and knows no weight: pieces of a heavy stretch stay out of it, so that no task
     gets several of them beside another that got only light ones.
     """
-    if job.careful and len(job.stretches) <= _MOST_CAREFUL:
-        return _careful_reads(job.stretches)
+    if job.singly:
+        return _some(
+            Read(stretches=job.stretches, split=None, tasks=None, per_poll=CAREFUL_POLL),
+            Read(stretches=job.singly, split=None, tasks=None, per_poll=1),
+        )
     limit = job.max_records_per_partition
     heavy = tuple(s for s in job.stretches if limit is not None and s.range.span > limit)
     light = tuple(s for s in job.stretches if limit is None or s.range.span <= limit)
     tasks = job.tasks if limit is None else math.ceil(sum(s.range.span for s in light) / limit)
-    both = (
+    return _some(
         Read(stretches=heavy, split=limit, tasks=None),
         Read(stretches=light, split=None, tasks=tasks if len(light) > tasks else None),
     )
-    return tuple(read for read in both if read.stretches)
 
 
-def _careful_reads(stretches: Iterable[Stretch]) -> tuple[Read, ...]:
-    bodies, ends = [], []
-    for stretch in stretches:
-        start, end = stretch.range.start, stretch.range.end
-        middle = max(start, end - _FEWEST_PER_POLL)
-        bodies += [replace(stretch, range=OffsetRange(start, middle))] if start < middle else []
-        ends.append(replace(stretch, range=OffsetRange(middle, end)))
-    both = (
-        Read(stretches=tuple(bodies), split=None, tasks=None, per_poll=_FEWEST_PER_POLL),
-        Read(stretches=tuple(ends), split=None, tasks=None, per_poll=1),
-    )
-    return tuple(read for read in both if read.stretches)
+def _some(*reads: Read) -> tuple[Read, ...]:
+    return tuple(read for read in reads if read.stretches)
 
 
 def source_options(job: StageJob, scan: Iterable[Stretch], kafka: Mapping[str, str]) -> dict[str, str]:
@@ -282,10 +271,8 @@ def source_options(job: StageJob, scan: Iterable[Stretch], kafka: Mapping[str, s
 
 
 def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
-    if not job.stretches and not job.untimely:
-        raise RefusedError(f"Wave {job.wave} has nothing to read: its job holds no stretches.", wave=job.wave)
     frames = [_gathered(spark, job, read, kafka).selectExpr(*columns(job)) for read in reads(job)]
-    if job.untimely:
+    if job.untimely or not frames:
         from airflow_kafka_lake.jobs.untimely import untimely_rows
 
         frames.append(untimely_rows(spark, job, kafka).selectExpr(*columns(job, untimely=True)))

@@ -31,6 +31,7 @@ from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_u
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
+from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.publishing import (
     Proven,
     adopt,
@@ -136,7 +137,7 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
         return proven
     heartbeat()
     tell_first(ports, held)
-    # First: what has a receipt is on record as audited, so that it is found by whoever goes on with it.
+    # First: what has a receipt is on record as audited, so that an attempt that goes on with it finds it.
     ports.ledger.mark_staged(held.key, proven.snapshot, proven.bytes)
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))
     ports.say(f"publishing wave {held.key.wave}")
@@ -221,6 +222,8 @@ def _stage(
     ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat, untimely: Sequence[Stretch] = ()
 ) -> Staged:
     job = stage_job(held, how, untimely)
+    if History.of(held.attempts).in_doubt:
+        job = careful(ports, job, heartbeat)
     ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
@@ -251,7 +254,6 @@ def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Str
         max_records_per_partition=per_task,
         decoders=how,
         untimely=shared(_stretches(held.ranges), untimely),
-        careful=History.of(held.attempts).in_doubt,
     )
 
 

@@ -89,6 +89,7 @@ class RunnerWorld:
         isolation: Isolation = Isolation.READ_COMMITTED,
         decoders: Sequence[Decoder] = (),
         untimely: Sequence[Stretch] = (),
+        singly: Sequence[Stretch] = (),
         table: str = "",
     ) -> StageJob:
         """Return an attempt's job of its own."""
@@ -103,6 +104,7 @@ class RunnerWorld:
             max_records_per_partition=None,
             decoders=tuple(decoders),
             untimely=tuple(untimely),
+            singly=tuple(singly),
         )
 
     def run(self, job: StageJob) -> Staged:

@@ -124,6 +124,14 @@ def test_job_without_rows_has_a_result(world: RunnerWorld) -> None:
     assert (staged.streams, staged.undecoded) == ((), ())
 
 
+def test_what_is_read_singly_lands_beside_the_others(world: RunnerWorld) -> None:
+    """How a stretch is read changes nothing of its rows; a job of no stretch at all has a result too."""
+    world.topic.produce(*FIVE, end="commit")
+    job = world.job(world.stretch(0, 2), singly=[world.stretch(2, 4)])
+    assert [row[1] for row in world.landed(job)] == [0, 1, 2, 3]
+    assert world.run(world.job()).streams == ()
+
+
 def test_time_outside_the_calendar_is_kept_as_a_number(world: RunnerWorld) -> None:
     """What a producer wrote in microseconds lands beside the others."""
     world.topic.produce(b"now")

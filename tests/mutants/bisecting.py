@@ -30,6 +30,16 @@ BISECTING = (
         red=(f"{_SERVICE}::test_failure_that_the_world_explains_begins_no_search",),
     ),
     Mutant(
+        name="count-gaps-as-records",
+        law="L4",
+        guard="Where a careful job's stretch ends is told by its records, not by its offsets.",
+        module="airflow_kafka_lake.services.polling",
+        function="_last_records",
+        old="item.fate not in EXPLAINED",
+        new="True",
+        red=(f"{_SERVICE}::test_records_before_one_that_no_job_can_hold_are_not_blamed",),
+    ),
+    Mutant(
         name="cut-what-is-not-in-the-range",
         law="L2",
         guard="A part that is not inside its range, or overlaps another, cuts nothing.",

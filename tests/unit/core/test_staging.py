@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch, attempts_of, branch_of, merged, packing
+from airflow_kafka_lake.core.staging import (
+    CAREFUL_POLL,
+    StageJob,
+    Stretch,
+    attempts_of,
+    branch_of,
+    ending,
+    merged,
+    packing,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -39,7 +49,9 @@ def test_islands_of_a_partition_need_a_read_each() -> None:
 
 def test_job_travels_as_json() -> None:
     """The driver reads the same job again."""
-    job = _job(_stretch(20, 30), _stretch(0, 10, partition=1))
+    job = replace(_job(_stretch(20, 30), _stretch(0, 10, partition=1)), singly=(_stretch(30, 40),))
+    job = replace(job, untimely=(_stretch(40, 41),))
+    assert job.parts == (*job.stretches, *job.singly, *job.untimely)
     assert StageJob.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
@@ -79,3 +91,22 @@ def test_only_our_own_branches_name_attempts() -> None:
     """Branches of others are no attempts, however alike."""
     refs = ("main", "kafka_lake_" + "a" * 16, "kafka_lake_" + "A" * 16, "kafka_lake_copy", "x_kafka_lake_" + "b" * 16)
     assert attempts_of([*refs, branch_of("0" * 16)]) == ("0" * 16, "a" * 16)
+
+
+@pytest.mark.parametrize(
+    ("records", "body", "end"),
+    [
+        pytest.param([], None, None, id="no record"),
+        pytest.param([(3, 4), (9, 10)], None, (3, 10), id="few"),
+        pytest.param([(0, CAREFUL_POLL)], None, (0, CAREFUL_POLL), id="as many as a poll"),
+        pytest.param([(0, 9000)], (0, 9000 - CAREFUL_POLL), (9000 - CAREFUL_POLL, 9000), id="dense"),
+        pytest.param([(0, 5000), (8000, 8010)], (0, 4510), (4510, 8010), id="a gap before the end and in it"),
+        pytest.param([(8000, 8000 + CAREFUL_POLL)], (0, 8000), (8000, 8500), id="what is before was not looked at"),
+    ],
+)
+def test_ends_have_as_many_records_as_a_poll(
+    records: list[tuple[int, int]], body: tuple[int, int] | None, end: tuple[int, int] | None
+) -> None:
+    """A poll that begins before the end of a stretch finds its records there, and a read stops right behind one."""
+    parts = [None if part is None else _stretch(*part) for part in (body, end)]
+    assert [*ending(_stretch(0, 10_000), RangeSet.of(*records))] == parts

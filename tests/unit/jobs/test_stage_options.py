@@ -12,7 +12,7 @@ import pytest
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch
 from airflow_kafka_lake.jobs.stage import (
     COMMIT_TRIES,
     columns,
@@ -193,10 +193,22 @@ def test_other_errors_and_endless_races_pass_on(said: str, calls: int) -> None:
     assert statement.calls == calls
 
 
-def test_careful_job_unpacks_nothing_behind_its_stretches() -> None:
-    """A poll never takes more records than are left of the stretch: those behind it may be what no job can read."""
-    long, short = stretch(0, 0, 1_000_000), stretch(1, 5, 8)
-    bodies, ends = reads(replace(job(long, short, limit=1000), careful=True))
-    assert (bodies.stretches, bodies.per_poll) == ((stretch(0, 0, 999_500),), 500)
-    assert (ends.stretches, ends.per_poll) == ((stretch(0, 999_500, 1_000_000), short), 1)
+def test_polls_are_small_where_ends_are_read_singly() -> None:
+    """A poll before an end takes no more records than the end has, and nothing is split or gathered."""
+    work = replace(job(stretch(0, 0, 999_500), limit=1000), singly=(stretch(0, 999_500, 1_000_000), stretch(1, 5, 8)))
+    bodies, ends = reads(work)
+    assert (bodies.stretches, bodies.per_poll) == (work.stretches, CAREFUL_POLL)
+    assert (ends.stretches, ends.per_poll) == (work.singly, 1)
     assert (bodies.split, ends.split) == (None, None)
+    (ends,) = reads(replace(work, stretches=()))
+    assert ends.stretches == work.singly
+
+
+def test_topics_that_are_read_in_any_way_have_their_ids() -> None:
+    """What is read singly, or by the driver, is a row like the others."""
+    work = replace(
+        job(stretch(0, 0, 1, topic="a", topic_id="A1")),
+        singly=(stretch(0, 0, 1, topic="b", topic_id="B1"),),
+        untimely=(stretch(0, 0, 1, topic="c", topic_id="C1"),),
+    )
+    assert "map('a', 'A1', 'b', 'B1', 'c', 'C1')[topic] AS kafka_topic_id" in columns(work)

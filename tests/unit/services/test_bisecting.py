@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core import bisecting
-from airflow_kafka_lake.core.errors import JobFailedError, UnexpectedError
+from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnexpectedError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError, Passing
 from tests.world import World
@@ -250,25 +252,61 @@ def test_two_kills_before_a_job_halve_nothing(world: World) -> None:
     world.check()
 
 
-def test_records_before_one_that_no_job_can_hold_are_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def unpacked(job: StageJob, records: Sequence[int]) -> set[int]:
+    """Return what consumers unpack of partition 0 for a job: as many records at or behind a position as a poll takes,
+    until the position is at the end of the stretch."""
+    found: set[int] = set()
+    for read in stage.reads(job):
+        for part in read.stretches:
+            at = part.range.start if part.partition == 0 else part.range.end
+            while at < part.range.end:
+                polled = [offset for offset in records if offset >= at][: read.per_poll or CAREFUL_POLL]
+                found |= {*polled}
+                at = polled[-1] + 1 if polled else part.range.end
+    return found
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["dense", "gaps"])
+def test_records_before_one_that_no_job_can_hold_are_not_blamed(monkeypatch: pytest.MonkeyPatch, wide: bool) -> None:
     """A consumer unpacks what lies behind its stretch too: after a failure nothing of that is polled, so that the one
-    that is too large is found, and those before it land."""
+    that is too large is found, and those before it land; also where a poll has fewer records than the gap is wide, and
+    where markers stand right before it."""
     world = World(partitions=2)
     for partition in (0, 1):
         world.produce(9, partition)
+    for number in range(3 if wide else 0):
+        world.produce(1 if number else 2 * CAREFUL_POLL, transaction=str(number))
+        world.end(str(number), commit=number > 0)
     huge, real = world.produce(1)[0], world.runner.stage
     world.produce(5)
 
-    def stage(job: StageJob, **calls: Any) -> None:
-        for part in job.stretches:
-            unpacked = part.range.end + (0 if job.careful else 500)
-            if part.partition == 0 and part.range.start <= huge < unpacked:
-                raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
+    def staged(job: StageJob, **calls: Any) -> None:
+        if huge in unpacked(job, sorted(world.visible[world.key()])):
+            raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
         real(job, **calls)
 
-    monkeypatch.setattr(world.runner, "stage", stage)
+    monkeypatch.setattr(world.runner, "stage", staged)
     assert world.run().exit_code == 3
     assert world.run().exit_code == 1
     ((where, why),) = held(world).items()
-    assert (where, "cannot be read: Spark runs out of memory over it. Pass it with" in why) == ((0, "9-10"), True)
-    assert (world.offsets(0), world.offsets(1)) == ([*range(9), *range(10, 15)], [*range(9)])
+    assert (where, "cannot be read: Spark runs out of memory over it. Pass it with" in why) == (
+        (0, f"{huge}-{huge + 1}"),
+        True,
+    )
+    assert world.offsets(0) == sorted(world.visible[world.key()].keys() - {huge})
+    assert world.offsets(1) == [*range(9)]
+
+
+def test_search_goes_on_where_kafka_s_batches_cannot_be_read(world: World) -> None:
+    """Where records end is then taken from the offsets: on topics without gaps the one record is found all the same."""
+    world.produce(20)
+    world.runner.poison = {("orders", 0, 7)}
+
+    def unreachable(call: str) -> None:
+        if call == "batches.explain":
+            raise UnavailableError("no answer")
+
+    for code in (3, 1):
+        assert world.run(worker=world.worker(unreachable)).exit_code == code
+    assert list(held(world)) == [(0, "7-8")]
+    assert any("where the records of wave" in line and line.endswith("no answer") for line in world.said)

@@ -1,0 +1,61 @@
+"""How far a job polls after another one failed: behind no stretch, for there may be what it failed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from airflow_kafka_lake.core.accounting import EXPLAINED, Gap
+from airflow_kafka_lake.core.errors import StaleFenceError, TransientError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch, ending
+from airflow_kafka_lake.ports import Ports
+
+MOST_CAREFUL = 100
+"""Stretches whose ends are read record by record, a second or so each."""
+
+_WIDER = 4
+
+
+def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> StageJob:
+    """Return a job that unpacks no record behind its stretches, not even to throw it away.
+
+    A consumer unpacks all records of its poll. Which offsets at the end of a stretch have one, Kafka's raw batches say;
+    where they cannot be read, every offset counts as one. A job of more than `MOST_CAREFUL` stretches stays as it is.
+    """
+    if len(job.stretches) > MOST_CAREFUL:
+        return job
+    try:
+        records = _last_records(ports, job, heartbeat)
+    except StaleFenceError:
+        raise
+    except TransientError as problem:
+        ports.say(f"where the records of wave {job.wave} end could not be read: {problem}")
+        records = {stretch: RangeSet([stretch.range]) for stretch in job.stretches}
+    parts = [ending(stretch, found) for stretch, found in records.items()]
+    return replace(
+        job,
+        stretches=tuple(body for body, _ in parts if body is not None),
+        singly=tuple(end for _, end in parts if end is not None),
+    )
+
+
+def _last_records(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Mapping[Stretch, RangeSet]:
+    """Return where each stretch has a record, from its end back to `CAREFUL_POLL` records."""
+    found: dict[Stretch, RangeSet] = {}
+    asked, width = job.stretches, CAREFUL_POLL
+    while asked:
+        gaps = {_tail(stretch, width): stretch for stretch in asked}
+        told = ports.batches.explain(tuple(gaps), job.isolation, heartbeat)
+        found |= {
+            stretch: RangeSet(item.range for item in told[gap] if item.fate not in EXPLAINED)
+            for gap, stretch in gaps.items()
+        }
+        asked = tuple(item for item in asked if found[item].span < CAREFUL_POLL and width < item.range.span)
+        width *= _WIDER
+    return found
+
+
+def _tail(stretch: Stretch, width: int) -> Gap:
+    last = OffsetRange(max(stretch.range.start, stretch.range.end - width), stretch.range.end)
+    return Gap(topic=stretch.topic, topic_id=stretch.topic_id, partition=stretch.partition, range=last)
