@@ -22,7 +22,7 @@ import psutil
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.waves import PUBLISHES
 from airflow_kafka_lake.local.processes import wait_until
-from tests import warm
+from tests import markers, warm
 
 CLI_SECONDS = 240
 POLL_SECONDS = 0.2
@@ -301,12 +301,10 @@ class Rig:
         for number in range(records):
             value = f"{'committed' if commit else 'aborted'} {number}".encode()
             producer.produce(self.topic, value=value, partition=number % among, on_delivery=noted)
-        producer.flush(60)
+        assert producer.flush(60) == 0
+        markers.end(producer, self.bootstrap, {(self.topic, partition) for partition, _ in seen}, commit=commit)
         if commit:
-            producer.commit_transaction(120)
             self.acknowledged |= seen
-        else:
-            producer.abort_transaction(120)
 
     # -- the lake ---------------------------------------------------------------------------------------------------
 

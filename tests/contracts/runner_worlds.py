@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Committed, Token
 from airflow_kafka_lake.ports import JobRunner, Lake
+from tests import markers
 from tests.pyiceberg_jobs import TableJobs, position
 
 if TYPE_CHECKING:
@@ -231,10 +232,8 @@ class RealTopic:
             producer.produce(self.name, value=value, partition=partition, timestamp=timestamp_ms, **given)
         assert producer.flush(60) == 0
         assert refused == []
-        if end == "commit":
-            producer.commit_transaction(60)
-        elif end:
-            producer.abort_transaction(60)
+        if end:
+            markers.end(producer, self._settings["bootstrap.servers"], {(self.name, partition)}, commit=end == "commit")
 
     def delete_before(self, offset: int) -> None:
         from confluent_kafka import TopicPartition

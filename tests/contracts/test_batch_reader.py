@@ -15,7 +15,6 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
@@ -27,6 +26,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import BatchReader
+from tests import markers
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -95,7 +95,7 @@ class BrokerWorld:
     def __init__(self, bootstrap: str) -> None:
         self._settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **QUIET}
         self._admin = AdminClient(self._settings)
-        self._running: dict[str, tuple[Producer, TopicPartition]] = {}
+        self._running: dict[str, tuple[Producer, tuple[str, int]]] = {}
         self.reader = KafkaBatchReader({"bootstrap_servers": bootstrap}, timeout_seconds=10)
 
     def create(self, topic: str, partitions: int = 1) -> str:
@@ -134,19 +134,13 @@ class BrokerWorld:
         producer = Producer({**self._settings, "transactional.id": name})
         producer.init_transactions(120)
         producer.begin_transaction()
-        self._running[name] = (producer, TopicPartition(topic, partition))
+        self._running[name] = (producer, (topic, partition))
         self._write(producer, topic, count, partition)
         return name
 
     def end(self, transaction: str, *, commit: bool) -> None:
         producer, partition = self._running.pop(transaction)
-        written = self._log_end(partition)
-        producer.commit_transaction(120) if commit else producer.abort_transaction(120)
-        # The coordinator answers before the partition's leader has written the marker.
-        wait_until(lambda: self._log_end(partition) > written, timeout=120, failed=AssertionError)
-
-    def _log_end(self, partition: TopicPartition) -> int:
-        return int(self._admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(120).offset)
+        markers.end(producer, self._settings["bootstrap.servers"], {partition}, commit=commit)
 
     def delete_before(self, topic: str, offset: int) -> None:
         deleted = self._admin.delete_records([TopicPartition(topic, 0, offset)])

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_kafka_lake.local.kafka import LocalKafka
+from tests import markers
 from tests.rig import Rig
 
 pytestmark = pytest.mark.integration
@@ -120,7 +121,7 @@ def landed(kafka: LocalKafka, spark_jars: list[Any], tmp_path_factory: pytest.Te
         for partition in range(len(DAMAGES)):
             producer.produce(place.topic, partition=partition, timestamp=at, **record)
         producer.flush(60)
-    producer.commit_transaction(120)
+    markers.end(producer, kafka.bootstrap, {(place.topic, number) for number in range(len(DAMAGES))}, commit=True)
     done = place.run()
     assert done.code == 0, done.err
     return place

@@ -39,6 +39,7 @@ from airflow_kafka_lake.jobs.decoding import decoded
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
 from airflow_kafka_lake.local.processes import free_ports
+from tests import markers
 from tests.canaries import planted
 from tests.silence import SilentServer
 
@@ -106,10 +107,9 @@ class Topic:
         for record in records:
             producer.produce(self.name, **({"partition": 0} | record))
         assert producer.flush(120) == 0
-        if end == "commit":
-            producer.commit_transaction(120)
-        elif end == "abort":
-            producer.abort_transaction(120)
+        if end:
+            written = {(self.name, record.get("partition", 0)) for record in records}
+            markers.end(producer, self.bootstrap, written, commit=end == "commit")
 
     def stretch(self, start: int, end: int, partition: int = 0) -> Stretch:
         return Stretch(topic=self.name, topic_id=self.id, partition=partition, range=OffsetRange(start, end))
