@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.operators.boundary import text_of
-from airflow_kafka_lake.operators.plan import name_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.sensors.waiting import LedgerSensor
 from airflow_kafka_lake.triggers.conditions import checked_until
@@ -20,7 +19,7 @@ class SegmentDrainedSensor(LedgerSensor):
 
     The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
 
-    :param pipeline: a `Pipeline` or its name (templated)
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan: plan id, or the XCom `plan` of PlanBackfillOperator; one that planned nothing ends the wait (templated)
     :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
     :param ledger_connection: Airflow connection of the ledger
@@ -31,17 +30,19 @@ class SegmentDrainedSensor(LedgerSensor):
     def __init__(
         self, *, pipeline: Pipeline | str | PathLike[str], plan: Any = None, until: Any = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, **kwargs)
         if (plan is None) == (until is None):
             raise ValueError("SegmentDrainedSensor needs either plan or until")
-        self.pipeline = name_of(pipeline)
         self.plan = plan
         self.until = until
         self._by_plan = plan is not None
 
-    def trigger(self) -> LedgerTrigger | None:
+    def topics(self) -> Collection[str]:
         """See `LedgerSensor`."""
-        pipeline = text_of(self.pipeline, "pipeline")
+        return () if self._by_plan else self.until
+
+    def trigger(self, pipeline: str) -> LedgerTrigger | None:
+        """See `LedgerSensor`."""
         if not self._by_plan:
             return DrainedTrigger(
                 pipeline=pipeline, until=checked_until(self.until), ledger_connection=self.ledger_connection

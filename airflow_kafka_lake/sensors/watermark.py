@@ -8,7 +8,6 @@ from typing import Any
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.operators.boundary import bounds_of, text_of
-from airflow_kafka_lake.operators.plan import name_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.sensors.waiting import LedgerSensor
 from airflow_kafka_lake.triggers.conditions import time_in_ms
@@ -20,7 +19,7 @@ class WatermarkSensor(LedgerSensor):
 
     A time is reached only once Kafka has a record at or after it: until then, an earlier one may still come.
 
-    :param pipeline: a `Pipeline` or its name (templated)
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: topic (templated)
     :param partition: one partition; None means all (templated)
     :param offset: end, exclusive; either this or `time` (templated)
@@ -40,18 +39,21 @@ class WatermarkSensor(LedgerSensor):
         time: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, **kwargs)
         if (offset is None) == (time is None):
             raise ValueError("WatermarkSensor needs either offset or time")
-        self.pipeline = name_of(pipeline)
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.time = time
 
-    def trigger(self) -> LedgerTrigger:
+    def topics(self) -> tuple[str]:
         """See `LedgerSensor`."""
-        pipeline, topic = text_of(self.pipeline, "pipeline"), text_of(self.topic, "topic")
+        return (self.topic,)
+
+    def trigger(self, pipeline: str) -> LedgerTrigger:
+        """See `LedgerSensor`."""
+        topic = text_of(self.topic, "topic")
         partitions = None if self.partition in (None, "") else [number_of(self.partition, "partition")]
         bounds = bounds_of(topic, partitions, None, self.time)
         common: dict[str, Any] = {
@@ -64,9 +66,7 @@ class WatermarkSensor(LedgerSensor):
             return WatermarkTrigger(**common, offset=number_of(self.offset, "offset"))
         if bounds.end is None:
             raise UsageError("time is needed, and none was given")
-        return WatermarkTrigger(
-            **common, at_ms=time_in_ms(bounds.end), kafka_connection=self.kafka_connection(pipeline)
-        )
+        return WatermarkTrigger(**common, at_ms=time_in_ms(bounds.end))
 
 
 def number_of(value: Any, what: str) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from airflow_kafka_lake.core.errors import HeldError, UsageError
-from airflow_kafka_lake.core.naming import unknown_topic
+from airflow_kafka_lake.core.errors import HeldError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.naming import nearest, unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order
 from airflow_kafka_lake.core.segments import Graph, in_words
@@ -70,7 +70,8 @@ class Drained:
         """Look once; a stream that the ledger does not know is not drained."""
         known = ledger.streams(self.pipeline)
         for topic, ends in self.until.items():
-            refuse_strange(ledger, self.pipeline, topic, known)
+            if missing := not_known_yet(ledger, self.pipeline, topic, known):
+                return Answer(done=False, words=missing)
             for partition, end in ends.items():
                 stream = only(known, topic, int(partition))
                 if stream is None:
@@ -115,7 +116,8 @@ class WatermarkReached:
         """Return the streams that are meant, and the end that each partition waits for; LookupError says what is not
         known yet. Times are of the topic as it is now: the watermark of an older generation says nothing about them."""
         everything = ledger.streams(self.pipeline)
-        refuse_strange(ledger, self.pipeline, self.topic, everything)
+        if missing := not_known_yet(ledger, self.pipeline, self.topic, everything):
+            raise LookupError(missing)
         known = [stream for stream in everything if stream.topic == self.topic]
         if self.at_ms is None:
             partitions = {stream.partition for stream in known}
@@ -128,7 +130,12 @@ class WatermarkReached:
             numbers = sorted(partitions) if self.partition is None else [self.partition]
             return known, dict.fromkeys(numbers, self.offset or 0)
         kafka = source()
-        topic = kafka.describe([self.topic])[0]
+        try:
+            topic = kafka.describe([self.topic])[0]
+        except UnknownTopicError as error:
+            if known:
+                raise
+            raise LookupError(error.message) from error
         numbers = [*range(topic.partitions)] if self.partition is None else [self.partition]
         asked = [(self.topic, number) for number in numbers]
         found = kafka.offsets_at(asked, self.at_ms)
@@ -195,12 +202,20 @@ def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamR
     return found[0] if found else None
 
 
-def refuse_strange(ledger: LedgerReader, pipeline: str, topic: str, known: Sequence[StreamRecord]) -> None:
-    """Refuse to wait for a topic that is none of a pipeline's, and never was: nothing would ever come of it."""
+def not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, known: Sequence[StreamRecord]) -> str | None:
+    """Return why nothing can be known of a topic before its pipeline's first plan; None once something can.
+
+    Refuses to wait for a topic that is none of a pipeline's, and never was: nothing would ever come of it.
+    """
     topics = {stream.topic for stream in known}
-    record = None if topic in topics else ledger.pipeline(pipeline)
-    if record is not None and not record.spec.reads(topic):
+    if topic in topics:
+        return None
+    record = ledger.pipeline(pipeline)
+    if record is None:
+        return f"the ledger knows no pipeline {pipeline!r} yet{nearest(pipeline, ledger.pipelines())}"
+    if not record.spec.reads(topic):
         raise unknown_topic(pipeline, topic, topics | set(record.spec.topics))
+    return None
 
 
 def checked_until(until: Any) -> dict[str, dict[str, int]]:

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kafka_lake.core.backoff import Wait
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError, UnavailableError
 from airflow_kafka_lake.hooks.connections import aget_connection
 from airflow_kafka_lake.hooks.kafka import TYPES as KAFKA_TYPES
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
@@ -103,6 +103,7 @@ class LedgerTrigger(BaseTrigger):
     async def _look(self) -> dict[str, str] | None:
         """Return the event that ends the wait; None to go on."""
         try:
+            await self.prepare()
             answer = await self._ask(lambda ledger: self.condition()(ledger, self._opened_source))
         except _UNKNOWN as error:
             self.log.info("not known: %s", error.message)
@@ -131,8 +132,12 @@ class LedgerTrigger(BaseTrigger):
         connection = await aget_connection(self.ledger_connection, *LEDGER_TYPES)
         self._ledger = await asyncio.to_thread(LedgerHook(self.ledger_connection, connection=connection).ledger)
 
+    async def prepare(self) -> None:
+        """Resolve, before a look, what the ledger did not tell earlier."""
+
     def _opened_source(self) -> OffsetSource:
-        assert self._source is not None
+        if self._source is None:
+            raise UnavailableError("the pipeline's connection to Kafka is not known yet")
         return self._source
 
     def time_is_over(self) -> bool:
@@ -219,7 +224,6 @@ class WatermarkTrigger(LedgerTrigger):
         partition: int | None = None,
         offset: int | None = None,
         at_ms: int | None = None,
-        kafka_connection: str | None = None,
         ledger_connection: str = DEFAULT_LEDGER,
     ) -> None:
         super().__init__(pipeline=pipeline, ledger_connection=ledger_connection)
@@ -227,10 +231,9 @@ class WatermarkTrigger(LedgerTrigger):
         self.partition = partition
         self.offset = offset
         self.at_ms = at_ms
-        self.kafka_connection = kafka_connection
 
     def own_arguments(self) -> dict[str, Any]:
-        names = ("topic", "partition", "offset", "at_ms", "kafka_connection")
+        names = ("topic", "partition", "offset", "at_ms")
         return {name: getattr(self, name) for name in names}
 
     def condition(self) -> Condition:
@@ -242,8 +245,12 @@ class WatermarkTrigger(LedgerTrigger):
             at_ms=self.at_ms,
         )
 
-    async def open(self) -> None:
-        if self.at_ms is not None and self.kafka_connection is not None:
-            connection = await aget_connection(self.kafka_connection, *KAFKA_TYPES)
-            self._source = KafkaSourceHook(self.kafka_connection, connection=connection).source()
-        await super().open()
+    async def prepare(self) -> None:
+        """Open Kafka by the connection that the pipeline's first plan has recorded."""
+        if self.at_ms is None or self._source is not None:
+            return
+        record = await self._ask(lambda ledger: ledger.pipeline(self.pipeline))
+        if record is not None:
+            name = record.spec.kafka_connection
+            connection = await aget_connection(name, *KAFKA_TYPES)
+            self._source = KafkaSourceHook(name, connection=connection).source()

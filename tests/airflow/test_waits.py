@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from airflow_kafka_lake.core.errors import HeldError, LedgerSchemaError, Unavail
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.hooks import assembly
+from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.operators.plan import PlanBackfillOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
@@ -45,7 +48,7 @@ TRIGGERS: list[LedgerTrigger] = [
     WaveFreeTrigger(pipeline="orders", wave="w", ledger_connection="l"),
     WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_connection="l"),
     StableTrigger(pipeline="orders", kafka_connection="k", group="g", partitions=[["orders", 1]], until=9.0),
-    WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, kafka_connection="k", ledger_connection="l"),
+    WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, ledger_connection="l"),
 ]
 
 
@@ -219,6 +222,101 @@ def test_topic_that_can_never_come_is_not_waited_for(
         sensor().execute(context)
 
 
+AT = "1970-01-01T00:00:02Z"
+FILE = '[pipeline]\nname = "orders"\n[source]\ntopics = ["orders"]\n[lake]\ntable = "raw.orders"\n'
+
+
+@pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
+@pytest.mark.parametrize("pipeline", ["orders", "orders.toml", ORDERS], ids=["name", "file", "pipeline"])
+def test_pipeline_that_was_never_planned_is_waited_for(
+    pipeline: Pipeline | str,
+    goal: dict[str, Any],
+    world: World,
+    folder: Path,
+    context: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A Dag that waits may be started before the one that plans; the wait ends in the triggerer once that has run."""
+    (folder / "orders.toml").write_text(FILE)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", '{"conn_type": "kafka", "extra": {"bootstrap.servers": "b:1"}}')
+    monkeypatch.setattr(KafkaSourceHook, "source", lambda _: world.kafka)
+    sensor = WatermarkSensor(task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
+    trigger = waits(sensor, context)
+    assert isinstance(trigger, WatermarkTrigger)
+    assert trigger.condition()(world.ledger, lambda: world.kafka).words == "the ledger knows no pipeline 'orders' yet"
+
+    class Quick(Clocked, WatermarkTrigger):
+        def __init__(self, **arguments: Any) -> None:
+            WatermarkTrigger.__init__(self, **arguments)
+            self.at, self.happens, self._ledger = 0.0, dict[float, Callable[[], None]](), world.ledger
+
+        def condition(self) -> Any:
+            return WatermarkTrigger.condition(self)
+
+    def lands() -> None:
+        world.kafka.produce("orders", 0, b"a", b"b", timestamp_ms=1_000)
+        world.kafka.produce("orders", 0, b"c", timestamp_ms=3_000)
+        land(world, 0)
+
+    quick = Quick(**trigger.serialize()[1])
+    quick.happens[100] = lands
+    assert fired(quick) == [{"status": "done", "words": "the watermarks of orders are there"}]
+    assert quick.at > 100
+    assert waits(sensor, context) is None
+
+
+@pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
+def test_what_can_be_known_before_the_first_plan_is_refused(
+    goal: dict[str, Any], world: World, folder: Path, context: dict[str, Any]
+) -> None:
+    """A topic that the pipeline does not read, a file that is not there, a name that no pipeline can have; a name that
+    is only like another one's may still come, and the wait says what it is like."""
+    (folder / "orders.toml").write_text(FILE)
+    for pipeline in ("orders", "orders.toml", ORDERS):
+        with pytest.raises(AirflowFailException, match=r"'ordres' is not one of pipeline orders: .* mean 'orders'"):
+            WatermarkSensor(task_id="s", pipeline=pipeline, topic="ordres", **goal).execute(context)
+    with pytest.raises(AirflowFailException, match=r"'ordres' is not one of pipeline orders"):
+        SegmentDrainedSensor(task_id="s", pipeline=ORDERS, until={"ordres": {"0": 5}}).execute(context)
+    for pipeline in ("ordres.toml", "Orders!"):
+        with pytest.raises(AirflowFailException):
+            WatermarkSensor(task_id="s", pipeline=pipeline, topic="orders", **goal).execute(context)
+    world.ledger.save_pipeline(ORDERS.spec)
+    trigger = waits(WatermarkSensor(task_id="s", pipeline="ordres", topic="orders", **goal), context)
+    assert trigger is not None
+    words = trigger.condition()(world.ledger, lambda: world.kafka).words
+    assert words == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
+
+
+@pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
+def test_topic_that_its_producers_have_not_made_yet_is_waited_for(
+    goal: dict[str, Any], world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that a plan has read and Kafka has no more is not."""
+    monkeypatch.setattr(WatermarkSensor, "_source", lambda *_: world.kafka)
+    world.ledger.save_pipeline(ORDERS.spec)
+    world.kafka.delete_topic("orders")
+    assert waits(reached(partition=0, **goal), context) is not None
+    world.kafka.create_topic("orders", 1)
+    land(world, 1)
+    world.kafka.delete_topic("orders")
+    with pytest.raises(AirflowFailException, match="Kafka has no topic 'orders'"):
+        reached(partition=0, time=AT).execute(context)
+
+
+def test_ledger_that_does_not_answer_is_waited_for(
+    world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is waited for, and however the pipeline is named."""
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise UnavailableError("the ledger does not answer")
+
+    monkeypatch.setattr(assembly, "open_ledger", away)
+    for goal in ({"offset": 2}, {"time": AT}):
+        for pipeline in ("orders", ORDERS):
+            assert waits(WatermarkSensor(task_id="s", pipeline=pipeline, topic="orders", **goal), context) is not None
+
+
 def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, Any]) -> None:
     """One partition or all; text from a template is a number too."""
     land(world, 5)
@@ -239,7 +337,6 @@ def test_watermark_sensor_waits_for_a_time(
     sensor = reached(partition=0, time="1970-01-01T00:00:02Z")
     trigger = waits(sensor, context)
     assert trigger is not None
-    assert trigger.serialize()[1]["kafka_connection"] == "kafka_default"
     world.kafka.produce("orders", 0, b"c", timestamp_ms=3_000)
     assert waits(sensor, context) is None
 
@@ -483,6 +580,8 @@ def test_watermark_answers_name_what_is_missing(world: World) -> None:
         condition = WatermarkTrigger(pipeline="orders", topic="orders", **words).condition()
         return condition(world.ledger, lambda: world.kafka)
 
+    assert look(offset=1).words == look(at_ms=1).words == "the ledger knows no pipeline 'orders' yet"
+    world.ledger.save_pipeline(ORDERS.spec)
     assert look(offset=1).words == "the ledger knows no stream of orders yet"
     assert look(offset=1, partition=1).words == "the ledger knows no stream orders/1 yet"
     land(world, 5)
@@ -528,7 +627,8 @@ def test_numbers_and_times_that_cannot_be_meant_fail_at_once(
     land(world, 1)
     with pytest.raises(AirflowFailException, match="UsageError"):
         reached(**words).execute(context)
-    assert reached(offset=0, partition="").trigger().condition() == reached(offset=0).trigger().condition()
+    empty, none = reached(offset=0, partition="").trigger("orders"), reached(offset=0).trigger("orders")
+    assert empty.condition() == none.condition()
 
 
 def test_empty_plan_of_a_task_is_refused(world: World, context: dict[str, Any]) -> None:
