@@ -110,7 +110,7 @@ def _pipeline_name(value: object, _: Path | None) -> str:
 def _connection(value: object, _: Path | None) -> str:
     text = value if isinstance(value, str) else _text(value, CONNECTION_WORDS)
     if not CONNECTION_ID.fullmatch(text):
-        # Whoever writes an address here may have written a password into it.
+        # An address that is written here may hold a password.
         secret = "@" in text or "/" in text
         raise IllegalValueError(CONNECTION_WORDS, "an address (not shown, it may hold a secret)" if secret else None)
     return text

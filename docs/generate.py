@@ -226,7 +226,7 @@ def _way_out(state: RangeState | WaveState) -> str:
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 ERRORS_INTRO = """
-Every failure is one of these, whoever meets it: a person at the command line (a sentence on stderr), a program (with
+Every failure is one of these, wherever it is met: a person at the command line (a sentence on stderr), a program (with
 `--json`: `{"error": {"type": …, "message": …}}` and facts such as `topic` and `partition`), a task of a Dag. Messages
 say what happened, where, and what to do next, and hold no secret.
 """

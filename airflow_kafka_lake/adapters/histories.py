@@ -144,7 +144,7 @@ def written_by(scribe: Scribe, ports: Ports) -> Ports:
 
 
 def _scribe(folder: str) -> Scribe:
-    """Return this process's scribe: one, whoever asks, and another one in a forked child."""
+    """Return this process's scribe: always the same, and another one in a forked child."""
     from airflow_kafka_lake.adapters.processes import HostProcesses
 
     with _OPENING:

@@ -87,7 +87,7 @@ def variable(conn_id: str) -> str:
 
 def _check_id(conn_id: str) -> None:
     if not isinstance(conn_id, str) or not CONNECTION_ID.fullmatch(conn_id):
-        # Whoever hands over an address here may hand over a password with it.
+        # An address that is given here may hold a password.
         raise ConnectionSettingsError("A connection id is 1 to 200 of A-Z a-z 0-9 _ . : # -; the one given is not.")
 
 

@@ -157,7 +157,7 @@ def main(argv: list[str]) -> None:
 def taken(argv: list[str]) -> dict[str, Any]:
     """Return the request in the file named by the only argument, and remove it with what lies beside it.
 
-    Spark and Java have read their files by now; whoever dies from here on leaves no secret behind.
+    Spark and Java have read their files by now; a job that dies from here on leaves no secret behind.
     """
     (path,) = map(Path, argv)
     request: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -73,7 +73,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
         raise UsageError(f"the folder of the report {report} does not exist: create it first")
     seconds = Seconds()
     with ExitStack() as stack:
-        # Whoever stops us politely gets the same cleaning up as Ctrl-C.
+        # SIGTERM gets the same cleaning up as Ctrl-C.
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _interrupt))
         with seconds.of("setup"):
             show.say("fetching and verifying jars")

@@ -69,7 +69,7 @@ class LakeTable(Protocol):
     ) -> PublishOutcome:
         """Move main with an empty commit, so that no publisher that looked at an earlier head can succeed.
 
-        The topics of `owned` belong to the token's pipeline and this ledger from then on, whoever owned them before.
+        The topics of `owned` belong to the token's pipeline and this ledger from then on, if others owned them too.
         The staging branches of the attempts in `ended` go with the same commit, as they are then: what these have
         staged can never be published, also if main is rolled back to the head they looked at. `line` is the newest of
         the ledger's history as the head was checked; None for a commit that the ledger comes to know after it.

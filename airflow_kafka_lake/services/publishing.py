@@ -169,8 +169,8 @@ def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]
 def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> None:
     """Make an audited attempt visible and settle it; found already there, adopt it.
 
-    In its name whoever audited it last, and under the fence of the claim: what an earlier attempt has staged is settled
-    as an adopted one, from the receipts in the lake, which its own worker would settle it from too.
+    In the name of the attempt that staged it, and under the fence of the claim: what an earlier attempt has staged is
+    settled as an adopted one, from the receipts in the lake, which its own worker would settle it from too.
 
     Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
     table that was rolled back is refused by that head too: waves that were planned before would hide from the next

@@ -26,7 +26,7 @@ def resumed(
     """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
 
     The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
-    branch, which goes with it. So one of them can land, and both find it. Whoever takes ranges away drops the branch.
+    branch, which goes with it. So one of them can land, and both find it. Taking ranges away drops the branch.
     What cannot be proven any more is dropped. What is read anew on purpose, or is to be decoded in another way since it
     was planned, is staged again.
     """

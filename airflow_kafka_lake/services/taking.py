@@ -89,7 +89,7 @@ def _move_main(ports: Ports, claim: Claim, spared: str | None, skipped: Stretch 
         look = probe(ports, claim, claim.attempts)
         if isinstance(look, Found) or isinstance(outcome, Committed) or _landed(look.head, ledger_id, token):
             return look
-    # Not an unknown publish: nothing of this attempt can become visible, and whoever repeats the call looks anew.
+    # Not an unknown publish: nothing of this attempt can become visible, and a repeated call looks anew.
     raise UnavailableError(
         f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed. "
         "Nothing was decided: repeat the call",
@@ -126,7 +126,7 @@ def _landed(head: TableHead, ledger_id: str, token: Token) -> bool:
 def take(
     ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False, spared: str | None = None
 ) -> None:
-    """Take ranges away from a wave, whoever may still be publishing it; PLANNED ones go to a new wave.
+    """Take ranges away from a wave, also while a worker may still be publishing it; PLANNED ones go to a new wave.
 
     Raises StateError when the wave turns out to be published: what is visible is not taken away.
     """

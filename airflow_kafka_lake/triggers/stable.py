@@ -26,7 +26,7 @@ class GroupStable:
     until: float
 
     def __call__(self, _ledger: LedgerReader, source: Source, /) -> Answer:
-        """Look once; whoever waited looks again himself, so the end of the time is an end like the other."""
+        """Look once; the task that waited looks again itself, so the end of the time is an end like the other."""
         if time.time() >= self.until:
             return Answer(done=True, words=f"commits of group {self.group!r} are still pending, and the time is over")
         snapshot = source().snapshot(sorted({topic for topic, _ in self.partitions}), self.group)

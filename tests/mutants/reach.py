@@ -54,7 +54,7 @@ class Recorder:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             record = self._tests.setdefault(item.nodeid, {})
-            # What modules and classes run themselves is met by whoever imports them, in whichever test that happens.
+            # What modules and classes run themselves is met by the test that imports them first.
             functions = (code for code in self._codes.values() if code.co_flags & inspect.CO_NEWLOCALS)
             ran = [code for code in functions if code.co_filename.startswith(self._package)]
             record["functions"] = sorted({self._name(code) for code in ran})

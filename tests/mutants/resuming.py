@@ -32,7 +32,7 @@ RESUMING = (
     Mutant(
         name="resume-under-an-old-lease",
         law="fine print: leases",
-        guard="What was staged is proven again under the lease of whoever goes on with it.",
+        guard="What was staged is proven again under the lease of the claim that goes on with it.",
         module=_RESUMING,
         function="_proven",
         old="ports.ledger.renew(held.key, LEASE)",

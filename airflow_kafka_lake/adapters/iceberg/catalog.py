@@ -191,7 +191,7 @@ def _roll_back(connection: Any, record: ConnectionPoolEntry) -> None:
     """Leave no transaction open on a connection that is given back.
 
     SQLite keeps a transaction open whose COMMIT found the file locked, and PyIceberg's session gives the connection
-    back as it is: whoever got it next would see a commit that never was, and take it for the answer that was lost.
+    back as it is: its next user would see a commit that never was, and take it for the answer that was lost.
     """
     if connection is None:
         return

@@ -28,7 +28,7 @@ _is, _from, _below = (
 _either = cast(Callable[[BooleanExpression, BooleanExpression], BooleanExpression], Or)
 _NOTHING: BooleanExpression = AlwaysFalse()
 _MOST = 100
-"""More stretches of one stream are asked for as one, from the first to the last; whoever reads sorts them out."""
+"""More stretches of one stream are asked for as one, from the first to the last; the reader sorts them out."""
 
 
 def among(column: str, values: Iterable[str]) -> BooleanExpression:

@@ -64,7 +64,7 @@ class Row:
 
     @property
     def position(self) -> Position:
-        """What a job wrote of the record, whoever it was."""
+        """What a job wrote of the record, whichever job it was."""
         place = (self.topic, self.topic_id, self.partition, self.offset)
         return (*place, self.key, self.value, self.headers, self.timestamp_ms)
 

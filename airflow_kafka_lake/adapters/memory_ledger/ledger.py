@@ -72,7 +72,7 @@ class MemoryLedger(MemoryPlanning):
             draft.ranges[item.id] = replace(item, wave=new, reason=None)
 
     def _give_back(self, draft: State, row: Wave) -> None:
-        """Leave a wave, after ranges went from it, to whoever claims it next: or to nobody, when it is empty."""
+        """Leave a wave, after ranges went from it, to the next claim: or to none, when it is empty."""
         states = [item.state for item in draft.ranges_of(row.id)]
         state = WaveState.PLANNED if RangeState.PLANNED in states else guards.emptied(states)
         draft.waves[row.id] = replace(row, state=state, attempt=None, holder=None, lease_until=None)

@@ -38,7 +38,7 @@ _STANDING_STILL = (
     "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
     "WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
 )
-"""Whoever stands still, or is cut off, in the middle of a transaction gives its locks back: nothing of it is done."""
+"""A client that stands still, or is cut off, in the middle of a transaction gives its locks back: nothing is done."""
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 
 

@@ -141,7 +141,7 @@ def _not_taken(connection: Connection, name: str, verdicts: Sequence[Verdict]) -
 
 
 def give_back(connection: Connection, names: Sequence[str]) -> None:
-    """Leave waves, after ranges went from them, to whoever claims them next: or to nobody, when they are empty."""
+    """Leave waves, after ranges went from them, to their next claims: or to none, when they are empty."""
     if not names:
         return
     states: dict[str, set[RangeState]] = {name: set() for name in names}
