@@ -27,6 +27,7 @@ def produce(rig: Rig, partition: int, value: bytes) -> int:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)
 def test_record_too_large_for_the_heap_is_held_by_itself(spark_jars: list[Path], tmp_path: Path) -> None:
     """200 MB of zeros in a batch of a few kilobytes: those before and behind it land, and no other offset is blamed,
     also not those before it that have no record: an aborted transaction wider than a poll, and markers."""
