@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
@@ -153,6 +155,18 @@ def test_offsets_below_the_log_start_are_unexplained() -> None:
     found = explain(asked(0, 6), [marker(1, 1), marker(5, 1)], (), log_start=4)
     assert fates(found) == "????kc"
     assert found[0].seen == "below the log start 4"
+
+
+def test_damaged_batch_is_named_as_unreadable() -> None:
+    """It explains none of its offsets, and a person learns which batch it is, and why; the batch behind it counts."""
+    damaged = replace(data(2, 5), damage="wrong checksum")
+    found = explain(asked(3, 8), [damaged, marker(6, 7), data(7, 7)], (), log_start=0)
+    assert [(str(item.range), item.fate) for item in found] == [
+        ("3-6", Fate.UNREADABLE),
+        ("6-7", Fate.CONTROL),
+        ("7-8", Fate.UNEXPLAINED),
+    ]
+    assert found[0].seen == "wrong checksum, batch 2-6"
 
 
 def test_first_batch_is_clipped_to_what_was_asked() -> None:

@@ -611,6 +611,37 @@ def test_topic_of_another_pipeline_is_not_taken(lived: World) -> None:
     assert set(lived.table.head().owners.values()) == {(NEW_LEDGER, "copies")}
 
 
+def test_topics_that_a_pipeline_of_this_name_had_in_another_ledger_stay_theirs(lived: World) -> None:
+    """Their receipts are in the table too: a pipeline restores the topics that it names, and takes no others."""
+    mine, spec = lived.ledger, lived.spec
+    lose(lived)
+    lived.create("payments")
+    lived.with_spec(topics=("payments",))
+    lived.produce(2, topic="payments")
+    assert lived.run().exit_code == 0
+    owners = lived.table.head().owners
+    lived.ledger = mine
+    lived.with_spec(topics=spec.topics)
+    before = summary(lived)
+    restored(lived)
+    assert summary(lived) == before
+    assert lived.table.head().owners == owners
+
+
+def test_rows_of_a_pipelines_other_tables_are_not_missed(world: World) -> None:
+    """Each table is compared with what the ledger has settled in that one."""
+    world.with_spec(topics=("orders", "payments"), table="raw.{topic}")
+    world.create("payments")
+    for topic in ("orders", "payments"):
+        world.produce(3, topic=topic)
+    assert world.run().exit_code == 0
+    before = accounting(world)
+    done = restored(world)
+    assert (done.waves, done.reopened, done.deleted) == (0, (), ())
+    assert accounting(world) == before
+    assert len(before) == 2
+
+
 def test_rows_of_others_do_not_disturb(lived: World) -> None:
     """Other pipelines and writers share the table."""
     before = summary(lived)

@@ -320,6 +320,9 @@ def test_reopen_is_finished_after_a_death_at_any_step(landed: World) -> None:
         world.watermarks.clear()
         world.reopen(3, 9)
         assert world.table.head().snapshot != head, "main has moved after the decision was on record"
+        said = world.table.commits()[-1].token
+        assert said is not None
+        assert said.kind == "fence", "the commit says what it is, also when a second call makes it"
         assert [row.kind for row in world.table.all_receipts()].count("reopen") == 1
         assert world.run().exit_code == 0
         assert audited(world) == []

@@ -1,0 +1,110 @@
+"""What librdkafka's admin client says, as ours: refused or out of reach, and leaders that move while they are asked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.adapters.kafka import client as module
+from airflow_kafka_lake.adapters.kafka.client import Client
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+
+pytestmark = pytest.mark.unit
+
+KEY = ("orders", 0)
+LATEST = OffsetSpec.latest()
+
+
+class Admin:
+    """A cluster as librdkafka shows it: `hears` are errors of its threads, one per poll; offsets are told as scripted,
+    and no leader is looked up anew but by `list_topics`."""
+
+    def __init__(self, *, hears: Iterable[int] = (), leader_moves: bool = False) -> None:
+        self.hears, self.stale = iter(hears), leader_moves
+        self.polls = itertools.count(1)
+        self.error_cb: Callable[[KafkaError], None] = lambda _: None
+
+    def connect(self, settings: Mapping[str, Any], **_: object) -> Any:
+        self.error_cb = settings["error_cb"]
+        return self
+
+    def poll(self, _: float) -> None:
+        for code in itertools.islice(self.hears, 1):
+            self.error_cb(KafkaError(code))
+        assert next(self.polls) < 50, "still waiting for an answer"
+
+    def list_topics(self, **_: object) -> Any:
+        self.stale = False
+        return SimpleNamespace(topics={})
+
+    def list_offsets(
+        self, asked: Mapping[TopicPartition, OffsetSpec], **_: object
+    ) -> dict[TopicPartition, Future[Any]]:
+        return {partition: self._told() for partition in asked}
+
+    def _told(self) -> Future[Any]:
+        told: Future[Any] = Future()
+        if self.stale:
+            told.set_exception(KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)))
+        else:
+            told.set_result(SimpleNamespace(offset=7))
+        return told
+
+
+def client(admin: Admin, *, timeout: float = 5) -> Client:
+    """Return a client of a scripted cluster."""
+    settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
+    return Client(settings, timeout=timeout, clock=FakeClock(), connect=admin.connect)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError._SSL,
+        KafkaError._UNSUPPORTED_FEATURE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    ],
+)
+def test_what_a_cluster_refuses_is_not_called_silence(code: int) -> None:
+    """To repeat it helps nobody: a person looks at the connection."""
+    error = client(Admin()).translated(KafkaException(KafkaError(code)), "listing topics")
+    assert isinstance(error, ConnectionSettingsError)
+    assert "refused listing topics" in error.message
+
+
+def test_cluster_out_of_reach_has_refused_nothing() -> None:
+    """What its threads hear on the way is told, and the command may be repeated."""
+    one = client(Admin(hears=[KafkaError._TRANSPORT]))
+    assert one.topic_names() == []
+    error = one.translated(KafkaException(KafkaError(KafkaError._TIMED_OUT)), "listing topics")
+    assert isinstance(error, UnavailableError)
+    assert KafkaError(KafkaError._TRANSPORT).str() in error.message
+
+
+def test_login_that_stays_refused_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka goes on trying until the time is over; a wrong password gets no better by that."""
+    monkeypatch.setattr(module, "_REFUSED_SECONDS", 0)
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.001)
+    with pytest.raises(ConnectionSettingsError, match="refused describing topics"):
+        client(Admin(hears=[KafkaError._TRANSPORT, KafkaError._AUTHENTICATION]), timeout=3600).settled(
+            [Future[object]()], "describing topics"
+        )
+
+
+def test_leader_that_moved_is_looked_up_before_it_is_asked_again() -> None:
+    """Else librdkafka would ask the old one under the epoch that it once learned, for minutes."""
+    found, errors = client(Admin(leader_moves=True)).offsets({KEY: LATEST}, IsolationLevel.READ_UNCOMMITTED)
+    assert ({key: told.offset for key, told in found.items()}, errors) == ({KEY: 7}, {})
