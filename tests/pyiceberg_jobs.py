@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.records import Undecoded
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
-from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
 
 Load = Callable[[str], Table]
 Decoded = Callable[[bytes | None], Mapping[str, Any]]
@@ -47,7 +47,13 @@ class TableJobs:
         self._decoded = decoded
 
     def stage(
-        self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: Sequence[Undecoded] = ()
+        self,
+        identifier: str,
+        attempt: str,
+        rows: Iterable[Position],
+        *,
+        undecoded: Sequence[Undecoded] = (),
+        decoding: str | None = None,
     ) -> None:
         """Commit rows to a new branch of the attempt, some of which did not decode."""
         table = self._load(identifier)
@@ -64,7 +70,7 @@ class TableJobs:
         told = [{**landed(row, attempt), **error(row), **self._decoded(row[5])} for row in rows]
         try:
             begin(table, attempt)
-            commit(table, attempt, told)
+            commit(table, attempt, told, decoding)
         except MOVED as error:
             raise JobFailedError(f"the staging commit failed: {error}", attempt=attempt) from error
 
@@ -83,10 +89,11 @@ def begin(table: Table, attempt: str) -> None:
     table.manage_snapshots().create_branch(head, branch_of(attempt)).commit()
 
 
-def commit(table: Table, attempt: str, rows: list[dict[str, Any]]) -> None:
+def commit(table: Table, attempt: str, rows: list[dict[str, Any]], decoding: str | None = None) -> None:
     """Commit rows to an attempt's branch, also none."""
+    said = {STAGED_BY: attempt, **({DECODED_AS: decoding} if decoding else {})}
     data = pa.Table.from_pylist(rows, schema=table.schema().as_arrow())
-    table.append(data, snapshot_properties={STAGED_BY: attempt}, branch=branch_of(attempt))
+    table.append(data, snapshot_properties=said, branch=branch_of(attempt))
 
 
 def widened(table: Table, columns: Mapping[str, IcebergType]) -> Table:

@@ -54,9 +54,15 @@ class Stage(Protocol):
     """Where rows go to."""
 
     def stage(
-        self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: Sequence[Undecoded] = ()
+        self,
+        identifier: str,
+        attempt: str,
+        rows: Iterable[Position],
+        *,
+        undecoded: Sequence[Undecoded] = (),
+        decoding: str | None = None,
     ) -> None:
-        """Commit rows to an attempt's branch, and say which of them did not decode."""
+        """Commit rows to an attempt's branch, and say how they were decoded and which of them were not."""
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""
@@ -142,7 +148,8 @@ class MemoryRunner:
             return
         rows = self.tamper(rows)
         with _as_a_driver("catalog-unreachable", **facts):
-            self._lake.stage(job.table, job.attempt, rows, undecoded=_undecoded(job.decoders, rows))
+            failed = _undecoded(job.decoders, rows)
+            self._lake.stage(job.table, job.attempt, rows, undecoded=failed, decoding=job.decoding)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ message, then the value.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -66,6 +68,11 @@ class Decoding:
     column: str = "value_text"
     limit: Limit | None = None
 
+    @property
+    def digest(self) -> str:
+        """16 hex digits that tell it from every other."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
     def subject_for(self, topic: str) -> str:
         """Return the subject of a topic's values."""
         return self.subject.replace("{topic}", topic)
@@ -111,6 +118,7 @@ class Decoder:
     `schema` is what values are read as: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are
     the ids a frame may name; for Avro with the schema of each, as values are resolved from it. `name` says in words
     what the schema is, `subject` is whose versions the writers' are, `indexes` (hex) precede a Protobuf message.
+    `asked` is the digest of the `Decoding` that it was made for.
     """
 
     format: Format
@@ -122,6 +130,7 @@ class Decoder:
     message: str = ""
     indexes: str = ""
     column: str = ""
+    asked: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that travels."""
@@ -135,6 +144,7 @@ class Decoder:
             "message": self.message,
             "indexes": self.indexes,
             "column": self.column,
+            "asked": self.asked,
         }
 
     @classmethod
@@ -155,7 +165,12 @@ def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
     name = "the schema of the pipeline file" if asked.format is Format.JSON else "UTF-8"
     column = asked.column if asked.format is Format.STRING else ""
     return Decoder(
-        format=asked.format, topics=tuple(sorted(topics)), name=name, schema=asked.schema or "", column=column
+        format=asked.format,
+        topics=tuple(sorted(topics)),
+        name=name,
+        schema=asked.schema or "",
+        column=column,
+        asked=asked.digest,
     )
 
 
@@ -183,6 +198,7 @@ def registered_decoder(asked: Decoding, topic: str, versions: Sequence[Registere
         writers=tuple((item.id, item.text if asked.format is Format.AVRO else "") for item in alike),
         message=message,
         indexes=indexes,
+        asked=asked.digest,
     )
 
 

@@ -252,12 +252,16 @@ class Undecoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold."""
+    """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold.
+
+    `decoding` is the digest of what the pipeline asked for when the job began; None where values were left as they are.
+    """
 
     snapshot: int
     bytes: int
     streams: tuple[StreamContent, ...]
     undecoded: tuple[Undecoded, ...] = ()
+    decoding: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

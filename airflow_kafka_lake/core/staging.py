@@ -97,6 +97,11 @@ class StageJob:
         """The branch the job writes to."""
         return branch_of(self.attempt)
 
+    @property
+    def decoding(self) -> str | None:
+        """The digest of what the pipeline asked for; None where values are left as they are."""
+        return next((item.asked for item in self.decoders), None)
+
     def scans(self) -> tuple[tuple[Stretch, ...], ...]:
         """Group the stretches into Kafka reads: Spark takes one `[start, end)` per partition and read."""
         reads: list[list[Stretch]] = []

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CATALOG = "lake"
-STAGED_BY = PREFIX + "staged-by"
+STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
 PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """What else of a submit may hold secrets, beside the job's file."""
 
@@ -97,7 +97,7 @@ class Steps:
 
     def append(self, records: DataFrame) -> None:
         """Write the rows to the branch in one commit."""
-        append(records, f"{table_name(self.job)}.`branch_{self.job.branch}`", self.job.attempt)
+        append(records, f"{table_name(self.job)}.`branch_{self.job.branch}`", self.job.attempt, self.job.decoding)
 
 
 def stage(
@@ -139,10 +139,11 @@ def repeated(statement: Callable[[], object], sleep: Callable[[float], object] =
             return
 
 
-def append(records: DataFrame, target: str, attempt: str) -> None:
-    """Write rows to a branch in one commit, also none, that says who staged them."""
+def append(records: DataFrame, target: str, attempt: str, decoding: str | None = None) -> None:
+    """Write rows to a branch in one commit, also none, that says who staged them, and how they were decoded."""
     writer = records.writeTo(target)
-    for key, value in {**WRITE_OPTIONS, f"snapshot-property.{STAGED_BY}": attempt}.items():
+    said = {STAGED_BY: attempt, **({DECODED_AS: decoding} if decoding else {})}
+    for key, value in {**WRITE_OPTIONS, **{f"snapshot-property.{name}": text for name, text in said.items()}}.items():
         writer = writer.option(key, value)
     writer.append()
 

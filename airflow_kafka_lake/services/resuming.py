@@ -27,10 +27,10 @@ def resumed(
 
     The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
     branch, which goes with it. So one of them can land, and both find it. Taking ranges away drops the branch.
-    What cannot be proven any more is dropped. What is read anew on purpose, or is to be decoded in another way since it
-    was planned, is staged again.
+    What cannot be proven any more is dropped. What is read anew on purpose, or was decoded in another way than the
+    pipeline asks for now, is staged again.
     """
-    if replaced(held) or held.spec.decoding != asked:
+    if replaced(held):
         return None
     table = ports.lake.table(held.table)
     source = newest_resumable(held, table)
@@ -54,11 +54,13 @@ def _proven(
     table: LakeTable,
     asked: Decoding | None,
     heartbeat: Callable[[], None],
-) -> Proven | Shortfall:
+) -> Proven | Shortfall | None:
     ports.ledger.renew(held.key, LEASE)
     staged = table.staged(source.attempt, heartbeat)
     if staged is None or staged.snapshot != source.audited:
         raise AttemptRejectedError("its branch is not what was audited", attempt=source.attempt)
+    if staged.decoding != (asked.digest if asked else None):
+        return None
     if (receipts := _testified(ports, held, source, staged)) is None:
         audited = audit_attempt(ports, held, staged, heartbeat)
         if audited.stands:

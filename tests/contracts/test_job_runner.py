@@ -93,7 +93,7 @@ def test_rows_are_the_records_of_the_stretches(world: RunnerWorld) -> None:
     here = (world.topic.name, world.topic.id)
     assert streams == {0: (*here, RangeSet.of((1, 3), (4, 5)), 0), 1: (*here, RangeSet.of((0, 2)), 0)}
     assert staged.bytes > 0
-    assert staged.undecoded == ()
+    assert (staged.undecoded, staged.decoding) == ((), None)
 
 
 def test_nothing_staged_is_on_main(world: RunnerWorld) -> None:
@@ -156,12 +156,15 @@ def test_time_that_spark_cannot_read_is_read_where_it_is_named(world: RunnerWorl
 def test_what_does_not_decode_is_told(world: RunnerWorld) -> None:
     """All records land; the offsets whose values are no JSON are named, with a reason; a tombstone is none of them."""
     world.topic.produce(b'{"a": 1}', b"no json", None, b"\xff", b"{}")
-    decoder = Decoder(format=Format.JSON, topics=(world.topic.name,), name="JSON (a INT)", schema="a INT")
+    decoder = Decoder(
+        format=Format.JSON, topics=(world.topic.name,), name="JSON (a INT)", schema="a INT", asked="a" * 16
+    )
     staged = world.run(world.job(world.stretch(0, 5), decoders=[decoder]))
     (undecoded,) = staged.undecoded
     assert undecoded.stream == (world.topic.name, world.topic.id, 0)
     assert undecoded.offsets == RangeSet.of((1, 2), (3, 4))
     assert undecoded.reason
+    assert staged.decoding == decoder.asked
     assert len(world.rows(staged.snapshot)) == 5
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.iceberg import staged
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
+from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import StaleFenceError
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState
 from tests.contracts.lake_worlds import IcebergWorld
@@ -125,6 +127,15 @@ def test_files_that_a_sweep_of_orphans_has_removed_are_staged_again(world: World
     world.run()
     came_right(world, real, world.ledger.attempts("p1-w0")[-1].attempt, jobs=2)
     assert any(f"attempt {attempt} has staged of wave p1-w0 is dropped" in text for text in world.said)
+
+
+def test_files_that_were_decoded_in_another_way_are_staged_again(world: World, real: IcebergWorld) -> None:
+    """The staged snapshot says how its rows were decoded; the pipeline has said so only in between."""
+    world.ledger.save_pipeline(replace(world.spec, decoding=Decoding(format=Format.STRING)))
+    staged_by_the_dead(world)
+    world.ledger.save_pipeline(world.spec)
+    world.run()
+    came_right(world, real, world.ledger.attempts("p1-w0")[-1].attempt, jobs=2)
 
 
 def test_storage_that_does_not_answer_costs_no_branch(

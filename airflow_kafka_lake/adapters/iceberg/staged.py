@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.records import Staged
 from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
 
 _READERS = 4
 
@@ -97,6 +97,7 @@ def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[], None]
         bytes=sum(file.file_size_in_bytes for file in staged.files),
         streams=everything.contents(),
         undecoded=failures.found(),
+        decoding=staged.snapshot.summary[DECODED_AS] if staged.snapshot.summary else None,
     )
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from airflow_kafka_lake.adapters.memory_lake.store import (
     MAIN,
@@ -25,7 +26,7 @@ from airflow_kafka_lake.adapters.memory_lake.store import (
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged, Undecoded
+from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of, offsets_of
 from airflow_kafka_lake.core.waves import (
@@ -60,11 +61,9 @@ class MemoryLake:
             self._tables[identifier] = MemoryTable(identifier, self)
         return self._tables[identifier]
 
-    def stage(
-        self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: Sequence[Undecoded] = ()
-    ) -> None:
-        """Commit rows to an attempt's branch, as a Spark job does, some of which did not decode."""
-        self.table(identifier).stage(attempt, rows, undecoded=undecoded)
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
+        """Commit rows to an attempt's branch, as a Spark job does."""
+        self.table(identifier).stage(attempt, rows, **decoded)
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return what a snapshot of a table shows, as a comparing job reads it."""
@@ -82,7 +81,7 @@ class MemoryTable:
         self._store: Store | None = None
         self._receipts: dict[tuple[object, ...], ReceiptRow] = {}
         self._damaged: set[int] = set()
-        self._undecoded: dict[str, tuple[Undecoded, ...]] = {}
+        self._decoded: dict[str, Mapping[str, Any]] = {}
         self._late: Callable[[], PublishOutcome] | None = None
         self._committing = threading.RLock()
 
@@ -151,7 +150,7 @@ class MemoryTable:
             snapshot=ref,
             bytes=sum(row.weight for row in added),
             streams=contents_of(added),
-            undecoded=self._undecoded.get(attempt, ()),
+            **self._decoded.get(attempt, {}),
         )
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
@@ -241,14 +240,14 @@ class MemoryTable:
         rows: Iterable[Position],
         *,
         written_as: str | None = None,
-        undecoded: Sequence[Undecoded] = (),
+        **decoded: Any,
     ) -> None:
         """Commit rows to a branch of their own; JobFailedError when the branch exists already.
 
-        `written_as` is the attempt that the rows themselves name, when it differs; `undecoded` are those that did not
-        decode.
+        `written_as` is the attempt that the rows themselves name, when it differs; `decoded` is what `Staged` tells of
+        their decoding.
         """
-        self._undecoded[attempt] = tuple(undecoded)
+        self._decoded[attempt] = decoded
         with self._committing:
             store = self._load()
             if branch_of(attempt) in store.refs:

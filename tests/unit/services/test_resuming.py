@@ -337,6 +337,29 @@ def test_what_is_to_be_decoded_in_another_way_is_staged_again(world: World, wave
     assert len(world.runner.jobs) == 2
 
 
+def test_what_was_decoded_in_between_in_another_way_is_staged_again(world: World, wave: str) -> None:
+    """The configuration went there and back: how the rows were decoded counts, not how they were planned."""
+    planned = world.spec
+    for changed in (Decoding(format=Format.STRING), Decoding(format=Format.STRING, column="text")):
+        world.ledger.save_pipeline(replace(planned, decoding=changed))
+        dies(world, wave, "table.publish")
+    world.ledger.save_pipeline(planned)
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert [job.decoding for job in world.runner.jobs] == [
+        Decoding(format=Format.STRING).digest,
+        Decoding(format=Format.STRING, column="text").digest,
+        None,
+    ]
+
+
+def test_what_was_decoded_as_it_is_asked_for_goes_on(world: World, wave: str) -> None:
+    """Also where that was changed since the wave was planned: a dead worker's job is not repeated for it."""
+    world.ledger.save_pipeline(replace(world.spec, decoding=Decoding(format=Format.STRING)))
+    attempt = dies(world, wave, "table.publish")
+    assert world.ingest(wave).state is WaveState.COMMITTED
+    assert [job.attempt for job in world.runner.jobs] == [attempt]
+
+
 def test_main_that_others_move_and_expire_costs_no_second_job(world: World, wave: str) -> None:
     """A staging branch keeps its snapshot alive, whatever maintenance does to main's history."""
     attempt = dies(world, wave, "table.publish")
