@@ -328,7 +328,7 @@ def test_tokens_of_claims_are_known(ledger: Ledger) -> None:
     assert not ledger.knows(replace(token, wave="w9"))
 
 
-def test_newest_line_is_told_to_whoever_says_a_known_one(ledger: Ledger) -> None:
+def test_newest_line_is_told_for_what_is_known(ledger: Ledger) -> None:
     """What a table says is known when token and line are: of that very event, and of that pipeline."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key

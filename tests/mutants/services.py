@@ -918,7 +918,7 @@ IDENTITY = (
         function="knows",
         old="_newest(connection, ours, event.c.sequence == line.sequence) != line",
         new="_newest(connection, ours, event.c.sequence == line.sequence) is None",
-        red=("tests/contracts/test_ledger_plans.py::test_newest_line_is_told_to_whoever_says_a_known_one",),
+        red=("tests/contracts/test_ledger_plans.py::test_newest_line_is_told_for_what_is_known",),
     ),
     Mutant(
         name="property-without-a-line",
