@@ -158,7 +158,7 @@ def cancel(arguments: argparse.Namespace, output: Output) -> int:
     with open_ledger(arguments.ledger) as ledger:
         spec = spec_of_subject(ledger, arguments.subject)
     with ports_of(arguments, output, spec) as ports:
-        ranges = deciding.cancel(ports, arguments.subject, arguments.reason)
+        ranges = deciding.cancel(ports, arguments.subject, arguments.reason, drop_staged=arguments.drop_staged)
     if output.as_json:
         output.document({"cancelled": list(ranges)})
     else:
@@ -213,7 +213,9 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> int:
     """`rebuild PIPELINE`."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        done = rebuilding.rebuild(ports, spec, accept_rollback=arguments.accept_rollback)
+        done = rebuilding.rebuild(
+            ports, spec, accept_rollback=arguments.accept_rollback, drop_staged=arguments.drop_staged
+        )
     document = {
         "pipeline": spec.name,
         "rebuild": done.id,

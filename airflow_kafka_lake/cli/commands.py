@@ -82,6 +82,9 @@ SELECTION = (
     Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone"),
 )
 DRY_RUN = Argument("--dry-run", action="store_true", help="show what would happen, change nothing")
+DROP_STAGED = Argument(
+    "--drop-staged", action="store_true", help="also if what is staged and would go is the only copy of records"
+)
 REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
 
 COMMANDS: tuple[Command, ...] = (
@@ -123,7 +126,12 @@ COMMANDS: tuple[Command, ...] = (
         arguments=(PIPELINE,),
         run=actions.advance,
     ),
-    Command(name="cancel", help="put a wave or a range on hold", arguments=(SUBJECT, REASON), run=actions.cancel),
+    Command(
+        name="cancel",
+        help="put a wave or a range on hold",
+        arguments=(SUBJECT, REASON, DROP_STAGED),
+        run=actions.cancel,
+    ),
     Command(
         name="release",
         help="take a wave or a range off hold",
@@ -139,6 +147,7 @@ COMMANDS: tuple[Command, ...] = (
             REASON,
             DRY_RUN,
             Argument("--acknowledge-order", action="store_true", help="later segments may start over it"),
+            DROP_STAGED,
         ),
         run=decisions.skip,
     ),
@@ -151,6 +160,7 @@ COMMANDS: tuple[Command, ...] = (
             REASON,
             DRY_RUN,
             Argument("--accept-fewer", action="store_true", help="also if it has fewer rows than the lake has now"),
+            DROP_STAGED,
         ),
         run=decisions.reopen,
     ),
@@ -251,6 +261,7 @@ COMMANDS: tuple[Command, ...] = (
                 action="store_true",
                 help="the lake was rolled back or re-created: plan again exactly what vanished from it",
             ),
+            DROP_STAGED,
         ),
         run=actions.rebuild,
     ),

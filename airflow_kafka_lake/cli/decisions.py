@@ -51,6 +51,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> int:
                     item.stretch,
                     reason=arguments.reason,
                     acknowledge_order=arguments.acknowledge_order,
+                    drop_staged=arguments.drop_staged,
                 ),
             )
             streams = [
@@ -71,7 +72,13 @@ def reopen(arguments: argparse.Namespace, output: Output) -> int:
         prepared = all_or_nothing(
             chosen,
             lambda item: reopening.prepare(
-                ports, spec, item.stream, item.stretch, reason=arguments.reason, accept_fewer=arguments.accept_fewer
+                ports,
+                spec,
+                item.stream,
+                item.stretch,
+                reason=arguments.reason,
+                accept_fewer=arguments.accept_fewer,
+                drop_staged=arguments.drop_staged,
             ),
         )
         streams = [

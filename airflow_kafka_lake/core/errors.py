@@ -26,6 +26,7 @@
     │   ├── LedgerBehindError       the lake's newest token, or what came before it, is unknown to the ledger
     │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
     │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
+    │   ├── OnlyCopyError           staged records that exist nowhere else would be dropped
     │   ├── UnreadableRecordError   Kafka has a record that no job can read
     │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
@@ -200,6 +201,10 @@ class LedgerSchemaError(TerminalError):
 
 class UnexplainedError(TerminalError):
     """Offsets of a staged attempt are not accounted for."""
+
+
+class OnlyCopyError(TerminalError):
+    """What would be dropped is staged and audited, and the only copy of its records; a person may give it up."""
 
 
 class UnreadableRecordError(TerminalError):

@@ -31,6 +31,9 @@ LANDED = (
 CAREFUL_POLL = 500
 """Records that one poll takes where no poll may reach behind a stretch."""
 
+RETAIN_DAYS = 30
+"""How long a table keeps a staging branch that no one drops: longer than topics usually keep their records."""
+
 BRANCH_PREFIX = "kafka_lake_"
 _BRANCH = re.compile(BRANCH_PREFIX + "([0-9a-f]{16})")
 

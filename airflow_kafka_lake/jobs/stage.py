@@ -30,7 +30,7 @@ from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob, Stretch
 from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.wire import PREFIX
 from airflow_kafka_lake.jobs.progress import told_progress
@@ -43,7 +43,6 @@ STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
 PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """What else of a submit may hold secrets, beside the job's file."""
 
-RETAIN_DAYS = 7
 COMMIT_TRIES = 10
 COMMIT_PAUSE_SECONDS = 0.3
 

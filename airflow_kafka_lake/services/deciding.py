@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import FINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.losses import accepted_epoch
+from airflow_kafka_lake.services.only_copies import REPEAT
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.taking import NEVER_CLAIMED, fenced, take
@@ -48,10 +49,11 @@ def needed_reason(text: str) -> str:
     return text.strip()
 
 
-def cancel(ports: Ports, subject: str, reason: str) -> tuple[str, ...]:
+def cancel(ports: Ports, subject: str, reason: str, *, drop_staged: bool = False) -> tuple[str, ...]:
     """Put a wave's open ranges, or one range, on hold as CANCELLED; returns the ids of the ranges.
 
-    A wave that is being worked on is taken from its holder; one that turns out to be published is refused.
+    A wave that is being worked on is taken from its holder; one that turns out to be published is refused,
+    and so is one of which the only copy of some records is staged, unless `drop_staged` gives that up.
     """
     reason = needed_reason(reason)
     found = _ranges_of(ports, subject, (RangeState.PLANNED,))
@@ -59,7 +61,7 @@ def cancel(ports: Ports, subject: str, reason: str) -> tuple[str, ...]:
         states = ", ".join(sorted({item.state for item in found})) or "no open range"
         raise StateError(f"{subject} cannot be cancelled: it has {states}. Only what is PLANNED can", subject=subject)
     verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in found]
-    take(ports, ports.ledger.wave(found[0].wave), verdicts, by_force=True)
+    take(ports, ports.ledger.wave(found[0].wave), verdicts, by_force=True, drop_staged=drop_staged)
     return tuple(item.id for item in found)
 
 
@@ -111,10 +113,12 @@ def skip(
     *,
     reason: str,
     acknowledge_order: bool,
+    drop_staged: bool = False,
 ) -> Passed:
     """Pass offsets unread, by a person's decision. What was held for nothing but them goes on in new waves.
 
     Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
+    Raises OnlyCopyError where what is staged beside it exists nowhere else, unless `drop_staged` gives that up.
     """
     reason = needed_reason(reason)
     _refuse_beyond_end(ports, pipeline, stream, stretch)
@@ -125,7 +129,7 @@ def skip(
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
-            if claim := fenced(ports, wave, skipped=gone):
+            if claim := fenced(ports, wave, skipped=gone, give_up=None if drop_staged else REPEAT):
                 claims.append(claim)
         skipped = ports.ledger.skip(
             pipeline,

@@ -37,6 +37,7 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import Heartbeat
 from airflow_kafka_lake.services.identity import check_head, check_settled
 from airflow_kafka_lake.services.in_doubt import InDoubt
+from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 
 PUBLISH_TRIES = 30
 
@@ -190,6 +191,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
             case Committed(snapshot=snapshot):
                 return _settle(ports, claim, snapshot, proven)
             case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
+                _refuse_to_lose(ports, claim, table, proven, f"{requirement}: {outcome.detail}")
                 if proven.attempt != claim.key:  # or it would be tried again by each that comes after
                     table.drop(proven.attempt.attempt)
                 reason = f"{requirement}: {outcome.detail}"
@@ -203,6 +205,14 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
         f"Run: kafka-lake settle {claim.pipeline}",
         wave=claim.key.wave,
     )
+
+
+def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, proven: Proven, rejection: str) -> None:
+    """Keep what the table rejects, where it is the only copy of records: the table can be made to fit it again."""
+    mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
+    why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, kafka-lake run publishes it"
+    give_up = cancelled(claim.key.wave)
+    refuse_to_lose(ports, claim.pipeline, table, mine, claim.ranges, give_up=give_up, why=why)
 
 
 def _commit(

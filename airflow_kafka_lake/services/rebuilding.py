@@ -28,7 +28,9 @@ from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.core.waves import (
     OPEN,
+    UNFINISHED,
     AttemptOutcome,
+    AttemptRecord,
     Committed,
     RangeState,
     Rejected,
@@ -38,6 +40,7 @@ from airflow_kafka_lake.core.waves import (
 )
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.taking import FENCE_TRIES
@@ -64,18 +67,21 @@ class Rebuilt:
     moves: tuple[Advance, ...]
 
 
-def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False) -> Rebuilt:
+def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, drop_staged: bool = False) -> Rebuilt:
     """Make the ledger agree with the lake: coverage, watermarks, skips, origins, owner; safe to repeat at any time.
 
     Raises ConcurrentError while somebody else works on the pipeline, IdentityError when the lake was rolled back or
     re-created (unless accepted: what vanished is planned again) or contradicts its receipts, OwnershipError when
-    another pipeline owns a topic, UnknownOutcomeError when main could not be moved.
+    another pipeline owns a topic, UnknownOutcomeError when main could not be moved, OnlyCopyError when what is staged
+    and would be dropped exists nowhere else (unless `drop_staged` gives that up).
     """
     claims: list[Claim] = []
     try:
         for wave in ports.ledger.waves(spec.name, OPEN):
             with suppress(StateError):  # ended since it was listed: nobody publishes it any more
                 claims.append(claim_wave(ports, wave.id))
+        if not drop_staged:
+            _refuse_to_lose(ports, spec)
         what, comparison = _reinstate(ports, spec, claims, accept_rollback)
     except BaseException as error:
         for claim in claims:
@@ -90,6 +96,23 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False) 
         deleted=comparison.deleted,
         moves=advance(ports, spec.name),
     )
+
+
+def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
+    """Look at every table before main of any is moved: after that only another rebuild goes on."""
+    attempts = ports.ledger.attempts(pipeline=spec.name)
+    by_table: dict[str, list[AttemptRecord]] = {}
+    unfinished = {wave.id: wave.table for wave in ports.ledger.waves(spec.name, UNFINISHED)}
+    for item in attempts:
+        if item.wave in unfinished:
+            by_table.setdefault(unfinished[item.wave], []).append(item)
+    refuse_to_lose_waves(ports, spec.name, by_table)
+    for name in _tables(ports, spec, ports.ledger.pipeline(spec.name), _remembered(ports, spec.name, ())):
+        table = ports.lake.table(name)
+        if table.branches():
+            theirs = {row.attempt for row in table.all_receipts() if row.pipeline != spec.name}
+            unknown = _ended(ports, spec.name, table, theirs) - {item.attempt for item in attempts}
+            refuse_to_lose_unknown(ports, spec.name, table, sorted(unknown))
 
 
 def _reinstate(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.accounting import Gap
 from airflow_kafka_lake.core.epochs import cut_below, epochs_in_doubt
 from airflow_kafka_lake.core.errors import (
-    IdentityError,
     LogRewrittenError,
     RangeBeyondEndError,
     RangeExpiredError,
@@ -20,29 +18,25 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.reopening import (
     Reopening,
-    Share,
-    parts,
     refuse_unsettled,
     reopening,
     table_of,
-    to_be_shared,
 )
 from airflow_kafka_lake.core.segments import Graph, Segment, started_after, waiting
-from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import UNFINISHED, Committed, RangeState, Token
+from airflow_kafka_lake.core.waves import UNFINISHED, AttemptRecord, Committed, RangeState, Token
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
 from airflow_kafka_lake.services.identity import check_head, look_at_table
+from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.settlement import flush
+from airflow_kafka_lake.services.sharing import count_shares
 from airflow_kafka_lake.services.taking import FENCE_TRIES, NEVER_CLAIMED
 from airflow_kafka_lake.services.topics import changed_topics
-
-Shares = Mapping[tuple[str, OffsetRange], Share]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +91,14 @@ def reopen(
     *,
     reason: str,
     accept_fewer: bool = False,
+    drop_staged: bool = False,
 ) -> Reopened:
     """Plan a stretch again; its rows stay visible until the commit that shows the new ones takes them away.
 
     Repeated after it was killed, it finishes what it had begun. Raises what `prepare` raises.
     """
-    return carry_out(ports, spec, prepare(ports, spec, stream, stretch, reason=reason, accept_fewer=accept_fewer))
+    how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
+    return carry_out(ports, spec, prepare(ports, spec, stream, stretch, reason=reason, **how))
 
 
 def prepare(
@@ -113,12 +109,14 @@ def prepare(
     *,
     reason: str,
     accept_fewer: bool = False,
+    drop_staged: bool = False,
 ) -> Prepared:
     """Decide a reopen without doing anything of it.
 
     Raises StateError for offsets that are neither settled nor skipped, ConcurrentError while somebody works on them,
     RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a table
-    that is not the recorded one.
+    that is not the recorded one, OnlyCopyError where what must wait for it is staged, would be dropped, and exists
+    nowhere else (unless `drop_staged` gives that up).
     """
     reason = needed_reason(reason)
     ranges = _overlapping(ports, spec.name, stream, stretch)
@@ -139,7 +137,7 @@ def prepare(
         stream,
         stretch,
         ranges,
-        _shares(ports, spec, table, stretch, ranges, seen),
+        count_shares(ports, spec, table, stretch, ranges, seen),
         table=table,
         seen=seen,
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
@@ -147,6 +145,9 @@ def prepare(
         reason=reason,
         accept_fewer=accept_fewer,
     )
+    if not drop_staged:
+        left = replace(stream, covered=stream.covered - RangeSet((stretch,)))
+        refuse_to_lose_waves(ports, spec.name, _made_to_wait(ports, spec.name, left))
     return Prepared(stream=stream, stretch=stretch, table=table, ranges=ranges, what=what)
 
 
@@ -218,16 +219,23 @@ def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, tok
     not publish any more, but for a commit that is on its way: they end. So does one that was planned without ordering,
     which is then staged anew.
     """
-    ended: dict[str, list[str]] = {table: []}
-    begun = {wave.id: wave for wave in ports.ledger.waves(spec.name, UNFINISHED) if wave.fence != NEVER_CLAIMED}
-    planned = ports.ledger.ranges(pipeline=spec.name, states=(RangeState.PLANNED,)) if begun else ()
-    graph = Graph(ports.ledger.segments(spec.name))
-    closed = waiting(graph, ports.ledger.streams(spec.name), (item for item in planned if item.wave in begun))
-    for item in ports.ledger.attempts(pipeline=spec.name) if closed else ():
-        if item.wave in closed:
-            ended.setdefault(begun[item.wave].table, []).append(item.attempt)
+    ended = {table: [], **_made_to_wait(ports, spec.name)}
     for identifier, attempts in ended.items():
-        _move_main(ports, spec, stream, token, identifier, attempts)
+        _move_main(ports, spec, stream, token, identifier, [item.attempt for item in attempts])
+
+
+def _made_to_wait(ports: Ports, pipeline: str, changed: StreamRecord | None = None) -> dict[str, list[AttemptRecord]]:
+    """Return the attempts, by table, whose gate is closed; one stream may be thought of as `changed`."""
+    ended: dict[str, list[AttemptRecord]] = {}
+    begun = {wave.id: wave for wave in ports.ledger.waves(pipeline, UNFINISHED) if wave.fence != NEVER_CLAIMED}
+    planned = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)) if begun else ()
+    graph = Graph(ports.ledger.segments(pipeline))
+    streams = [changed if changed and item.key == changed.key else item for item in ports.ledger.streams(pipeline)]
+    closed = waiting(graph, streams, (item for item in planned if item.wave in begun))
+    for item in ports.ledger.attempts(pipeline=pipeline) if closed else ():
+        if item.wave in closed:
+            ended.setdefault(begun[item.wave].table, []).append(item)
+    return ended
 
 
 def _move_main(
@@ -310,38 +318,3 @@ def _refuse_others_records(
                 topic=stream.topic,
                 partition=stream.partition,
             )
-
-
-def _shares(
-    ports: Ports,
-    spec: PipelineSpec,
-    table: str,
-    stretch: OffsetRange,
-    ranges: Sequence[RangeRecord],
-    seen: PartitionSnapshot,
-) -> Shares:
-    """Share the numbers of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
-    found: dict[tuple[str, OffsetRange], Share] = {}
-    for item in to_be_shared(ranges, stretch):
-        ports.say(f"counting the rows of {item.range}, which is cut")
-        visible = RangeSet.union(holding.offsets for holding in ports.lake.table(table).visible([item.stretch]))
-        readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
-        gaps = [
-            Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=gap)
-            for gap in visible.gaps(readable)
-        ]
-        said = ports.batches.explain(gaps, spec.isolation) if gaps else {}
-        assert item.accounting is not None
-        try:
-            numbers = shares(
-                item.accounting, parts(item, stretch), visible, [e for each in said.values() for e in each]
-            )
-        except ValueError as error:
-            raise IdentityError(
-                f"the table shows other rows of range {item.range} than were published ({error}). See kafka-lake audit "
-                f"{spec.name}; the whole range can be reopened: --from {item.range.start} --to {item.range.end}",
-                range=item.id,
-            ) from None
-        for part, accounting in zip(parts(item, stretch), numbers, strict=True):
-            found[item.id, part] = Share(accounting=accounting, visible=visible)
-    return found

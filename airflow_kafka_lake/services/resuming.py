@@ -13,6 +13,7 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE
 from airflow_kafka_lake.services.decoding import refuse_undecoded
+from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import Proven, receipts_left_by, replaced
 from airflow_kafka_lake.services.taking import Shortfall, newest_resumable
 
@@ -39,6 +40,8 @@ def resumed(
     try:
         proven = _proven(ports, held, source, table, asked, heartbeat)
     except UNUSABLE as error:
+        why = f"It cannot be published as it is: {error.message.rstrip('.')}"
+        refuse_to_lose(ports, held.pipeline, table, [source], held.ranges, give_up=cancelled(held.key.wave), why=why)
         ports.say(f"what attempt {source.attempt} has staged of wave {held.key.wave} is dropped: {error.message}")
         table.drop(source.attempt)
         return None

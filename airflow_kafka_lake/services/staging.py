@@ -31,6 +31,7 @@ from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_u
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.losses import Seen, look, look_until_known
+from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.publishing import (
     Proven,
@@ -47,6 +48,11 @@ from airflow_kafka_lake.services.resuming import resumed
 from airflow_kafka_lake.services.settlement import tell_first
 from airflow_kafka_lake.services.taking import Shortfall, take
 
+OTHERWISE_DECODED = (
+    "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then kafka-lake "
+    "run publishes it"
+)
+"""Why a branch that was audited is not gone on with."""
 TASK_BYTES = 64 * 1024 * 1024
 
 
@@ -147,6 +153,8 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
 
 def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
     """Stage and audit the wave; where it fails, return what the rest need not wait for."""
+    table, give_up = ports.lake.table(held.table), cancelled(held.key.wave)
+    refuse_to_lose(ports, held.pipeline, table, held.attempts, held.ranges, give_up=give_up, why=OTHERWISE_DECODED)
     if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
         return Shortfall(verdicts=failed)
     how = decoders(ports, asked, {item.topic for item in held.ranges})

@@ -23,10 +23,13 @@ from airflow_kafka_lake.core.waves import (
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.identity import check_head
+from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe, token_of
 
 FENCE_TRIES = 30
 NEVER_CLAIMED = 0
+OTHERWISE_CUT = "It has receipts of other ranges than the wave has now, so no run publishes it"
+"""Why a branch that holds just what is left of a wave goes all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +49,23 @@ def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
 
 
 def fenced(
-    ports: Ports, wave: str, *, by_force: bool = False, spared: str | None = None, skipped: Stretch | None = None
+    ports: Ports,
+    wave: str,
+    *,
+    by_force: bool = False,
+    spared: str | None = None,
+    skipped: Stretch | None = None,
+    give_up: str | None,
 ) -> Claim | None:
     """Claim a wave and make sure that no earlier publisher can show what is taken away from it any more.
 
     Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
-    answer is None: there is nothing left to take.
+    answer is None: there is nothing left to take. Raises OnlyCopyError where a branch would go that is the only copy of
+    records; `give_up` says how a person agrees to that, None that he has.
     """
     claim = claim_wave(ports, wave, by_force=by_force)
     try:
-        moved = _move_main(ports, claim, spared, skipped)
+        moved = _move_main(ports, claim, spared, skipped, give_up)
         if isinstance(moved, Found):
             adopt(ports, claim, moved)
             return None
@@ -67,7 +77,9 @@ def fenced(
     return claim
 
 
-def _move_main(ports: Ports, claim: Claim, spared: str | None, skipped: Stretch | None) -> Found | Absent:
+def _move_main(
+    ports: Ports, claim: Claim, spared: str | None, skipped: Stretch | None, give_up: str | None
+) -> Found | Absent:
     """Look, move main away from the head that was seen after the fence went up, and look once more.
 
     That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
@@ -81,7 +93,11 @@ def _move_main(ports: Ports, claim: Claim, spared: str | None, skipped: Stretch 
     token, ledger_id = token_of(claim, "fence"), ports.ledger.ledger_id()
     topic_ids = sorted({item.topic_id for item in claim.ranges})
     kept = _kept(table, claim, spared, skipped)
-    earlier = [item.attempt for item in claim.attempts if item.attempt != kept]
+    ending = [item for item in claim.attempts if item.attempt != kept]
+    if give_up is not None:
+        why = OTHERWISE_CUT if spared else None
+        refuse_to_lose(ports, claim.pipeline, table, ending, claim.ranges, give_up=give_up, passed=skipped, why=why)
+    earlier = [item.attempt for item in ending]
     for _ in range(FENCE_TRIES):
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
         line = check_head(ports, claim.pipeline, claim.table, look.head, topic_ids)
@@ -124,11 +140,18 @@ def _landed(head: TableHead, ledger_id: str, token: Token) -> bool:
 
 
 def take(
-    ports: Ports, wave: WaveRecord, verdicts: Sequence[Verdict], *, by_force: bool = False, spared: str | None = None
+    ports: Ports,
+    wave: WaveRecord,
+    verdicts: Sequence[Verdict],
+    *,
+    by_force: bool = False,
+    spared: str | None = None,
+    drop_staged: bool = False,
 ) -> None:
     """Take ranges away from a wave, also while a worker may still be publishing it; PLANNED ones go to a new wave.
 
-    Raises StateError when the wave turns out to be published: what is visible is not taken away.
+    What is staged of the wave goes too. Raises StateError when the wave turns out to be published: what is visible is
+    not taken away; OnlyCopyError where what is staged is the only copy of records, unless `drop_staged` gives that up.
     """
     apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
     if wave.fence == NEVER_CLAIMED:
@@ -136,7 +159,8 @@ def take(
         return
     if wave.state is WaveState.COMMITTED:
         raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
-    claim = fenced(ports, wave.id, by_force=by_force, spared=spared)
+    give_up = None if drop_staged else cancelled(wave.id)
+    claim = fenced(ports, wave.id, by_force=by_force, spared=spared, give_up=give_up)
     if claim is None:
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
     key = claim.key

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.iceberg import staged
+from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.core.decoding import Decoding, Format
-from airflow_kafka_lake.core.errors import StaleFenceError
+from airflow_kafka_lake.core.errors import OnlyCopyError, StaleFenceError
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState
+from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before, Killed, KilledError
 from tests.pyiceberg_jobs import TableJobs
@@ -198,3 +201,16 @@ def test_rows_whose_markers_retention_has_deleted_land_from_the_branch(world: Wo
     states = [(str(item.range), item.state) for item in world.ledger.ranges(wave="p1-w0")]
     assert states == [("0-2", RangeState.SETTLED), ("2-5", RangeState.HELD), ("5-6", RangeState.SETTLED)]
     assert real.table.branches() == ()
+
+
+def test_branch_of_a_table_that_is_the_only_copy_of_records_stays(world: World, real: IcebergWorld) -> None:
+    """A cancel and the rebuild of a lost ledger are refused, with what is nowhere else; then its files land."""
+    attempt = staged_by_the_dead(world)
+    world.retain_from(2)
+    with pytest.raises(OnlyCopyError, match="orders/0 0-2, 2 offsets:"):
+        deciding.cancel(world.worker(), "p1-w0", "not now")
+    known, world.ledger = world.ledger, MemoryLedger(world.clock, ledger_id="2" * 32)
+    with pytest.raises(OnlyCopyError, match=f"orders/0 0-2, 2 offsets:.*VERSION AS OF 'kafka_lake_{attempt}'"):
+        rebuild(world.worker(), world.spec)
+    world.ledger = known
+    came_right(world, real, attempt)

@@ -7,6 +7,7 @@ from tests.mutants.bisecting import BISECTING
 from tests.mutants.edges import EDGES
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
+from tests.mutants.only_copies import ONLY_COPIES
 from tests.mutants.order import GATE, SEALS
 from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
@@ -27,5 +28,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *AUDIT,
     *BISECTING,
     *RESUMING,
+    *ONLY_COPIES,
     *EDGES,
 )

@@ -34,8 +34,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A reopen moves main of every table in which what it reads again is continued.",
         module=_SERVICE,
         function="_stop_publishers",
-        old="begun[item.wave].table",
-        new="table",
+        old="ended.items()",
+        new="{table: ended[table]}.items()",
         red=(f"{_ORDER}test_parent_reopened_stops_a_child_that_lands_in_another_table",),
     ),
     Mutant(

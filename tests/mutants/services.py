@@ -410,7 +410,7 @@ TAKING = (
         guard="A skip fences every wave that was ever claimed and that it takes offsets from.",
         module=_DECIDING,
         function="skip",
-        old=("if (claim := fenced(ports, wave, skipped=gone)):\n    claims.append(claim)"),
+        old="if (claim := fenced(...)):\n    claims.append(claim)",
         new=(
             "from airflow_kafka_lake.services.claiming import claim as claim_wave\n"
             "if (claim := claim_wave(ports, wave)):\n"

@@ -566,7 +566,7 @@ def test_skip_of_what_is_held_leaves_the_rows_beside_it_on_their_branch(
 
 
 def test_skip_of_what_is_staged_spares_no_branch(world: World, wave: str) -> None:
-    """A row of it must not be published by a branch that stays."""
+    """A row of it must not be published by a branch that stays, which is given up with its other rows."""
     passing, doomed = passed_by_retention(world, "batches.explain"), Killed("table.publish")
 
     def both(name: str) -> None:
@@ -577,7 +577,9 @@ def test_skip_of_what_is_staged_spares_no_branch(world: World, wave: str) -> Non
         world.ingest(wave, world.worker(both))
     world.lease_ends()
     first = OffsetRange(2, 4)
-    deciding.skip(world.worker(), "orders", world.stream(), first, reason="wrong", acknowledge_order=False)
+    deciding.skip(
+        world.worker(), "orders", world.stream(), first, reason="wrong", acknowledge_order=False, drop_staged=True
+    )
     assert world.table.branches() == ()
     world.run()
     assert 2 not in world.offsets()

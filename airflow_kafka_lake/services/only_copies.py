@@ -1,0 +1,139 @@
+"""Refuse to drop a staging branch that is the only copy of records: Kafka has them no more, and main not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    JobFailedError,
+    OnlyCopyError,
+    SchemaMismatchError,
+    UnavailableError,
+)
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.only_copies import Kept, lost_by_kafka
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.staging import Stretch, branch_of
+from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.waves import AttemptRecord, RangeState, is_resumable
+from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.losses import look
+
+REPEAT = "repeat with --drop-staged"
+"""How a person gives a branch up by the command that is refused."""
+
+
+def cancelled(wave: str) -> str:
+    """Return how a person gives up what is staged of a wave that a command without the flag would drop."""
+    return f"kafka-lake cancel {wave} --drop-staged --reason TEXT; kafka-lake release {wave} has it read anew"
+
+
+def refuse_to_lose(
+    ports: Ports,
+    pipeline: str,
+    table: LakeTable,
+    attempts: Iterable[AttemptRecord],
+    ranges: Sequence[RangeRecord],
+    *,
+    give_up: str,
+    passed: Stretch | None = None,
+    why: str | None = None,
+) -> None:
+    """Raise OnlyCopyError where the branch of one of a wave's attempts was audited, may still be published, and is the
+    only copy of offsets of the wave's `ranges`; UnavailableError where Kafka does not say that.
+
+    `passed` are offsets that a person passes unread. Of what is read again main shows the first reading.
+    """
+    candidates = [item for item in attempts if is_resumable(item)]
+    first_read = [item for item in ranges if not item.generation]
+    if not candidates or not first_read:
+        return
+    branches = frozenset(table.branches())
+    there = [item for item in candidates if item.attempt in branches]
+    if there and (lost := _lost(ports, first_read, passed)):
+        newest = there[-1]
+        kept = Kept(
+            table=table.identifier,
+            pipeline=pipeline,
+            attempt=newest.attempt,
+            wave=newest.wave,
+            since=newest.started_at,
+            give_up=give_up,
+        )
+        raise OnlyCopyError(kept.refusal(lost, why=why), wave=newest.wave, attempt=newest.attempt)
+
+
+def refuse_to_lose_waves(
+    ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]], *, give_up: str = REPEAT
+) -> None:
+    """Raise as `refuse_to_lose` for attempts by table, of whichever waves."""
+    for identifier, found in attempts.items():
+        by_wave: dict[str, list[AttemptRecord]] = {}
+        for item in found:
+            by_wave.setdefault(item.wave, []).append(item)
+        for wave, mine in by_wave.items():
+            if any(map(is_resumable, mine)):
+                ranges = ports.ledger.ranges(wave=wave, states=(RangeState.PLANNED,))
+                refuse_to_lose(ports, pipeline, ports.lake.table(identifier), mine, ranges, give_up=give_up)
+
+
+def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attempts: Iterable[str]) -> None:
+    """Raise OnlyCopyError where a branch of an attempt that the ledger does not know has rows that exist nowhere else.
+
+    Its rows tell what is in it: neither Kafka has them any more, nor main. Raises as `refuse_to_lose`.
+    """
+    for attempt in attempts:
+        if not (rows := _rows(ports, table, attempt)):
+            continue
+        ranges = [_range_of(pipeline, attempt, key, offsets) for key, offsets in sorted(rows.items())]
+        gone = {key: rows[key] & offsets for key, offsets in _lost(ports, ranges).items()}
+        wanted = [item.stretch for item in ranges if gone.get(item.stream)]
+        for holding in table.visible(wanted) if wanted else ():
+            gone[holding.stream] = gone.get(holding.stream, NOTHING) - holding.offsets
+        if lost := {key: offsets for key, offsets in gone.items() if offsets}:
+            kept = Kept(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
+            why = (
+                "This ledger does not know that attempt, so no run publishes it. Keep what is wanted of it first: "
+                f"SELECT * FROM {table.identifier} VERSION AS OF '{branch_of(attempt)}' WHERE ingest_attempt = "
+                f"'{attempt}'"
+            )
+            raise OnlyCopyError(kept.refusal(lost, why=why), attempt=attempt)
+
+
+def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[StreamKey, RangeSet]:
+    try:
+        staged = table.staged(attempt)
+    except (AttemptRejectedError, JobFailedError, SchemaMismatchError) as error:
+        ports.say(f"what attempt {attempt} has staged cannot be read: {error.message}")
+        return {}
+    streams = staged.streams if staged else ()
+    return {(item.topic, item.topic_id, item.partition): item.offsets for item in streams if item.offsets}
+
+
+def _range_of(pipeline: str, attempt: str, key: StreamKey, offsets: RangeSet) -> RangeRecord:
+    """Return the range that staged rows lie in, as if it had been planned."""
+    return RangeRecord(
+        id=f"{attempt} {key[1]}/{key[2]}",
+        pipeline=pipeline,
+        plan="",
+        wave="",
+        topic=key[0],
+        topic_id=key[1],
+        partition=key[2],
+        range=OffsetRange(offsets.first, offsets.last + 1),
+        state=RangeState.PLANNED,
+        reason=None,
+        estimated_bytes=0,
+    )
+
+
+def _lost(ports: Ports, ranges: Sequence[RangeRecord], passed: Stretch | None = None) -> Mapping[StreamKey, RangeSet]:
+    seen = look(ports, ranges)
+    if seen.unknown:
+        reason = next(iter(seen.unknown.values())).rstrip(".")
+        raise UnavailableError(
+            f"{reason}, so whether what is staged is the only copy of its records cannot be told. Nothing was dropped: "
+            "repeat when Kafka answers"
+        )
+    return lost_by_kafka(ranges, seen.failed, passed)

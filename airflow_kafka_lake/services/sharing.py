@@ -1,0 +1,50 @@
+"""What the pieces of a settled range count, when a reopen cuts it: asked of the lake, and of Kafka's batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from airflow_kafka_lake.core.accounting import Gap
+from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.reopening import Share, parts, to_be_shared
+from airflow_kafka_lake.core.shares import shares
+from airflow_kafka_lake.core.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import Ports
+
+
+def count_shares(
+    ports: Ports,
+    spec: PipelineSpec,
+    table: str,
+    stretch: OffsetRange,
+    ranges: Sequence[RangeRecord],
+    seen: PartitionSnapshot,
+) -> Mapping[tuple[str, OffsetRange], Share]:
+    """Share the numbers of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
+    found: dict[tuple[str, OffsetRange], Share] = {}
+    for item in to_be_shared(ranges, stretch):
+        ports.say(f"counting the rows of {item.range}, which is cut")
+        visible = RangeSet.union(holding.offsets for holding in ports.lake.table(table).visible([item.stretch]))
+        readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
+        gaps = [
+            Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=gap)
+            for gap in visible.gaps(readable)
+        ]
+        said = ports.batches.explain(gaps, spec.isolation) if gaps else {}
+        assert item.accounting is not None
+        try:
+            numbers = shares(
+                item.accounting, parts(item, stretch), visible, [e for each in said.values() for e in each]
+            )
+        except ValueError as error:
+            raise IdentityError(
+                f"the table shows other rows of range {item.range} than were published ({error}). See kafka-lake audit "
+                f"{spec.name}; the whole range can be reopened: --from {item.range.start} --to {item.range.end}",
+                range=item.id,
+            ) from None
+        for part, accounting in zip(parts(item, stretch), numbers, strict=True):
+            found[item.id, part] = Share(accounting=accounting, visible=visible)
+    return found
