@@ -193,6 +193,11 @@ class TableHead:
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
 
+    def told(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
+        """Return all that the table says of an owner's newest commit: a fence that is repeated has one token, and
+        something may have been published between the two."""
+        return self.last.get(owner), self.placed.get(owner), self.lines.get(owner)
+
     def lost(self, owner: tuple[str, str]) -> Place | None:
         """Return an owner's newest publish when main was moved away from it.
 

@@ -709,6 +709,21 @@ def test_publish_on_a_head_that_main_went_back_to_is_rejected(world: World) -> N
     assert world.rows() == []
 
 
+def test_publish_on_a_head_of_the_same_token_that_main_went_back_to_is_rejected(world: World) -> None:
+    """A fence that is repeated has one token: what was published between the two is not lost unseen."""
+    fence, first, second = token(attempt_id(), "fence"), attempt_id(), attempt_id()
+    for attempt in (first, second):
+        world.stage(attempt, offsets(int(attempt, 16)))
+    assert isinstance(world.table.fence(world.table.head(), LEDGER, fence), Committed)
+    looked = world.table.head()
+    assert isinstance(publish(world, first), Committed)
+    assert isinstance(world.table.fence(world.table.head(), LEDGER, fence), Committed)
+    assert looked.snapshot is not None
+    world.roll_back(looked.snapshot)
+    assert requirement(publish(world, second, head=looked)) is Requirement.MAIN_HEAD
+    assert world.rows() == []
+
+
 def test_newest_commit_is_kept_for_each_ledger_and_pipeline(world: World) -> None:
     """None hides behind another's, nor behind a commit that only claims a topic."""
     mine, theirs, copied = (token(attempt_id(), "fence") for _ in range(3))

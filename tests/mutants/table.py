@@ -58,6 +58,16 @@ ICEBERG = (
         red=("tests/contracts/test_lake_table.py::test_publish_on_a_moved_main_is_rejected[iceberg]",),
     ),
     Mutant(
+        name="any-head-of-that-token",
+        law="L9",
+        guard="In Iceberg: nor is a head that main went back to behind a repeated fence, which has one token.",
+        module=_COMMIT,
+        function="Move.is_newest",
+        old="told == self.asked.head.told(self.asked.owner)",
+        new="told[0] == self.asked.head.told(self.asked.owner)[0]",
+        red=(f"{_CONTRACT}::test_publish_on_a_head_of_the_same_token_that_main_went_back_to_is_rejected[iceberg]",),
+    ),
+    Mutant(
         name="any-staged-snapshot",
         law="fine print: audited",
         guard="In Iceberg: what is published is the very snapshot that was audited.",

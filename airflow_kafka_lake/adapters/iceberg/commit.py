@@ -74,7 +74,8 @@ class Move:
         rolled back. The property stays then, and says so.
         """
         newest = last_of_properties(metadata.properties).get(self.asked.owner)
-        return (newest.token if newest else None) == self.asked.head.last.get(self.asked.owner)
+        told = (newest.token, newest.place, newest.line) if newest else (None, None, None)
+        return told == self.asked.head.told(self.asked.owner)
 
     def ending(self, refs: Mapping[str, SnapshotRef]) -> dict[str, SnapshotRef]:
         """Return which of a table's branches end with the commit: they must be as they were, or it is made anew."""

@@ -205,7 +205,7 @@ class Store:
         head, token, audited = publication.head, publication.token, publication.audited
         if self.uuid != head.uuid:
             return Rejected(requirement=Requirement.TABLE_UUID)
-        moved_back = self.last.get(publication.owner) != head.last.get(publication.owner)
+        moved_back = self.head().told(publication.owner) != head.told(publication.owner)
         if self.refs.get(MAIN) != head.snapshot or moved_back:
             return Rejected(requirement=Requirement.MAIN_HEAD)
         if audited is None:
