@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,24 +56,33 @@ def _committed() -> list[Path]:
     return [path for name in names if (path := ROOT / name).is_file() and not path.is_symlink()]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_module_fits_in_the_head(path: Path) -> None:
+def test_modules_fit_in_the_head() -> None:
     """A module that outgrows a few screens is two modules."""
-    assert len(path.read_text().splitlines()) <= MAX_LINES
+    lines = {_name(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_name_says_what_is_inside(path: Path) -> None:
+def test_names_say_what_is_inside() -> None:
     """No module is a drawer for whatever has no place."""
-    assert not VAGUE & set(path.relative_to(ROOT).with_suffix("").parts)
+    assert [_name(path) for path in MODULES if VAGUE & set(path.relative_to(ROOT).with_suffix("").parts)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_annotations_are_not_evaluated(path: Path) -> None:
+def test_annotations_are_not_evaluated() -> None:
     """Types never cost an import at run time."""
-    tree = ast.parse(path.read_text())
-    if any(isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) for node in tree.body):
-        assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+    assert [_name(path) for path in MODULES if _defines(tree := _tree(path)) and not _from_the_future(tree)] == []
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def _defines(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) for node in tree.body)
+
+
+def _from_the_future(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 
 
 def test_files_name_no_registry_and_no_machine() -> None:
@@ -117,10 +127,11 @@ def _public(tree: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple
 DOCUMENTED = [path for path in MODULES if {"core", "ports", "services"} & {*path.relative_to(PACKAGE).parts}]
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTED, *PACKAGE.glob("*.py")], ids=_name)
-def test_public_names_state_their_contract(path: Path) -> None:
+def test_public_names_state_their_contract() -> None:
     """Every module, public class, function and method has a docstring."""
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), f"{_name(path)} has no docstring"
-    silent = [name for name, node in _public(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
+    trees = {_name(path): _tree(path) for path in [*DOCUMENTED, *PACKAGE.glob("*.py")]}
+    silent = [module for module, tree in trees.items() if not ast.get_docstring(tree)]
+    for module, tree in trees.items():
+        public = [name for name, node in _public(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
+        silent += [f"{module}: {name}" for name in public]
     assert silent == []

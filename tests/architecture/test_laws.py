@@ -44,7 +44,7 @@ def places() -> Mapping[str, frozenset[Where]]:
     for path in (ROOT / "tests").rglob("test_*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         whole = any(_is_nightly(node) for node in tree.body if _assigns(node, "pytestmark"))
-        for node in ast.walk(tree):
+        for node in tree.body:
             if isinstance(node, ast.FunctionDef):
                 nightly = whole or any(map(_is_nightly, node.decorator_list))
                 found[node.name].add(Where(path.relative_to(ROOT / "tests").parts[0], nightly))
