@@ -115,6 +115,7 @@ def test_a_server_that_falls_silent_is_out_of_reach(ask: Callable[[int], None], 
         assert server.asked.is_set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [b"", HALF], ids=["silent", "half an answer"])
 def test_a_silent_spark_master_ends_no_application_and_holds_nobody_up(first: bytes) -> None:
     """Its web address is a help and no condition."""
@@ -123,6 +124,7 @@ def test_a_silent_spark_master_ends_no_application_and_holds_nobody_up(first: by
         assert server.asked.is_set()
 
 
+@pytest.mark.slow
 def test_silent_storage_is_out_of_reach(tmp_path: Path) -> None:
     """The catalog answers, and the store with the table's metadata does not."""
     world = IcebergWorld(tmp_path)

@@ -362,6 +362,7 @@ def counting(ledger: SqlLedger) -> Iterator[list[str]]:
     event.remove(ledger.engine, "before_cursor_execute", note)
 
 
+@pytest.mark.slow
 def test_number_of_statements_does_not_grow_with_the_ranges(sql_ledger: SqlLedger) -> None:
     """Ten thousand ranges of five thousand partitions cost as many round trips as a handful."""
     sql_ledger.save_pipeline(SPEC)

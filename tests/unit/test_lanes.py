@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.lanes import DIVIDED, TESTS, TOGETHER, lane_of
 
 ROOT = TESTS.parent
@@ -21,6 +23,7 @@ def test_it(number):
 """
 
 
+@pytest.mark.slow
 def test_a_file_runs_in_one_process(tmp_path: Path) -> None:
     """So its broker, its Spark or its Airflow starts once."""
     (tmp_path / "conftest.py").write_text(CONFTEST)

@@ -393,6 +393,7 @@ def test_a_driver_without_progress_is_ended(spark: FakeSpark) -> None:
     assert list(spark.temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_stopped_driver_makes_no_progress(spark: FakeSpark) -> None:
     """SIGSTOP: the lease is prolonged no more, and the driver does not outlive the patience with it."""
     spark.does(signs=10_000)

@@ -89,6 +89,7 @@ def test_receipt_of_zero_rows() -> None:
     assert got.accounting == Accounting(control=2)
 
 
+@pytest.mark.slow
 def test_many_small_gaps_are_accounted_in_one_sweep() -> None:
     """A topic of one-record transactions has a marker behind every row; quadratic work would never end."""
     count = 100_000
