@@ -556,7 +556,7 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
     (item,) = ledger.ranges(pipeline=SPEC.name)
     gone = RangeSet.of((0, 2), (7, 8))
-    row = Deleted(item=item, rows=3, offsets=gone).receipt("d1", datetime.now(UTC))
+    row = Deleted(item=item, asked=item.range, rows=3, doubtful=0, offsets=gone).receipt("d1", datetime.now(UTC))
     ledger.accept_deletes(SPEC.name, [("raw.orders", row)], decision="d1", reason="90 days", actor="ada")
     (told,) = ledger.outbox(SPEC.name, kind="deleted")
     assert (told.table, replace(told.row, recorded_at=row.recorded_at)) == ("raw.orders", row)
