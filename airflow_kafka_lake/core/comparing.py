@@ -44,7 +44,8 @@ class CompareJob:
     """Everything a comparing job needs but settings that may hold secrets.
 
     `snapshot` is the table's snapshot that is read. The stretches are disjoint, and Kafka has all of them.
-    `bytes_per_second` bounds, on average, what is read from Kafka; None: as fast as it comes.
+    `bytes_per_second` bounds, on average, what is read from Kafka; None: as fast as it comes. Where something behind a
+    stretch must not be touched, its last records are in `singly`, as in `StageJob`, and what has none in `unread`.
     """
 
     pipeline: str
@@ -55,6 +56,8 @@ class CompareJob:
     bucket: int = BUCKET
     per_slice: int = MOST_PER_SLICE
     bytes_per_second: int | None = None
+    singly: tuple[Stretch, ...] = ()
+    unread: tuple[Stretch, ...] = ()
 
     @property
     def name(self) -> str:
@@ -68,7 +71,7 @@ class CompareJob:
             "table": self.table,
             "snapshot": self.snapshot,
             "isolation": self.isolation.value,
-            "stretches": [[s.topic, s.topic_id, s.partition, s.range.start, s.range.end] for s in self.stretches],
+            **{name: [_json(item) for item in getattr(self, name)] for name in _STRETCHES},
             "bucket": self.bucket,
             "per_slice": self.per_slice,
             "bytes_per_second": self.bytes_per_second,
@@ -77,8 +80,8 @@ class CompareJob:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
         """Read the form that travels."""
-        stretches = tuple(_stretch(*item) for item in data["stretches"])
-        return cls(**{**data, "isolation": Isolation(data["isolation"]), "stretches": stretches})
+        stretches = {name: tuple(_stretch(*item) for item in data[name]) for name in _STRETCHES}
+        return cls(**{**data, "isolation": Isolation(data["isolation"]), **stretches})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,13 @@ Record = tuple[object, ...]
 """`(key, value, headers, timestamp, timestamp type)`, or the first of them where there is no more."""
 
 _FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, Mismatch.TIMESTAMP_TYPE)
+
+
+_STRETCHES = ("stretches", "singly", "unread")
+
+
+def _json(item: Stretch) -> list[Any]:
+    return [item.topic, item.topic_id, item.partition, item.range.start, item.range.end]
 
 
 def _stretch(topic: str, topic_id: str, partition: int, start: int, end: int) -> Stretch:

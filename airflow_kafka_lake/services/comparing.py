@@ -6,17 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.bisecting import OUT_OF_MEMORY
 from airflow_kafka_lake.core.checking import offsets_seen
 from airflow_kafka_lake.core.checking.contents import Compared, Deep
 from airflow_kafka_lake.core.checking.evidence import Evidence
 from airflow_kafka_lake.core.checking.report import Observed, Scope
-from airflow_kafka_lake.core.comparing import NOTHING, CompareJob, per_slice
-from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.comparing import NOTHING, CompareJob, Comparison, per_slice
+from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.staging import Stretch
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.polling import compared_carefully
 from airflow_kafka_lake.services.topics import changed_topics
 
 
@@ -53,7 +55,7 @@ def compare(
             per_slice=per_slice(asked.bytes_per_second, weight),
             bytes_per_second=asked.bytes_per_second,
         )
-        found += ports.runner.compare(job, say=ports.say)
+        found += _run(ports, job)
     stretches = [item for items in by_table.values() for item in items]
     _require_same_topics(ports, stretches)
     return Deep(
@@ -62,6 +64,18 @@ def compare(
         compacted=compacted,
         deletions=evidence.deletions.by_stream(evidence.ledger.settled, offsets_seen(evidence)),
     )
+
+
+def _run(ports: Ports, job: CompareJob) -> Comparison:
+    """Run a comparison; where it is too much for Spark, once more without what lies behind the stretches: there may be
+    a record that was skipped because no job can hold it."""
+    try:
+        return ports.runner.compare(job, say=ports.say)
+    except JobFailedError as error:
+        if error.facts.get("reason") != OUT_OF_MEMORY or (again := compared_carefully(ports, job)) == job:
+            raise
+    ports.say("Spark ran out of memory: comparing once more, and polling nothing that lies behind what is compared")
+    return ports.runner.compare(again, say=ports.say)
 
 
 def _stretches(

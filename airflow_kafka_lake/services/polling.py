@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from airflow_kafka_lake.core.accounting import EXPLAINED, Gap
+from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import StaleFenceError, TransientError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch, ending
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch, ending, without
 from airflow_kafka_lake.ports import Ports
 
 MOST_CAREFUL = 100
@@ -25,22 +26,36 @@ def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Stage
     """
     if len(job.stretches) > MOST_CAREFUL:
         return job
+    bodies, ends = _divided(ports, job, heartbeat)
+    return replace(job, stretches=bodies, singly=ends)
+
+
+def compared_carefully(ports: Ports, job: CompareJob) -> CompareJob:
+    """Return a comparison of the same stretches that unpacks no record behind them (`careful`)."""
+    if len(job.stretches) > MOST_CAREFUL:
+        return job
+    bodies, ends = _divided(ports, job, lambda: None)
+    return replace(job, singly=ends, unread=without(job.stretches, (*bodies, *ends)))
+
+
+def _divided(
+    ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
+) -> tuple[tuple[Stretch, ...], tuple[Stretch, ...]]:
+    """Return what of a job's stretches small polls read, and their last records."""
     try:
         records = _last_records(ports, job, heartbeat)
     except StaleFenceError:
         raise
     except TransientError as problem:
-        ports.say(f"where the records of wave {job.wave} end could not be read: {problem}")
+        ports.say(f"where the records of {job.name} end could not be read: {problem}")
         records = {stretch: RangeSet([stretch.range]) for stretch in job.stretches}
     parts = [ending(stretch, found) for stretch, found in records.items()]
-    return replace(
-        job,
-        stretches=tuple(body for body, _ in parts if body is not None),
-        singly=tuple(end for _, end in parts if end is not None),
-    )
+    return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
 
 
-def _last_records(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Mapping[Stretch, RangeSet]:
+def _last_records(
+    ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
+) -> Mapping[Stretch, RangeSet]:
     """Return where each stretch has a record, from its end back to `CAREFUL_POLL` records."""
     found: dict[Stretch, RangeSet] = {}
     asked, width = job.stretches, CAREFUL_POLL

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.staging import StageJob, Stretch
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,
@@ -263,7 +263,7 @@ def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -
 # Comparing
 
 
-def compared(world: RunnerWorld, snapshot: int, start: int, end: int) -> Comparison:
+def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tuple[Stretch, ...]) -> Comparison:
     """Compare a stretch with a snapshot."""
     said: list[str] = []
     job = CompareJob(
@@ -272,6 +272,7 @@ def compared(world: RunnerWorld, snapshot: int, start: int, end: int) -> Compari
         snapshot=snapshot,
         isolation=Isolation.READ_COMMITTED,
         stretches=(world.stretch(start, end),),
+        **ends,
     )
     found = world.runner.compare(job, say=said.append)
     assert said
@@ -300,6 +301,21 @@ def test_rows_of_no_record_and_records_of_no_row_are_told(world: RunnerWorld) ->
     }
     told = sorted((item.mismatch, item.first, item.offsets) for item in found.differences)
     assert told == [(Mismatch.MISSING, 4, 2), (Mismatch.UNKNOWN, 0, 2)]
+
+
+def test_ends_that_are_read_singly_compare_alike(world: RunnerWorld) -> None:
+    """What is compared is the whole stretch, also where its end has no record: a row there is told."""
+    world.topic.produce(b"c", b"d", b"e", end="commit")
+    world.topic.produce(b"a", b"b", end="abort")
+    world.topic.produce(b"behind")
+    snapshot = world.publish(world.job(world.stretch(0, 6), isolation=Isolation.READ_UNCOMMITTED))
+    ends = {"singly": (world.stretch(1, 3),), "unread": (world.stretch(3, 7),)}
+    found = compared(world, snapshot, 0, 7, **ends)
+    assert found.records == 3
+    told = [(item.mismatch, item.first, item.offsets) for item in found.differences]
+    assert told == [(Mismatch.UNKNOWN, 4, 2)]
+    nothing = {"singly": (), "unread": (world.stretch(3, 7),)}
+    assert compared(world, snapshot, 3, 7, **nothing).records == 0
 
 
 def test_what_is_gone_cannot_be_compared(world: RunnerWorld) -> None:

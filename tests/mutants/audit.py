@@ -38,6 +38,16 @@ AUDIT = (
         red=("tests/unit/services/test_reporting.py::test_status_of_what_is_not_there_is_refused",),
     ),
     Mutant(
+        name="poll-what-was-skipped",
+        law="L4",
+        guard="A comparison that is too much for Spark is tried without what lies behind its stretches.",
+        module=_COMPARING,
+        function="_run",
+        old="error.facts.get('reason') != OUT_OF_MEMORY",
+        new="True",
+        red=(f"{_COMPARED}::test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind",),
+    ),
+    Mutant(
         name="excuse-later-deletes",
         law="L8",
         guard="Rows recorded as deleted on purpose excuse so many missing rows of their range, and not one more.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -80,7 +81,7 @@ def test_only_buckets_that_differ_are_looked_at_again() -> None:
 
 def test_what_travels_comes_back() -> None:
     """As JSON."""
-    asked = job(stretch(3, 9), stretch(0, 1, 2))
+    asked = replace(job(stretch(3, 9), stretch(0, 1, 2)), singly=(stretch(5, 7),), unread=(stretch(7, 9),))
     assert CompareJob.from_json(json.loads(json.dumps(asked.to_json()))) == asked
     difference = Difference(topic="t", topic_id="i", partition=1, mismatch=Mismatch.KEY, first=3, offsets=2)
     found = Comparison(records=5, bytes=6, differences=(difference,))

@@ -309,4 +309,4 @@ def test_search_goes_on_where_kafka_s_batches_cannot_be_read(world: World) -> No
     for code in (3, 1):
         assert world.run(worker=world.worker(unreachable)).exit_code == code
     assert list(held(world)) == [(0, "7-8")]
-    assert any("where the records of wave" in line and line.endswith("no answer") for line in world.said)
+    assert any("where the records of kafka-lake orders" in line and line.endswith("no answer") for line in world.said)

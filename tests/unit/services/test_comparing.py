@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
-from airflow_kafka_lake.services import checking
+from airflow_kafka_lake.services import checking, polling
 from airflow_kafka_lake.services.comparing import Asked
 from tests.world import World
 
@@ -101,3 +103,43 @@ def test_a_job_that_fails_is_no_finding(world: World) -> None:
     world.runner.failures.append("no memory")
     with pytest.raises(JobFailedError, match="no memory"):
         deep(world)
+
+
+def test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that was skipped because no job can hold it stands behind a stretch: the second job polls nothing there,
+    and compares the same offsets. It is the last one: memory that does not suffice then is an error."""
+    real, jobs = world.runner.compare, list[CompareJob]()
+    world.produce(2, transaction="t")
+    world.end("t", commit=False)
+    world.run()
+
+    def compare(job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+        jobs.append(job)
+        if not job.singly:
+            raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
+        return real(job, say=say)
+
+    monkeypatch.setattr(world.runner, "compare", compare)
+    assert deep(world, scope=Scope(partitions=frozenset({0})))["deep"]["offsets"] == 9
+    first, second = jobs
+    assert (first.stretches, [str(item.range) for item in second.stretches]) == (second.stretches, ["0-9"])
+    assert ([str(item.range) for item in second.singly], [str(item.range) for item in second.unread]) == (
+        ["0-6"],
+        ["6-9"],
+    )
+    monkeypatch.setattr(polling, "MOST_CAREFUL", 0)
+    with pytest.raises(JobFailedError, match="out of memory"):
+        deep(world)
+    assert len(jobs) == 3
+    monkeypatch.setattr(world.runner, "compare", _fails("Kafka has lost them", reason="data-loss"))
+    with pytest.raises(JobFailedError, match="lost"):
+        deep(world)
+
+
+def _fails(message: str, **facts: str) -> Callable[..., Comparison]:
+    def compare(*_: Any, **__: Any) -> Comparison:
+        raise JobFailedError(message, **facts)
+
+    return compare
