@@ -7,6 +7,7 @@ from tests.mutants.bisecting import BISECTING
 from tests.mutants.edges import EDGES
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
+from tests.mutants.neighbours import NEIGHBOURS
 from tests.mutants.only_copies import ONLY_COPIES
 from tests.mutants.order import GATE, SEALS
 from tests.mutants.rebuilding import REBUILDING
@@ -28,6 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *AUDIT,
     *BISECTING,
     *RESUMING,
-    *ONLY_COPIES,
     *EDGES,
+    *ONLY_COPIES,
+    *NEIGHBOURS,
 )

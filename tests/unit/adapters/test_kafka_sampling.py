@@ -1,0 +1,73 @@
+"""Which records of a poll weigh in a sample: those of its stretch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.kafka import sampling
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.snapshots import Sample
+from airflow_kafka_lake.core.spec import Isolation
+
+pytestmark = pytest.mark.unit
+
+AT_MS = 1_700_000_000_000
+
+
+def message(offset: int, *, partition: int = 0, weight: int = 10, error: object = None) -> Any:
+    """A record of so many bytes."""
+    return SimpleNamespace(
+        topic=lambda: "orders",
+        partition=lambda: partition,
+        offset=lambda: offset,
+        error=lambda: error,
+        timestamp=lambda: (1, AT_MS + offset),
+        key=lambda: None,
+        value=lambda: b"x" * weight,
+        headers=lambda: None,
+    )
+
+
+def sampled(messages: Sequence[Any], start: int, end: int) -> Sample | None:
+    """Read a stretch of a consumer that gives these messages."""
+    left = iter(messages)
+    consumer = SimpleNamespace(assign=lambda _: None, poll=lambda _: next(left))
+    return sampling._read(consumer, ("orders", 0, OffsetRange(start, end)), time.monotonic() + 60)  # type: ignore[arg-type]
+
+
+def test_records_of_an_earlier_assignment_do_not_weigh() -> None:
+    """The client may still hand out what it had fetched before."""
+    found = sampled([message(0, partition=1, weight=10**6), message(2, weight=10**6), message(5), message(6)], 5, 7)
+    assert found is not None
+    assert (found.bytes_per_offset, found.records_per_offset) == (10, 1)
+    assert (found.first_timestamp_ms, found.last_timestamp_ms) == (AT_MS + 5, AT_MS + 6)
+
+
+def test_record_behind_the_stretch_says_that_the_rest_is_empty() -> None:
+    """It does not weigh itself; the offsets up to the end do count, for nothing lies there."""
+    found = sampled([message(0), message(90, weight=10**6)], 0, 10)
+    assert found is not None
+    assert (found.bytes_per_offset, found.records_per_offset) == (1, 0.1)
+
+
+def test_partition_that_fails_gives_no_sample() -> None:
+    """Not to know is not a weight of nothing."""
+    assert sampled([message(0, error="broken")], 0, 10) is None
+
+
+def test_sample_decides_for_no_missing_offset() -> None:
+    """It reads as the pipeline does, commits nothing, and makes no topic."""
+    told = sampling._settings(KafkaSettings.parse({"bootstrap.servers": "kafka:9092"}), Isolation.READ_COMMITTED)
+    wanted = {
+        "auto.offset.reset": "error",
+        "enable.auto.commit": False,
+        "allow.auto.create.topics": False,
+        "isolation.level": "read_committed",
+    }
+    assert wanted.items() <= told.items()

@@ -1,0 +1,64 @@
+"""Which of a partition's producers hold its last stable offset, as brokers tell it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.kafka import transactions
+from airflow_kafka_lake.adapters.kafka.conversation import errors
+from airflow_kafka_lake.core.transactions import OpenTransaction
+
+pytestmark = pytest.mark.unit
+
+AT_MS = 1_700_000_000_000
+
+
+def producer(number: int, first: int) -> Any:
+    return SimpleNamespace(producer_id=number, current_transaction_start_offset=first, last_timestamp=AT_MS)
+
+
+class Admin:
+    """A cluster with producers 1, which is between two transactions, and 2, which is in one."""
+
+    def __init__(self, *, tells: bool = True) -> None:
+        self.tells = tells
+
+    def describe_producers(self, wanted: list[Any]) -> Any:
+        return {place: SimpleNamespace(active_producers=[producer(1, -1), producer(2, 0)]) for place in wanted}
+
+    def list_transactions(self, producer_id_filters: list[int]) -> Any:
+        return {1: [SimpleNamespace(producer_id=number, transactional_id="t") for number in producer_id_filters]}
+
+    def describe_transactions(self, names: list[str]) -> Any:
+        if not self.tells:
+            raise errors.TransactionalIdAuthorizationFailedError
+        told = SimpleNamespace(transaction_start_time_ms=AT_MS, transaction_timeout_ms=60_000)
+        return dict.fromkeys(names, told)
+
+
+def found(admin: Admin) -> tuple[OpenTransaction, ...]:
+    """Look at one partition."""
+    place = transactions.TopicPartition("orders", 0)
+    return transactions._described(admin, transactions._producers(admin, [place]))
+
+
+def test_producer_between_two_transactions_holds_nothing() -> None:
+    """One that is in a transaction does, also from offset 0 on."""
+    (one,) = found(Admin())
+    assert (one.producer_id, one.first_offset, one.transactional_id) == (2, 0, "t")
+    assert one.started_at is not None
+
+
+def test_transaction_that_may_not_be_described_is_still_named() -> None:
+    """Its start and its limit are unknown then, not its existence."""
+    (one,) = found(Admin(tells=False))
+    assert (one.producer_id, one.transactional_id, one.started_at, one.timeout) == (2, "t", None, None)
+
+
+@pytest.mark.parametrize(("group", "of_50"), [("", 0), ("g", 3), ("orders", 31), ("polygenelubricants", 0)])
+def test_home_of_a_group_is_javas(group: str, of_50: int) -> None:
+    """`abs(hashCode)`, where the smallest number counts as 0: as Kafka's brokers have it."""
+    assert transactions.partition_of(group, 50) == of_50
