@@ -150,7 +150,9 @@ KAFKA = (
         function="_known",
         old="if text != _FIXED[key]:\n    ...",
         new="",
-        red=(f"{_UNIT}/test_kafka_config.py::test_what_cannot_be_meant_is_refused[extra22-enable.ssl.certificate.verification]",),
+        red=(
+            f"{_UNIT}/test_kafka_config.py::test_what_cannot_be_meant_is_refused[extra22-enable.ssl.certificate.verification]",
+        ),
     ),
     Mutant(
         name="habits-of-a-consumer",
