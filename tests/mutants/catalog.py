@@ -29,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *AUDIT,
     *BISECTING,
     *RESUMING,
-    *EDGES,
     *ONLY_COPIES,
+    *EDGES,
     *NEIGHBOURS,
 )
