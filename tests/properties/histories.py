@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
     LedgerBehindError,
+    OnlyCopyError,
     TransientError,
     UnknownOutcomeError,
 )
@@ -31,9 +32,10 @@ MOST_CALLS = 2000
 WORTH_REPEATING = (TransientError, UnknownOutcomeError)
 BY_FORCE = frozenset({"cancel"})
 """A person's decision takes a wave from a living holder."""
-EXPECTED: dict[str, tuple[type[Exception], ...]] = dict.fromkeys(
-    ("run", "settle", "advance", "rebuild"), WORTH_REPEATING
-)
+EXPECTED: dict[str, tuple[type[Exception], ...]] = {
+    **dict.fromkeys(("run", "settle", "advance"), WORTH_REPEATING),
+    "rebuild": (*WORTH_REPEATING, OnlyCopyError),
+}
 """What an action may end with: nobody has asked these for anything that could be refused."""
 
 
@@ -107,7 +109,7 @@ class History(Surroundings):
         if (worker.name != "rebuild" and self.lives.disturbed) or self.rolled_back:
             return (KafkaLakeError,)
         if worker.name == "rebuild" and any(self.world.deleted.values()):
-            return (*WORTH_REPEATING, IdentityError)
+            return (*WORTH_REPEATING, IdentityError, OnlyCopyError)
         return EXPECTED.get(worker.name, (KafkaLakeError,))
 
     def go_on(self, step: Step) -> None:
@@ -289,20 +291,26 @@ class History(Surroundings):
     def rebuild(self) -> None:
         """Rebuild as a person does: no lease is live, what is refused is repeated, and what vanished is accepted.
 
-        Rows that others have deleted, beside a history that has expired, cannot always be told from a roll-back.
+        Rows that others have deleted, beside a history that has expired, cannot always be told from a roll-back. What
+        is staged and exists nowhere else is given up where that is asked.
         """
-        error = self._rebuilt(accept=self._rolled_back_to is not None)
+        accept, drop = self._rolled_back_to is not None, False
+        error = self._rebuilt(accept=accept)
+        if isinstance(error, OnlyCopyError):
+            drop = True
+            error = self._rebuilt(accept=accept, drop_staged=drop)
         if isinstance(error, IdentityError) and any(self.world.deleted.values()):
-            error = self._rebuilt(accept=True)
+            error = self._rebuilt(accept=True, drop_staged=drop)
         assert error is None, f"no other is at work, and a rebuild failed: {error!r}"
         assert not self.lives.behind
         self._rolled_back_to = None
         self.world.watermarks.clear()
 
-    def _rebuilt(self, *, accept: bool) -> BaseException | None:
+    def _rebuilt(self, *, accept: bool, drop_staged: bool = False) -> BaseException | None:
         self.world.lease_ends()
         self.lives.accepts = accept
-        worker = Worker(self.world, "rebuild", partial(rebuild, spec=SPEC, accept_rollback=accept), self.jobs)
+        action = partial(rebuild, spec=SPEC, accept_rollback=accept, drop_staged=drop_staged)
+        worker = Worker(self.world, "rebuild", action, self.jobs)
         self.workers.append(worker)
         self.lives.begin(worker)
         self.go(worker, MOST_CALLS)

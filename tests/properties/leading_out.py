@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError
+from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError, OnlyCopyError
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Blocked, Plan
@@ -22,6 +22,7 @@ ROUNDS = 12
 NAMED_STRETCH = re.compile(r"--from (\d+) --to (\d+)")
 PROPOSED_SKIP = re.compile(r"^skip (\d+)-(\d+):")
 OUT_OF_ORDER = re.compile(r"--topic (\S+) --topic-id=(\S+) --partition (\d+) --from (\d+) --to (\d+) .*--acknowledge")
+GIVEN_UP = re.compile(r"kafka-lake cancel (\S+) --drop-staged")
 OLD_GENERATION = re.compile(r"--topic-id[ =](\S+) --partition (\d+)")
 
 
@@ -43,6 +44,7 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
         _wait_for_layouts(world, done.plan)
         _decide(world, done.plan.blocked if done.plan else (), release=number % 2 == 0)
         _acknowledge(world, [problem.message for problem in done.problems])
+        _give_up(world, [problem.message for problem in done.problems])
         look()
     else:
         raise AssertionError(f"no way out: {stuck}")
@@ -72,8 +74,17 @@ def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError
 
 
 def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> Passed:
-    """Skip a stretch of a stream."""
-    return deciding.skip(ports, "orders", stream, stretch, reason="gone", acknowledge_order=False)
+    """Skip a stretch of a stream, and give up what is staged beside it where that is asked."""
+
+    def skip(*, drop_staged: bool) -> Passed:
+        return deciding.skip(
+            ports, "orders", stream, stretch, reason="gone", acknowledge_order=False, drop_staged=drop_staged
+        )
+
+    try:
+        return skip(drop_staged=False)
+    except OnlyCopyError:
+        return skip(drop_staged=True)
 
 
 def _wait_for_layouts(world: World, plan: Plan | None) -> None:
@@ -105,6 +116,12 @@ def _acknowledge(world: World, messages: Sequence[str]) -> None:
         key, stretch = (found[1], found[2], int(found[3])), OffsetRange(int(found[4]), int(found[5]))
         stream = next(item for item in world.ledger.streams(world.spec.name) if item.key == key)
         deciding.skip(world.worker(), "orders", stream, stretch, reason="gone", acknowledge_order=True)
+
+
+def _give_up(world: World, messages: Sequence[str]) -> None:
+    """Give up what is staged, exists nowhere else, and cannot be published."""
+    for found in filter(None, map(GIVEN_UP.search, messages)):
+        deciding.cancel(world.worker(), found[1], "given up", drop_staged=True)
 
 
 def _proposed(item: RangeRecord) -> OffsetRange:
