@@ -83,6 +83,7 @@ READINGS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_a_table_of_many_files_needs_the_memory_of_one(lake: IcebergLake) -> None:
     """However much faster files are read than looked at."""
     peaks: dict[str, list[int]] = {reading: [] for reading in READINGS}

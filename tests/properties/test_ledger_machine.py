@@ -321,7 +321,8 @@ def test_ledgers_agree_and_keep_the_laws() -> None:
     LedgerMachine.sql = SqlLedger("sqlite://")
     LedgerMachine.sql.upgrade()
     machine = LedgerMachine.TestCase()
-    machine.settings = settings(max_examples=8, stateful_step_count=30, deadline=None)
+    examples = 4 if settings.get_current_profile_name() == "fast" else 8
+    machine.settings = settings(max_examples=examples, stateful_step_count=30, deadline=None)
     try:
         machine.runTest()
     finally:
