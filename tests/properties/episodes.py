@@ -108,6 +108,24 @@ REBUILDS: tuple[Episode, ...] = (
         for loss in LOSSES
         for then in itertools.permutations((Step("run"), Step("skip", 0, 1), Step("rebuild", stop="ledger.reinstate")))
     ),
+    # A worker commits what the older ledger knows of, after others have published what it does not know.
+    *(
+        (
+            Step("produce", 0, 3),
+            *begun,
+            Step("backup"),
+            Step("produce", 1, 3),
+            Step("run"),
+            GO_ON,
+            Step("set ledger back"),
+            Step("run"),
+        )
+        for begun in (
+            (Step("run", stop="table.publish"),),
+            (Step("run", stop="runner.stage", late=True), Step("cancel", 0, 1, stop="table.fence")),
+            (Step("run"), Step("reopen", stop="table.fence")),
+        )
+    ),
     # Two rebuilds at the same time, and an answer that is lost.
     *(
         (*loss, Step("rebuild", stop=call), Step("answer", answer), Step("rebuild"), Step("run"), GO_ON, GO_ON)
