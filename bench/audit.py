@@ -16,8 +16,6 @@ from pathlib import Path
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
-from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.policies import Bounds
@@ -25,6 +23,8 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import running
 from bench.synthetic import BYTES, TOPIC, Log, Rows
+from tests.kit.memory_kafka import MemoryKafka
+from tests.kit.memory_registry import MemoryRegistry
 
 PARTITIONS = 10
 WAVES = 10

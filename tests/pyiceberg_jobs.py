@@ -15,13 +15,13 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, StringType
 
-from airflow_kafka_lake.adapters.memory_runner import Position
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.records import Undecoded
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
+from tests.kit.memory_runner import Position
 
 Load = Callable[[str], Table]
 Decoded = Callable[[bytes | None], Mapping[str, Any]]

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.adapters.memory_lake import Row
-from airflow_kafka_lake.adapters.memory_lake.store import Commit
 from airflow_kafka_lake.core.estimates import LEAST_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
@@ -20,9 +18,11 @@ from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.watermarks import hold
 from airflow_kafka_lake.core.waves import PUBLISHES, UNRESOLVED, AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
+from tests.kit.memory_lake import Row
+from tests.kit.memory_lake.store import Commit
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.memory_ledger import State
+    from tests.kit.memory_ledger import State
     from tests.world import World
 
 Place = tuple[StreamKey, int]

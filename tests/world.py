@@ -11,12 +11,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
-from airflow_kafka_lake.adapters.memory_lake import MemoryLake, MemoryTable
-from airflow_kafka_lake.adapters.memory_lake.store import Commit
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
-from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
@@ -28,6 +22,12 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reopening, running, settlement, staging
 from tests import truth
 from tests.gates import Passing, gated
+from tests.kit.memory_kafka import MemoryKafka
+from tests.kit.memory_lake import MemoryLake, MemoryTable
+from tests.kit.memory_lake.store import Commit
+from tests.kit.memory_ledger import MemoryLedger
+from tests.kit.memory_registry import MemoryRegistry
+from tests.kit.memory_runner import MemoryRunner
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
 FOLLOW = Bounds()

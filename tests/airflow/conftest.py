@@ -20,16 +20,16 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = HOME
 
 from airflow_kafka_lake.adapters.clocks import FakeClock  # noqa: E402
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka  # noqa: E402
-from airflow_kafka_lake.adapters.memory_lake import MemoryLake  # noqa: E402
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger  # noqa: E402
-from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry  # noqa: E402
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.core.waves import Holder  # noqa: E402
 from airflow_kafka_lake.hooks import assembly  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
+from tests.kit.memory_kafka import MemoryKafka  # noqa: E402
+from tests.kit.memory_lake import MemoryLake  # noqa: E402
+from tests.kit.memory_ledger import MemoryLedger  # noqa: E402
+from tests.kit.memory_registry import MemoryRegistry  # noqa: E402
+from tests.kit.memory_runner import MemoryRunner  # noqa: E402
 from tests.world import FakeProcesses  # noqa: E402
 
 ORDERS = Pipeline(name="orders", topics=["orders"], table="raw.orders")

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
-from airflow_kafka_lake.adapters.memory_lake import MemoryLake
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -21,6 +18,9 @@ from airflow_kafka_lake.core.staging import StageJob, Stretch
 from airflow_kafka_lake.core.waves import Committed, Token
 from airflow_kafka_lake.ports import JobRunner, Lake
 from tests import markers
+from tests.kit.memory_kafka import MemoryKafka
+from tests.kit.memory_lake import MemoryLake
+from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs, position
 
 if TYPE_CHECKING:

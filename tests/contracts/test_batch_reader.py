@@ -19,7 +19,6 @@ from confluent_kafka.admin import (
 )
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -27,6 +26,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import BatchReader
 from tests import markers
+from tests.kit.memory_kafka import MemoryKafka
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka

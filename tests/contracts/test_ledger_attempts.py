@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -38,6 +37,7 @@ from tests.contracts.ledger_world import (
     staged,
     taken,
 )
+from tests.kit.memory_ledger import MemoryLedger
 
 Write = Callable[[Ledger, AttemptKey], None]
 

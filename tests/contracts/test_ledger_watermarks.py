@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.estimates import TopicCost
 from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Ledger
@@ -23,6 +22,7 @@ from tests.contracts.ledger_world import (
     skipped,
     taken,
 )
+from tests.kit.memory_ledger import MemoryLedger
 
 
 def moves(ledger: Ledger) -> list[tuple[int, int, int, int]]:

@@ -17,7 +17,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.core.errors import (
     PipelineFileError,
     UnavailableError,
@@ -29,6 +28,7 @@ from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapsho
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import OffsetSource
+from tests.kit.memory_kafka import MemoryKafka
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka

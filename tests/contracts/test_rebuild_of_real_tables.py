@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.checking.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
@@ -22,6 +21,7 @@ from airflow_kafka_lake.services.accepting import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before
+from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 from tests.world import World
 

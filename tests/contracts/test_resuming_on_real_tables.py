@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.iceberg import staged
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StaleFenceError
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState
@@ -20,6 +18,8 @@ from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_ledger import MemoryLedger
+from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 from tests.world import World
 

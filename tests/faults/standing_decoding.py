@@ -13,11 +13,11 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
 from pyiceberg.types import IcebergType, IntegerType, StringType
 
-from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from tests.faults.standing_kafka import SCHEMA_ID, TOPIC, text_of
+from tests.kit.memory_registry import MemoryRegistry
 from tests.pyiceberg_jobs import MOVED, widened
 
 COLUMN = "words"

@@ -26,7 +26,6 @@ from pyiceberg.table import Table
 
 from airflow_kafka_lake.adapters import failpoints
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli.front import run_command_line
@@ -38,6 +37,7 @@ from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.jobs import failpoints as traps
 from tests.faults import standing_decoding
 from tests.faults.standing_kafka import StandingKafka, kafka
+from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 
 DELAY_SECONDS = 0.3

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.core.snapshots import Snapshot
 from airflow_kafka_lake.core.streams import StreamKey
+from tests.kit.memory_kafka import MemoryKafka
 
 TOPIC = "orders"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

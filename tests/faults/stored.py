@@ -16,9 +16,6 @@ from sqlalchemy import update
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
-from airflow_kafka_lake.adapters.memory_registry import MemoryRegistry
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.policies import Bounds
@@ -26,6 +23,9 @@ from airflow_kafka_lake.core.waves import PUBLISHES
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import running
 from tests.gates import Passing, gated
+from tests.kit.memory_kafka import MemoryKafka
+from tests.kit.memory_registry import MemoryRegistry
+from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 from tests.world import SPEC, FakeProcesses
 

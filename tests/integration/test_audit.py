@@ -16,10 +16,10 @@ import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.histories import VARIABLE, recorded
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.cli import main
 from tests.contracts.lake_worlds import NAME, IcebergWorld
+from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 from tests.rig import Ended
 from tests.world import World

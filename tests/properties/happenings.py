@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.services import running, settlement
 from airflow_kafka_lake.services.rebuilding import rebuild
+from tests.kit.memory_lake import Answer
 from tests.properties.histories import History, plan_period
 from tests.properties.surroundings import SPEC, Step
 from tests.world import FOLLOW

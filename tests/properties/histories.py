@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
-from airflow_kafka_lake.adapters.memory_ledger import State
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -22,6 +20,8 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, reopening, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
+from tests.kit.memory_lake import Answer
+from tests.kit.memory_ledger import State
 from tests.properties.leading_out import lead_out, pass_unread
 from tests.properties.lives import Lives
 from tests.properties.scheduler import Action, Worker

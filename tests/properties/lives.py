@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger, State
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RESOLVED, RangeState
+from tests.kit.memory_ledger import MemoryLedger, State
 from tests.properties.scheduler import Worker
 from tests.world import World
 

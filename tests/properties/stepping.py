@@ -16,11 +16,11 @@ from hashlib import blake2b
 from typing import Any
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_lake import store as lake_store
-from airflow_kafka_lake.adapters.memory_ledger import State
-from airflow_kafka_lake.adapters.memory_runner import MemoryRunner, Position
 from airflow_kafka_lake.ports import Ports
 from tests.gates import UNGATED
+from tests.kit.memory_lake import store as lake_store
+from tests.kit.memory_ledger import State
+from tests.kit.memory_runner import MemoryRunner, Position
 from tests.world import FakeProcesses, World
 
 Action = Callable[[Ports], object]

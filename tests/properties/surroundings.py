@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from airflow_kafka_lake.adapters.memory_lake import Row
-from airflow_kafka_lake.adapters.memory_runner import Position
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.spec import PipelineSpec
+from tests.kit.memory_lake import Row
+from tests.kit.memory_runner import Position
 from tests.properties.scheduler import Jobs
 from tests.world import World
 

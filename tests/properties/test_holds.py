@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import HeldError, KafkaLakeError
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
 from tests import truth
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.properties.scheduler import Jobs, Worker
 from tests.world import World
 

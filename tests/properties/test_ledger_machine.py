@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import KafkaLakeError
@@ -24,6 +23,7 @@ from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
 from tests.contracts.test_ledger_reopening import decided
 from tests.contracts.test_ledger_withdrawing import decided as withdrawal_of
+from tests.kit.memory_ledger import MemoryLedger
 
 TOP = 30
 EPOCH = None

@@ -16,7 +16,6 @@ from hashlib import blake2b
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerBehindError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -25,6 +24,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, settlement, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
+from tests.kit.memory_lake import Answer
 from tests.properties.stepping import Action, Actor, Moment, step
 from tests.world import World
 

@@ -16,12 +16,12 @@ import pytest
 from airflow_kafka_lake.adapters import failpoints, histories
 from airflow_kafka_lake.adapters.crossings import Crossing, watched
 from airflow_kafka_lake.adapters.histories import HistoryFile, Scribe, process_name, read, recorded, written_by
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
 from airflow_kafka_lake.core.operations import Operation, Phase, operations
 from airflow_kafka_lake.core.waves import Holder, Unknown
 from airflow_kafka_lake.services import deciding
+from tests.kit.memory_lake import Answer
 from tests.world import World
 
 pytestmark = pytest.mark.unit

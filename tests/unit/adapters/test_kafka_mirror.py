@@ -13,8 +13,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicParti
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.core.streams import StreamKey
+from tests.kit.memory_kafka import MemoryKafka
 
 pytestmark = pytest.mark.unit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_kafka import MemoryKafka
 from airflow_kafka_lake.core.accounting import Fate, Gap, account
 from airflow_kafka_lake.core.errors import IdentityError, RangeBeyondEndError, RangeExpiredError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
+from tests.kit.memory_kafka import MemoryKafka
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 WHOLE = OffsetRange(0, 11)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer, MemoryLake, MemoryTable
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError
 from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, Token, Unknown
+from tests.kit.memory_lake import Answer, MemoryLake, MemoryTable
 
 ATTEMPT = "0123456789abcdef"
 LEDGER = "1" * 32

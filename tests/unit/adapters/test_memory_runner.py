@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import MemoryLake
-from airflow_kafka_lake.adapters.memory_runner import Headers, MemoryRunner
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, Stretch
+from tests.kit.memory_lake import MemoryLake
+from tests.kit.memory_runner import Headers, MemoryRunner
 
 ATTEMPT = "0123456789abcdef"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.checking.report import EVERYTHING, Scope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -17,6 +16,7 @@ from airflow_kafka_lake.services.accepting import Accepted, accept_deletes
 from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_ledger import MemoryLedger
 from tests.world import World
 
 pytestmark = pytest.mark.unit

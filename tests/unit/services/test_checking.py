@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Row
 from airflow_kafka_lake.core.checking import check
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
@@ -22,6 +21,7 @@ from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.seaming import LiveTable
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
+from tests.kit.memory_lake import Row
 from tests.world import World
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     StateError,
@@ -18,6 +17,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.waves import AttemptOutcome, Rejected, WaveState
 from airflow_kafka_lake.services import deciding, running
 from tests.gates import Before, Calls, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.world import FOLLOW, LEDGER_ID, SPEC, World
 
 pytestmark = pytest.mark.unit

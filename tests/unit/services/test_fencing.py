@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_runner import Position
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -22,6 +21,7 @@ from airflow_kafka_lake.core.staging import StageJob, job_name
 from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.services.claiming import RENEW_AFTER, Heartbeat, claim
 from tests.gates import Before, Calls, Killed, KilledError, gated
+from tests.kit.memory_runner import Position
 from tests.world import World
 
 pytestmark = pytest.mark.unit

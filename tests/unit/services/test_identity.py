@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     HeldError,
@@ -19,6 +18,7 @@ from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Calls, Killed, KilledError, Passing
+from tests.kit.memory_ledger import MemoryLedger
 from tests.world import LEDGER_ID, World
 
 pytestmark = pytest.mark.unit

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer, Row
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls, Killed, KilledError
+from tests.kit.memory_lake import Answer, Row
 from tests.truth import check_always, check_tokens
 from tests.world import World
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StateError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -17,6 +16,7 @@ from airflow_kafka_lake.core.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.services import deciding, rebuilding, reopening, withdrawing
 from airflow_kafka_lake.services.selecting import Selection
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_order import expanded, of_three
 from tests.world import World
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import (
     GateClosedError,
     HeldError,
@@ -26,6 +25,7 @@ from airflow_kafka_lake.core.waves import UNFINISHED, RangeState, Rejected, Wave
 from airflow_kafka_lake.services import deciding, reopening, sealing
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.crossings import Crossing, watched
-from airflow_kafka_lake.adapters.memory_lake import Answer, Row
 from airflow_kafka_lake.core.errors import AttemptRejectedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, Requirement, WaveState
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from tests.gates import Before, Calls, Killed, KilledError, Passing
+from tests.kit.memory_lake import Answer, Row
 from tests.world import World
 
 pytestmark = pytest.mark.unit

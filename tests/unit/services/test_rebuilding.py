@@ -8,8 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer, Row
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -28,6 +26,8 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
 from tests.gates import Before, Calls, Killed, KilledError
+from tests.kit.memory_lake import Answer, Row
+from tests.kit.memory_ledger import MemoryLedger
 from tests.world import World
 
 pytestmark = pytest.mark.unit

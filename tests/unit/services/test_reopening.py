@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -27,6 +26,7 @@ from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.services import checking, deciding, reopening
 from tests.gates import Before, Calls, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.unit.services.test_expiry import expire
 from tests.world import World
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer, Row
-from airflow_kafka_lake.adapters.memory_ledger import MemoryLedger
 from airflow_kafka_lake.core.checking import check
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import (
@@ -28,6 +26,8 @@ from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Requiremen
 from airflow_kafka_lake.services import auditing, checking, deciding, rebuilding
 from airflow_kafka_lake.services.taking import take
 from tests.gates import Before, Calls, Killed, KilledError, Passing
+from tests.kit.memory_lake import Answer, Row
+from tests.kit.memory_ledger import MemoryLedger
 from tests.world import World
 
 pytestmark = pytest.mark.unit

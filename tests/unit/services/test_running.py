@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import (
     HeldError,
     IdentityError,
@@ -20,6 +19,7 @@ from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.claiming import claim
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Calls, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.world import World
 
 pytestmark = pytest.mark.unit

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Row
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.services import checking
 from airflow_kafka_lake.services.seaming import LiveTable
+from tests.kit.memory_lake import Row
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_lake import Answer
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.world import World
 
 pytestmark = pytest.mark.unit

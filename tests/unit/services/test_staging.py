@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_kafka_lake.adapters.memory_runner import Position
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
@@ -22,6 +21,7 @@ from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls
+from tests.kit.memory_runner import Position
 from tests.world import World
 
 pytestmark = pytest.mark.unit

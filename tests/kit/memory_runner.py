@@ -92,7 +92,7 @@ class MemoryRunner:
         """Say where jobs run."""
         return "in this process (memory)"
 
-    def end_orphan(self, job: str | None, name: str) -> bool:  # noqa: ARG002 - there is none
+    def end_orphan(self, job: str | None, name: str) -> bool:
         """There is never one: a job here ends with its caller."""
         return False
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_kafka_lake.adapters.memory_ledger.attempts import MemoryAttempts
-from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.editing import edits
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredSkip, RestoredWave
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
+from tests.kit.memory_ledger.attempts import MemoryAttempts
+from tests.kit.memory_ledger.state import Skipped, State, Try, Wave
 
 
 class MemoryRestoring(MemoryAttempts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.adapters.memory_lake.store import Answer, Commit, Position, Row
-from airflow_kafka_lake.adapters.memory_lake.table import MemoryLake, MemoryTable
+from tests.kit.memory_lake.store import Answer, Commit, Position, Row
+from tests.kit.memory_lake.table import MemoryLake, MemoryTable
 
 __all__ = ["Answer", "Commit", "MemoryLake", "MemoryTable", "Position", "Row"]

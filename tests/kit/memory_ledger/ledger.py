@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from airflow_kafka_lake.adapters.memory_ledger.planning import MemoryPlanning
-from airflow_kafka_lake.adapters.memory_ledger.state import Skipped, State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.cutting import cut_for_taking
@@ -27,6 +25,8 @@ from airflow_kafka_lake.core.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.withdrawing import Withdrawal, refuse_overtaken
+from tests.kit.memory_ledger.planning import MemoryPlanning
+from tests.kit.memory_ledger.state import Skipped, State, Try, Wave
 
 
 class MemoryLedger(MemoryPlanning):

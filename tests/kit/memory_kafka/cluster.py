@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from airflow_kafka_lake.adapters.memory_kafka.log import UNTIMELY, Entry, Headers, Log
-from airflow_kafka_lake.adapters.memory_kafka.sampling import weigh
-from airflow_kafka_lake.adapters.memory_kafka.transactions import open_transactions, pending_commits
 from airflow_kafka_lake.core.accounting import Explanation, Gap
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
@@ -34,6 +31,9 @@ from airflow_kafka_lake.core.snapshots import (
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.transactions import OpenTransaction
+from tests.kit.memory_kafka.log import UNTIMELY, Entry, Headers, Log
+from tests.kit.memory_kafka.sampling import weigh
+from tests.kit.memory_kafka.transactions import open_transactions, pending_commits
 
 _PENDING = GroupOffsetState.UNSTABLE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.adapters.memory_kafka.cluster import MemoryKafka
-from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
+from tests.kit.memory_kafka.cluster import MemoryKafka
+from tests.kit.memory_kafka.log import Entry, Log
 
 __all__ = ["Entry", "Log", "MemoryKafka"]

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from airflow_kafka_lake.adapters.memory_ledger.restoring import MemoryRestoring
-from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.growth import Growth
@@ -17,6 +15,8 @@ from airflow_kafka_lake.core.records import RangeRecord, origin_receipt
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import RangeState
+from tests.kit.memory_ledger.restoring import MemoryRestoring
+from tests.kit.memory_ledger.state import State, Wave, ordered
 
 
 class MemoryPlanning(MemoryRestoring):

@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Iterator
 from datetime import timedelta
 
-from airflow_kafka_lake.adapters.memory_kafka.log import Entry, Log
 from airflow_kafka_lake.core.transactions import OpenTransaction
 from airflow_kafka_lake.core.wire import instant
+from tests.kit.memory_kafka.log import Entry, Log
 
 _TIMEOUT = timedelta(minutes=1)
 

@@ -12,17 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.adapters.memory_lake.store import (
-    MAIN,
-    Answer,
-    Position,
-    Row,
-    Store,
-    contents_of,
-    holdings_of,
-    stranger,
-    wall_clock,
-)
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.events import Line
@@ -44,6 +33,17 @@ from airflow_kafka_lake.core.waves import (
     Token,
     Unclear,
     Unknown,
+)
+from tests.kit.memory_lake.store import (
+    MAIN,
+    Answer,
+    Position,
+    Row,
+    Store,
+    contents_of,
+    holdings_of,
+    stranger,
+    wall_clock,
 )
 
 
@@ -87,7 +87,7 @@ class MemoryTable:
 
     # What the port asks for.
 
-    def ensure(self, partition_by: str) -> TableHead:  # noqa: ARG002 - nothing to partition here
+    def ensure(self, partition_by: str) -> TableHead:
         """Create the table when it is missing."""
         self._require_reachable()
         if self._store is None:
@@ -186,7 +186,7 @@ class MemoryTable:
 
     def positions(
         self,
-        columns: PositionColumns,  # noqa: ARG002 - rows in memory have no columns
+        columns: PositionColumns,
         topics: Sequence[str],
         *,
         live_only: bool,

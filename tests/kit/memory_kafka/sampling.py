@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from airflow_kafka_lake.adapters.memory_kafka.log import Log
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.snapshots import Sample
 from airflow_kafka_lake.core.spec import Isolation
+from tests.kit.memory_kafka.log import Log
 
 _RECORDS = 300
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.adapters.memory_ledger.reader import MemoryReader
-from airflow_kafka_lake.adapters.memory_ledger.state import State, Try, Wave
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import StaleFenceError
@@ -26,6 +24,8 @@ from airflow_kafka_lake.core.waves import (
     RangeState,
 )
 from airflow_kafka_lake.ports import Clock
+from tests.kit.memory_ledger.reader import MemoryReader
+from tests.kit.memory_ledger.state import State, Try, Wave
 
 
 class MemoryAttempts(MemoryReader):

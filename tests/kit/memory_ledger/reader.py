@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from airflow_kafka_lake.adapters.memory_ledger.state import State, Wave, ordered
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.events import Event, Line
@@ -34,6 +33,7 @@ from airflow_kafka_lake.core.waves import (
     WaveState,
 )
 from airflow_kafka_lake.ports import MAX_LEASE, Clock
+from tests.kit.memory_ledger.state import State, Wave, ordered
 
 
 class MemoryReader:
