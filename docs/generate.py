@@ -16,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.cli.commands import COMMANDS, Argument, Command
 from airflow_kafka_lake.cli.front import LEDGER, InternalError
 from airflow_kafka_lake.core import errors
@@ -30,6 +29,7 @@ from airflow_kafka_lake.core.waves import (
     RangeState,
     WaveState,
 )
+from tests.kit.failpoints import Mode, modes, points
 
 if TYPE_CHECKING:
     from tests.proof.evidence import Evidence

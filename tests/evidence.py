@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_kafka_lake.adapters.histories import Scribe, written_by
 from airflow_kafka_lake.core.checking.evidence import Evidence, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.operations import Line, operations
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.checking import gather
+from tests.kit.operations import Line, Operation, operations
+from tests.kit.recorder import Recorder, recorded
 from tests.world import World
 
 GONE = 10**12
@@ -31,24 +31,27 @@ class Notes:
 
     def of(self, ports: Ports) -> Ports:
         """Let a worker write down its calls."""
-        scribe = Scribe(
+        recorder = Recorder(
             lambda text: self.lines.append(json.loads(text)),
             ports.processes.this(),
             now=self._world.clock.now,
             tick=self._ticks.__next__,
         )
-        return written_by(scribe, ports)
+        return recorded(recorder, ports)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What was written down, call by call."""
+        return operations(map(Line.from_json, self.lines))
 
 
-def evidence_of(world: World, notes: Notes | None = None, *, at_rest: bool = False, **truth: Any) -> Evidence:
+def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> Evidence:
     """Return all that is known of a world."""
-    lines = [Line.from_json(line) for line in notes.lines] if notes else []
     return gather(
         world.ledger,
         world.lake,
         world.spec,
         truth=truth_of(world, **truth),
-        history=operations(lines),
         at_rest=at_rest,
     )
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from airflow_kafka_lake.adapters.crossings import Crossing, watched
 from airflow_kafka_lake.ports import Ports
+from tests.kit.interceptors import PortCall, intercepted
 
 Passing = Callable[[str], None]
 UNGATED = frozenset({"ledger.ledger_id", "runner.where"})
@@ -24,12 +24,12 @@ class KilledError(BaseException):
 def gated(ports: Ports, passing: Passing) -> Ports:
     """Put a gate in front of everything that changes or shows the shared world."""
 
-    def pass_first(crossing: Crossing) -> Any:
-        if crossing.name not in UNGATED:
-            passing(crossing.name)
-        return crossing.go()
+    def pass_first(call: PortCall) -> Any:
+        if call.name not in UNGATED:
+            passing(call.name)
+        return call.go()
 
-    return watched(ports, pass_first)
+    return intercepted(ports, pass_first)
 
 
 _ARMED: list[Before | Killed] = []

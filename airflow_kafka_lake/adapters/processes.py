@@ -114,11 +114,3 @@ def host() -> str:
     except OSError:
         return name
     return name if namespace == _INITIAL_NAMESPACE else f"{name}#{namespace}"
-
-
-def started_with(name: str) -> str:
-    """Return a variable of the environment that this process was started with, or "".
-
-    What code puts into `os.environ` later (a Dag file that is read, a task) does not count.
-    """
-    return psutil.Process().environ().get(name, "") if name in os.environ else ""

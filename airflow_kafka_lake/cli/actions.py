@@ -17,7 +17,6 @@ from airflow_kafka_lake.cli.subjects import (
     spec_of_subject,
 )
 from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
-from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.pages.audit import audit_page
@@ -191,16 +190,13 @@ def decode(arguments: argparse.Namespace, output: Output) -> int:
 
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """`audit PIPELINE`."""
-    from airflow_kafka_lake.adapters import histories
-
     report = report_file(arguments.report) if arguments.report else None
-    history = operations(histories.read(Path(arguments.history))) if arguments.history else ()
     deep, live = deep_of(arguments), live_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=deep is not None) as ports:
         reporting.known_spec(ports.ledger, spec.name)
         document = checking.audit(
-            ports, spec, history, scope=scope_of(arguments), ask_kafka=report is not None, deep=deep, live=live
+            ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, deep=deep, live=live
         )
     if report:
         write_report(report, audit_page(document))

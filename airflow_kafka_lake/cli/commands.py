@@ -233,7 +233,6 @@ COMMANDS: tuple[Command, ...] = (
             ),
             TOPIC,
             PARTITION,
-            Argument("--history", metavar="DIR", help="judge this folder of history files too"),
         ),
         run=actions.audit,
     ),

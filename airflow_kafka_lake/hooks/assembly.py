@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from airflow_kafka_lake.adapters import failpoints, histories
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -15,6 +14,7 @@ from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER, LedgerHook
 from airflow_kafka_lake.hooks.registry import registry_of
 from airflow_kafka_lake.hooks.spark import SparkJobs, SparkRunnerHook
+from airflow_kafka_lake.hooks.wrapping import wrapped, wrapped_ledger
 from airflow_kafka_lake.ports import Ledger, Ports
 
 
@@ -86,8 +86,7 @@ def open_ports(
             actor=actor,
             say=say,
         )
-        # The history is outermost: it has what the actor was told, and not what really happened.
-        yield histories.recorded(failpoints.armed(ports))
+        yield wrapped(ports)
     finally:
         for adapter in opened:
             adapter.close()
@@ -109,7 +108,7 @@ def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager
     def opened() -> Iterator[Ledger]:
         ledger = hook.ledger()
         try:
-            yield histories.recorded_ledger(failpoints.armed_ledger(ledger), actor="ledger alone")
+            yield wrapped_ledger(ledger)
         finally:
             ledger.close()
 

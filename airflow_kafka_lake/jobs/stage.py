@@ -74,7 +74,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of one job in their order: between two of them a driver may die (`jobs/failpoints.py`)."""
+    """The steps of one job in their order: between two of them a driver may die."""
 
     spark: SparkSession
     job: StageJob
@@ -103,22 +103,19 @@ def stage(
     spark: SparkSession,
     job: StageJob,
     kafka: Mapping[str, str],
-    failpoints: Mapping[str, Any] | None = None,
+    steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps,
 ) -> None:
     """Write every record of the job's stretches to the attempt's new branch, in one commit.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
-    writes: somebody else began this attempt. Spark's and Iceberg's own errors pass through. `failpoints` is for tests.
+    writes: somebody else began this attempt. Spark's and Iceberg's own errors pass through. `steps` makes what does
+    the work.
     """
-    steps: Any = Steps(spark, job, kafka)
-    if failpoints:
-        from airflow_kafka_lake.jobs.failpoints import InDriver
-
-        steps = InDriver(steps, failpoints)
+    work = steps(spark, job, kafka)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    records = steps.read()
-    steps.branch()
-    steps.append(records)
+    records = work.read()
+    work.branch()
+    work.append(records)
 
 
 def repeated(statement: Callable[[], object], sleep: Callable[[float], object] = time.sleep) -> None:
@@ -147,11 +144,14 @@ def append(records: DataFrame, target: str, attempt: str, decoding: str | None =
     writer.append()
 
 
-def main(argv: list[str]) -> None:
-    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
+def main(argv: list[str], steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps) -> None:
+    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first.
+
+    `steps` makes what does the work, as in `stage`.
+    """
     request = taken(argv)
     with session() as spark, told_progress(spark, Path(argv[0]).parent):
-        stage(spark, StageJob.from_json(request["job"]), request["kafka"], request.get("failpoints"))
+        stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
 
 
 def taken(argv: list[str]) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.naming import require_streams
-from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.records import Holding, OutboxItem
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
@@ -42,14 +41,13 @@ from airflow_kafka_lake.services.seaming import LiveTable, Seams, seams, without
 def audit(
     ports: Ports,
     spec: PipelineSpec,
-    history: Sequence[Operation] = (),
     *,
     scope: Scope = EVERYTHING,
     ask_kafka: bool = False,
     deep: Asked | None = None,
     live: LiveTable | None = None,
 ) -> dict[str, Any]:
-    """Compare ledger, lake, receipts and, where given, a history; returns `audit --json`.
+    """Compare ledger, lake and receipts; returns `audit --json`.
 
     Rows are read from the tables themselves, only the columns that say whose they are. `ask_kafka` also tells how far
     Kafka goes; a Kafka that does not answer is no finding. `deep` reads Kafka again and compares contents too;
@@ -59,7 +57,7 @@ def audit(
     """
     require_scope(ports.ledger, spec, scope)
     strangers = _strangers(ports, spec, scope)
-    evidence = gather(ports.ledger, ports.lake, spec, history=history, scope=scope)
+    evidence = gather(ports.ledger, ports.lake, spec, scope=scope)
     if live is not None:
         evidence = without_live_rows(evidence, live)
     must_ask = deep is not None or live is not None
@@ -137,7 +135,6 @@ def gather(
     spec: PipelineSpec,
     *,
     truth: Mapping[StreamKey, StreamTruth] | None = None,
-    history: Sequence[Operation] = (),
     at_rest: bool = False,
     scope: Scope = EVERYTHING,
 ) -> Evidence:
@@ -161,7 +158,6 @@ def gather(
         ),
         tables=tables,
         truth=truth or {},
-        history=tuple(history),
         at_rest=at_rest,
     )
 

@@ -19,15 +19,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_kafka_lake.adapters import histories
-from airflow_kafka_lake.core import checking
 from airflow_kafka_lake.core.checking.evidence import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.operations import operations
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Lake, LedgerReader
 from airflow_kafka_lake.services.checking import gather
+from tests.kit import recorder
+from tests.kit.history_check import check as judged
+from tests.kit.operations import operations
 
 
 def check(
@@ -40,8 +40,8 @@ def check(
     at_rest: bool = False,
 ) -> tuple[Finding, ...]:
     """Return everything that is wrong with one pipeline; each finding has kind, stream, offsets, wave and words."""
-    told = operations(histories.read(history)) if history else ()
-    return checking.check(gather(ledger, lake, spec, truth=truth, history=told, at_rest=at_rest))
+    told = operations(recorder.read(history)) if history else ()
+    return judged(gather(ledger, lake, spec, truth=truth, at_rest=at_rest), told)
 
 
 def truth_from(path: Path) -> dict[StreamKey, StreamTruth]:

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.local.processes import wait_until
 from tests.faults import acts
 from tests.faults.acts import ACTS, Act
 from tests.faults.place import Ended, Place, Started
 from tests.faults.verdict import problems, problems_amid
+from tests.kit.failpoints import Mode, modes, points
 
 DRIVER = "driver."
 """Where the names of points inside the Spark driver begin."""

@@ -14,12 +14,12 @@ from typing import Any
 
 import psutil
 
-from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
-from tests.faults.place import ROOT, TABLE, Ended, Place, Started
+from tests.faults.place import TABLE, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
+from tests.kit import arming
 from tests.rig import CLI_SECONDS, HOME, Rig, assert_nothing_left, end_all, numbered
 
 WAIT_SECONDS = 120
@@ -83,12 +83,12 @@ class RealPlace(Place):
     def launch(self, words: tuple[str, ...], files: tuple[Path, Path], traps: str, *, trace: bool) -> Started:
         assert not trace, "crossings are counted in a forked place"
         number = numbered()
-        armed = {VARIABLE: traps, DIARY: str(self.diary)} if traps else {}
+        armed = arming.environment(traps=traps, diary=self.diary)
         program = ["-c", TELL] if words[0] == "tell" else ["-m", "airflow_kafka_lake.cli"]
         with files[0].open("wb") as out, files[1].open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, *program, *words],
-                env=self.environment | {"PYTHONPATH": str(ROOT), HOME: str(self.home)} | number | armed,
+                env=self.environment | {HOME: str(self.home)} | number | armed,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -29,11 +29,11 @@ from threading import Lock
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from airflow_kafka_lake.adapters.failpoints import modes, points
 from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import DRIVER, Case, Traces
 from tests.faults.place import ForkedPlace, Place
+from tests.kit.failpoints import modes, points
 from tests.proof.evidence import ALLOWED, Chunk, Counts, Evidence
 from tests.proof.parts import FORKED, SPARK, named
 from tests.proof.tree import Tree

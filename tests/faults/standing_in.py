@@ -24,7 +24,6 @@ from typing import Any
 
 from pyiceberg.table import Table
 
-from airflow_kafka_lake.adapters import failpoints
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
@@ -34,9 +33,9 @@ from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.lake import LakeHook
-from airflow_kafka_lake.jobs import failpoints as traps
 from tests.faults import standing_decoding
 from tests.faults.standing_kafka import StandingKafka, kafka
+from tests.kit import arming, failpoints, traps
 from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 
@@ -122,14 +121,14 @@ def perform(order: Mapping[str, Any]) -> int:
     os.chdir(order["home"])
     for stream, name in ((1, order["out"]), (2, order["err"])):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
-    variables = {failpoints.VARIABLE: order["traps"], failpoints.DIARY: order["diary"]}
+    armed = order["traps"]
     seen: Counter[str] = Counter()
     if order["trace"]:
-        variables[failpoints.VARIABLE] = ",".join(f"{point}={EVER}" for point in failpoints.points())
+        armed = ",".join(f"{point}={EVER}" for point in failpoints.points())
         counted = traps.Traps.spring
         traps.Traps.spring = lambda self, point: (seen.update([point]), counted(self, point))[1]  # type: ignore[method-assign]
     traps.DELAY_SECONDS = DELAY_SECONDS
-    failpoints.started_with = lambda name: variables.get(name, "")
+    arming.arm({arming.FAILPOINTS: armed, arming.DIARY: order["diary"]})
     assembly.KafkaSourceHook, assembly.SparkRunnerHook = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
     assembly.registry_of = standing_decoding.registry  # type: ignore[assignment]
     words = order["words"]

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults import matrix
 from tests.faults.acts import ACTS
@@ -19,6 +18,7 @@ from tests.faults.place import Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
 from tests.faults.standing_decoding import COLUMN, COLUMNS
 from tests.faults.verdict import problems, problems_amid
+from tests.kit.failpoints import Mode, modes, points
 from tests.proof.evidence import Evidence
 from tests.proof.parts import FORKED, SPARK
 

@@ -20,6 +20,7 @@ import pytest
 from sqlalchemy import update
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from tests.kit import arming
 from tests.proxy import Proxy
 from tests.rig import HOME, Ended, Rig, drivers
 
@@ -100,7 +101,7 @@ def test_stopped_before_its_staging_commit(rig: Rig) -> None:
     """Driver and command stand still when every row is written and nothing is committed yet."""
     rig.produce(300)
     diary, url = rig.home / "diary", f"sqlite:///{rig.ledger}"
-    armed = {"KAFKA_LAKE_FAILPOINTS": "driver.rows:after=stop", "KAFKA_LAKE_FAILPOINTS_DIARY": str(diary)}
+    armed = arming.environment(traps="driver.rows:after=stop", diary=diary)
     first = rig.start("run", str(rig.file), "--json", env=armed)
     wait_for(first, diary.exists)
     stop(first)
@@ -114,7 +115,7 @@ def test_stopped_between_staging_and_publish(rig: Rig) -> None:
     """What it has staged is complete and proven: the successor publishes it, and runs no job."""
     rig.produce(300)
     url = f"sqlite:///{rig.ledger}"
-    armed = {"KAFKA_LAKE_FAILPOINTS": "ledger.mark_staged:after=stop"}
+    armed = arming.environment(traps="ledger.mark_staged:after=stop")
     first = rig.start("run", str(rig.file), "--json", env=armed)
     wait_for(first, lambda: stopped(first.pid))
     succeed(rig, url)
@@ -172,7 +173,7 @@ def test_a_command_that_leaves_a_process_behind_is_red(rig: Rig) -> None:
     with pytest.raises(AssertionError, match=r"ended with 0 left processes behind: .*sleep 600"):
         rig.end(process)
     process = rig.start(
-        "plan", str(rig.file), before=forgetful, env={"KAFKA_LAKE_FAILPOINTS": "source.topics:before=kill"}
+        "plan", str(rig.file), before=forgetful, env=arming.environment(traps="source.topics:before=kill")
     )
     assert rig.end(process).code == -signal.SIGKILL
 
@@ -192,7 +193,7 @@ def test_a_child_that_has_ended_is_no_driver() -> None:
 
 def test_a_place_that_is_left_has_nothing_running_and_no_pipe_open(rig: Rig) -> None:
     """A test that fails between two steps does not spoil the next one: not by a stopped command, not by an orphan."""
-    armed = {"KAFKA_LAKE_FAILPOINTS": "source.topics:before=stop"}
+    armed = arming.environment(traps="source.topics:before=stop")
     process = rig.start("plan", str(rig.file), env=armed)
     wait_for(process, lambda: stopped(process.pid))
     started = subprocess.run(

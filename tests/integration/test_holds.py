@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from airflow_kafka_lake.adapters.failpoints import DIARY, VARIABLE
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.waves import OPEN, Holder
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
+from tests.kit import arming
 from tests.rig import Ended, Rig
 
 WAIT_SECONDS = 120
@@ -96,7 +96,7 @@ class Stopped:
 
     def __init__(self, rig: Rig) -> None:
         self._rig, self._diary, self._seen = rig, rig.home / "diary", 0
-        armed = {VARIABLE: "driver.append:before=stop", DIARY: str(self._diary)}
+        armed = arming.environment(traps="driver.append:before=stop", diary=self._diary)
         self.process = rig.start("run", str(rig.file), "--json", env=armed)
 
     def driver(self) -> psutil.Process:

@@ -8,9 +8,10 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from airflow_kafka_lake.local.processes import wait_until
+from tests.kit import arming
 from tests.rig import Rig
 
-SETTLES_NOT = {"KAFKA_LAKE_FAILPOINTS": "ledger.settle:before=kill"}
+SETTLES_NOT = arming.environment(traps="ledger.settle:before=kill")
 
 
 def recreated(rig: Rig, records: int) -> dict[tuple[int, int], bytes]:

@@ -15,6 +15,7 @@ import pytest
 from pyiceberg.exceptions import NoSuchTableError
 
 from airflow_kafka_lake.local.processes import wait_until
+from tests.kit import arming
 from tests.rig import Rig
 
 READS_BETWEEN = 3
@@ -180,10 +181,10 @@ def test_compaction_and_expiry_between_any_two_steps_lose_nothing(rig: Rig) -> N
         f"CALL lake.system.expire_snapshots({expire})",
     ]
     rig.produce(300)
-    staged = rig.run(env={"KAFKA_LAKE_FAILPOINTS": "table.publish:before=kill"})
+    staged = rig.run(env=arming.environment(traps="table.publish:before=kill"))
     assert staged.code == -9
     rig.spark_sql([insert, *maintain])
-    published = rig.run(env={"KAFKA_LAKE_FAILPOINTS": "table.publish:after=kill"})
+    published = rig.run(env=arming.environment(traps="table.publish:after=kill"))
     assert published.code == -9
     rig.spark_sql([*maintain, f"DELETE FROM {table} WHERE kafka_topic = 'x'", *maintain])
     assert rig.run().code == 0

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, note, seed, settings
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.checking import check
 from airflow_kafka_lake.ports import Ports
 from tests.evidence import Notes, evidence_of
 from tests.gates import Passing
+from tests.kit.history_check import check
 from tests.properties.happenings import HAPPENINGS, STEPS
 from tests.properties.histories import History, Step
 from tests.properties.scheduler import counted_ids
@@ -59,8 +59,8 @@ def _find_nothing(steps: list[Step]) -> None:
             for step in steps:
                 HAPPENINGS[step.what](history, step)
                 if history.world.lake.reachable:
-                    assert check(evidence_of(history.world, history.notes)) == ()
+                    assert check(evidence_of(history.world), history.notes.operations) == ()
             history.heal()
         finally:
             history.close()
-        assert check(evidence_of(history.world, history.notes, at_rest=True)) == ()
+        assert check(evidence_of(history.world, at_rest=True), history.notes.operations) == ()

@@ -15,6 +15,7 @@ import psutil
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from airflow_kafka_lake.local.processes import Keeper
+from tests.kit import arming
 from tests.soak.lanes import LANES
 from tests.soak.place import Place
 from tests.soak.workers import DRIVER
@@ -70,7 +71,7 @@ class Flight:
             **self._place.connections(),
             **QUICK_TO_NOTICE,
             "AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(pipelines),
-            "KAFKA_LAKE_HISTORY": self._place.environment()["KAFKA_LAKE_HISTORY"],
+            **arming.environment(history=self._place.home / "history"),
         }
         self._airflow = LocalAirflow(dags_folder=dags, env=env)
         self._airflow.start()

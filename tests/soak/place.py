@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from airflow_kafka_lake.adapters.kafka.answers import topic_id
 from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.kit import arming
 from tests.proxy import Proxy
 from tests.soak.cluster import SparkCluster
 from tests.soak.lanes import LANES, TABLE, TOPICS
@@ -160,7 +161,7 @@ class Place:
             **{key: value for key, value in os.environ.items() if not key.startswith(strangers)},
             "AIRFLOW_HOME": str(self.home / "no-airflow"),
             "TMPDIR": str(self.home / "tmp"),
-            "KAFKA_LAKE_HISTORY": str(self.home / "history"),
+            **arming.environment(history=self.home / "history"),
             **self.connections(spark=spark),
             **(further or {}),
         }

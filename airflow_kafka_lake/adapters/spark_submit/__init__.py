@@ -26,16 +26,16 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     java_options,
     properties,
     pyspark_home,
-    traveling_failpoints,
     write_files,
 )
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.jobs.compare import RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 
-__all__ = ["QUIET_SECONDS", "SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
+__all__ = ["PROGRAMS", "QUIET_SECONDS", "SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
 _LIGHT_TASKS, _LIGHT_OFFSETS = 4, 1_000_000
 QUIET_SECONDS = 1800.0
@@ -44,7 +44,13 @@ QUIET_SECONDS = 1800.0
 _logger = logging.getLogger(__name__)
 
 
-_SCRIPTS: Mapping[type, str] = {StageJob: "stage.py", CompareJob: "compare.py", RedecodeJob: "redecode.py"}
+_JOBS = Path(stage.__file__).parent
+PROGRAMS: Mapping[type[Job], Path] = {
+    StageJob: _JOBS / "stage.py",
+    CompareJob: _JOBS / "compare.py",
+    RedecodeJob: _JOBS / "redecode.py",
+}
+"""Kind of job → the program that its driver runs."""
 
 
 class SparkSubmitRunner:
@@ -54,8 +60,8 @@ class SparkSubmitRunner:
     all three may hold secrets, which reach the driver in files of mode 0600 and show up nowhere else. `jars` are local
     paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
     `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
-    `cache` (where the class archive is) to the one of the jars. Raises ConnectionSettingsError for a missing master,
-    a setting that is not Spark's, and deploy mode `cluster`.
+    `cache` (where the class archive is) to the one of the jars. `programs` are what drivers run. Raises
+    ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class SparkSubmitRunner:
         java_home: Path | None = None,
         temporary: Path | None = None,
         cache: Path | None = None,
+        programs: Mapping[type[Job], Path] = PROGRAMS,
         heartbeat_seconds: float = 3.0,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -84,6 +91,7 @@ class SparkSubmitRunner:
         self._java_home = java_home
         self._temporary = temporary
         self._cache = cache
+        self._programs = programs
         self._heartbeat_seconds = heartbeat_seconds
         self._quiet_seconds = quiet_seconds
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
@@ -101,9 +109,8 @@ class SparkSubmitRunner:
         progress within `quiet_seconds`. Whatever either raises, a longer silence, and an interrupt, ends the driver's
         whole process group and passes on.
         """
-        request = {"job": job.to_json(), **traveling_failpoints(self._master)}
         with self._folder() as folder:
-            self._run(folder, job, request, started=started, heartbeat=heartbeat)
+            self._run(folder, job, started=started, heartbeat=heartbeat)
 
     def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
         """Run a comparing job to its end (`ports.JobRunner.compare`)."""
@@ -117,7 +124,7 @@ class SparkSubmitRunner:
         """Run a job that says how far it is, and return the document that it leaves."""
         with self._folder() as folder:
             said = FollowedLog(folder / SAID_FILE, say)
-            self._run(folder, job, {"job": job.to_json()}, heartbeat=said.follow)
+            self._run(folder, job, heartbeat=said.follow)
             said.finish()
             found: dict[str, Any] = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
             return found
@@ -129,14 +136,13 @@ class SparkSubmitRunner:
         self,
         folder: Path,
         job: Job,
-        request: Mapping[str, Any],
         *,
         started: Callable[[str], None] = lambda _: None,
         heartbeat: Callable[[], None],
     ) -> None:
         """Run a driver in a folder of its own; JobFailedError when it ends badly or gets nowhere."""
         log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
-        prepared = self._prepared(folder, job, request)
+        prepared = self._prepared(folder, job)
         driver = Driver(prepared, log=log.path, env=self._environment(), cwd=folder)
         progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
 
@@ -166,7 +172,7 @@ class SparkSubmitRunner:
         sweep_folders(self._temporary)
         return ended
 
-    def _prepared(self, folder: Path, job: Job, request: Mapping[str, Any]) -> list[str]:
+    def _prepared(self, folder: Path, job: Job) -> list[str]:
         settings = properties(
             master=self._master,
             catalog=self._catalog,
@@ -176,7 +182,7 @@ class SparkSubmitRunner:
         )
         write_files(
             folder,
-            request={**request, "kafka": self._kafka},
+            request={"job": job.to_json(), "kafka": self._kafka},
             settings=settings,
             options=java_options(folder, self._start_options(job), self._conf),
         )
@@ -188,7 +194,7 @@ class SparkSubmitRunner:
             name=job.name,
             jars=self._jars,
             conf=self._conf,
-            script=_SCRIPTS[type(job)],
+            program=self._programs[type(job)],
         )
 
     def _start_options(self, job: Job) -> list[str]:

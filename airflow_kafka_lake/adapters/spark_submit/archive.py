@@ -27,6 +27,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.jobs import rehearse
 
 _MASTER = "local[1]"
 
@@ -83,7 +84,7 @@ def _rehearse(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | 
         name="kafka-lake rehearsal",
         jars=jars,
         conf={},
-        script="rehearse.py",
+        program=Path(rehearse.__file__),
     )
     log = FollowedLog(folder / "driver.log", lambda _: None)
     driver = Driver(words, log=log.path, env=environment(java_home=java_home, spark_home=home), cwd=folder)

@@ -15,10 +15,8 @@ from typing import Any
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.java import PysparkMissingError
-from airflow_kafka_lake.adapters.processes import started_with
 from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UsageError
-from airflow_kafka_lake.jobs.failpoints import DIARY, VARIABLE
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 
 _PACKAGE = Path(airflow_kafka_lake.__file__).parent
@@ -137,19 +135,6 @@ def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[s
     (folder / _ZIP_FILE).write_bytes(package_zip())
 
 
-def traveling_failpoints(master: str) -> dict[str, Any]:
-    """Return what of this process's failpoints is inside the driver: with none, nothing travels.
-
-    They signal a whole process group, so they are for a local master only: UsageError for another.
-    """
-    points = [entry for entry in started_with(VARIABLE).split(",") if entry.startswith("driver.")]
-    if not points:
-        return {}
-    if not is_local(master):
-        raise UsageError(f"{VARIABLE}: failpoints inside the driver need a local Spark master; this one is {master}")
-    return {"failpoints": {"points": points, "diary": started_with(DIARY)}}
-
-
 def command(
     spark_submit: Path,
     folder: Path,
@@ -158,7 +143,7 @@ def command(
     name: str,
     jars: Sequence[Path | str],
     conf: Mapping[str, str],
-    script: str = "stage.py",
+    program: Path,
 ) -> list[str]:
     """Return the command line: paths and names only, for everybody on the machine can read it.
 
@@ -176,7 +161,7 @@ def command(
         "--py-files", str(folder / _ZIP_FILE),
         *(["--driver-class-path", os.pathsep.join(class_path)] if class_path else []),
         *(["--jars", ",".join(shipped)] if shipped else []),
-        str(_PACKAGE / "jobs" / script),
+        str(program),
         str(folder / REQUEST_FILE),
     ]  # fmt: skip
 

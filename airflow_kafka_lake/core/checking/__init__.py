@@ -1,7 +1,7 @@
 """Is anything lost, twice, visible too early, or not what the record says? Values in, findings out.
 
 `check` judges everything; the parts are `lake` against ledger and truth (here), commits and receipts
-(`core/witnesses.py`), progress (`core/progress.py`) and what actors wrote down (`core/testimony.py`).
+(`core/witnesses.py`) and progress (`core/progress.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import partial
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.checking.progress import check_progress
 from airflow_kafka_lake.core.checking.settled import check_settled
-from airflow_kafka_lake.core.checking.testimony import check_history
 from airflow_kafka_lake.core.checking.witnesses import Witnesses, check_witnesses
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
@@ -34,7 +33,6 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
         *_check_streams(evidence, witnesses),
         *check_witnesses(evidence, witnesses),
         *check_progress(evidence),
-        *check_history(evidence),
     ]
     return tuple(sorted(found, key=lambda item: item.place))
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.operations import Operation
 from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, WaveRecord
 from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
 from airflow_kafka_lake.core.waves import AttemptRecord, RangeState
@@ -142,7 +141,6 @@ class Evidence:
     ledger: LedgerEvidence
     tables: tuple[TableEvidence, ...]
     truth: Mapping[StreamKey, StreamTruth] = field(default_factory=dict)
-    history: tuple[Operation, ...] = ()
     at_rest: bool = False
 
     @property

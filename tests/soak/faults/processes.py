@@ -8,6 +8,7 @@ import signal
 
 import psutil
 
+from tests.kit import arming
 from tests.soak.faults.strike import Fault
 from tests.soak.workers import Order, Worker
 
@@ -129,14 +130,14 @@ class WorkerFailpoint(WorkerFault):
 
     def strike(self) -> bool:
         """Arm a point in the next run of a worker."""
-        from airflow_kafka_lake.adapters.failpoints import Mode, modes, points
+        from tests.kit.failpoints import Mode, modes, points
 
         worker = self.anyone()
         if worker.orders:
             return False
         point = self.choose.choice(points())
         armed = f"{point}={self.choose.choice([mode for mode in modes(point) if mode is not Mode.STOP])}"
-        worker.orders.append(Order(environment={"KAFKA_LAKE_FAILPOINTS": armed}))
+        worker.orders.append(Order(environment=arming.environment(traps=armed)))
         self.scene.place.journal("failpoint", armed=armed)
         return True
 

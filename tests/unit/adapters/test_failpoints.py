@@ -1,23 +1,22 @@
-"""Which failpoints there are, and that nothing arms them but the environment a process was started with."""
+"""Which failpoints there are, and that only the tests' own kit arms them."""
 
 from __future__ import annotations
 
 import inspect
-import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import airflow_kafka_lake
 from airflow_kafka_lake import ports
-from airflow_kafka_lake.adapters import failpoints
-from airflow_kafka_lake.adapters.spark_submit.submission import traveling_failpoints
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.jobs.failpoints import DIARY, DRIVER_CALLS, VARIABLE, InDriver, Mode, modes, parse
 from airflow_kafka_lake.jobs.stage import Steps
-from tests.world import World
+from tests.kit import arming, failpoints
+from tests.kit.traps import DRIVER_CALLS, InDriver, Mode, modes, parse
 
 pytestmark = pytest.mark.unit
 
@@ -30,6 +29,14 @@ CROSSED = {
     "runner": ports.JobRunner,
     "schemas": ports.SchemaRegistry,
 }
+
+
+RUN = (
+    "from airflow_kafka_lake.hooks.wrapping import wrapped\n"
+    "from tests.world import World\n"
+    "world = World()\nworld.produce(3)\nprint('began', flush=True)\nworld.run(worker=wrapped(world.worker()))\n"
+    "print('ended')"
+)
 
 
 def started_with(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -73,52 +80,34 @@ def test_an_answer_is_lost_only_by_a_call_that_was_made() -> None:
 )
 def test_what_is_no_failpoint_is_refused_by_name(text: str) -> None:
     """A typing error must not pass for a test that was survived."""
-    with pytest.raises(UsageError, match=VARIABLE):
+    with pytest.raises(UsageError, match="is no failpoint"):
         parse(text, failpoints.points())
 
 
-def test_without_the_variable_no_wrapper_exists() -> None:
-    """Off in production at no cost."""
-    found = World().worker()
-    assert failpoints.armed(found) is found
-    assert failpoints.armed_ledger(found.ledger) is found.ledger
-    assert traveling_failpoints("local[2]") == {}
+def test_a_variable_that_the_kit_has_not_read_arms_nothing() -> None:
+    """The product reads none: whoever sets one at a user's machine changes nothing."""
+    script = "from airflow_kafka_lake.hooks.wrapping import wrapped; ports = object(); assert wrapped(ports) is ports"
+    given = {**arming.environment(traps="table.publish:after=kill", history="/nowhere"), "PYTHONPATH": ""}
+    ended = started_with(script, **given)
+    assert ended.returncode == 0, ended.stderr
 
 
-def test_code_that_sets_the_variable_arms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Dag file runs in the worker's process, and a task may change its environment: too late."""
-    monkeypatch.setenv(VARIABLE, "table.publish:after=kill,driver.append:before=kill")
-    found = World().worker()
-    assert failpoints.armed(found) is found
-    assert failpoints.armed_ledger(found.ledger) is found.ledger
-    assert traveling_failpoints("local[2]") == {}
+def test_no_module_of_the_product_speaks_of_failpoints() -> None:
+    """What disturbs a run on purpose is installed nowhere."""
+    sources = Path(airflow_kafka_lake.__file__).parent.rglob("*.py")
+    assert [path.name for path in sources if re.search(r"failpoint|KIT_|\btraps?\b", path.read_text())] == []
 
 
 def test_a_process_that_was_started_with_the_variable_is_armed(tmp_path: Path) -> None:
-    """The trap springs at the named crossing, the diary first."""
-    script = (
-        "from airflow_kafka_lake.adapters.failpoints import armed\n"
-        "from tests.world import World\n"
-        "world = World()\nworld.produce(3)\nprint('began', flush=True)\nworld.run(worker=armed(world.worker()))\n"
-        "print('ended')"
-    )
+    """The trap springs at the named call, the diary first."""
     diary = tmp_path / "diary"
-    ended = started_with(script, **{VARIABLE: "ledger.waves:before=kill", DIARY: str(diary)})
+    ended = started_with(RUN, **arming.environment(traps="ledger.waves:before=kill", diary=diary))
     assert (ended.returncode, ended.stdout) == (-9, "began\n"), ended.stderr
     assert diary.read_text() == "ledger.waves:before=kill\n"
 
 
-def test_points_in_the_driver_travel_to_a_local_master_and_to_no_other() -> None:
-    """They signal a process group; on a cluster that would be somebody else's."""
-    script = (
-        "import json\n"
-        "from airflow_kafka_lake.adapters.spark_submit.submission import traveling_failpoints\n"
-        "print(json.dumps(traveling_failpoints({master!r})))"
-    )
-    variables = {VARIABLE: "table.look:after=kill,driver.append:after=stop@2", DIARY: "d"}
-    local = started_with(script.format(master="local[2]"), **variables)
-    assert json.loads(local.stdout) == {"failpoints": {"points": ["driver.append:after=stop@2"], "diary": "d"}}
-    cluster = started_with(script.format(master="spark://host:7077"), **variables)
-    assert cluster.returncode == 1
-    assert "UsageError" in cluster.stderr
-    assert "local Spark master" in cluster.stderr
+def test_a_misspelt_point_ends_the_process_before_it_does_anything() -> None:
+    """It must not look like a fault that was survived."""
+    ended = started_with(RUN, **arming.environment(traps="table.publich:after=kill"))
+    assert (ended.returncode, ended.stdout) == (1, "began\n")
+    assert "'table.publich:after=kill' is no failpoint" in ended.stderr

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters import failpoints, histories
-from airflow_kafka_lake.adapters.crossings import Crossing, watched
-from airflow_kafka_lake.adapters.histories import HistoryFile, Scribe, process_name, read, recorded, written_by
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
-from airflow_kafka_lake.core.operations import Operation, Phase, operations
 from airflow_kafka_lake.core.waves import Holder, Unknown
 from airflow_kafka_lake.services import deciding
+from tests.kit import arming
+from tests.kit.interceptors import PortCall, intercepted
 from tests.kit.memory_lake import Answer
+from tests.kit.operations import Line, Operation, Phase, operations
+from tests.kit.recorder import HistoryFile, Recorder, Recording, process_name, read, recorded
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.unit
 HOLDER = Holder(host="alpha", pid=7, started=1.5)
 
 
-def scribe(lines: list[str], world: World) -> Scribe:
-    """Return a scribe over a list, with the world's clock."""
-    return Scribe(lines.append, HOLDER, now=world.clock.now, tick=itertools.count(1).__next__)
+def recorder_of(lines: list[str], world: World) -> Recorder:
+    """Return a recorder over a list, with the world's clock."""
+    return Recorder(lines.append, HOLDER, now=world.clock.now, tick=itertools.count(1).__next__)
 
 
 def told(lines: list[str]) -> tuple[Operation, ...]:
     """Return what lines tell."""
-    return operations(histories.Line.from_json(json.loads(line)) for line in lines)
+    return operations(Line.from_json(json.loads(line)) for line in lines)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def history(world: World) -> tuple[World, list[str]]:
     """A run of two records by a worker whose calls are written down."""
     lines: list[str] = []
     world.produce(2)
-    assert world.run(worker=written_by(scribe(lines, world), world.worker())).exit_code == 0
+    assert world.run(worker=recorded(recorder_of(lines, world), world.worker())).exit_code == 0
     return world, lines
 
 
@@ -92,7 +92,7 @@ def test_nothing_of_a_record_a_reason_or_a_setting_is_told(world: World) -> None
     lines: list[str] = []
     world.with_spec(kafka_connection="kafka_of_the_bank")
     world.produce(2)
-    worker = written_by(scribe(lines, world), world.worker())
+    worker = recorded(recorder_of(lines, world), world.worker())
     wave = world.planned_wave()
     deciding.cancel(worker, wave, "the customer Miller asked for it")
     deciding.release(worker, wave, "Miller paid")
@@ -106,7 +106,7 @@ def test_schemas_are_told_by_their_ids(world: World) -> None:
     """What is in them is their subject's business."""
     lines: list[str] = []
     world.schemas.register("orders-value", Format.AVRO, '"string"')
-    written_by(scribe(lines, world), world.worker()).schemas.versions("orders-value")
+    recorded(recorder_of(lines, world), world.worker()).schemas.versions("orders-value")
     (versions,) = told(lines)
     assert versions.asked == {"subject": "orders-value"}
     assert versions.answer == {"value": [{"id": 1, "version": 1, "format": "avro"}]}
@@ -117,7 +117,7 @@ def test_an_error_tells_whether_the_call_had_an_effect(world: World) -> None:
     lines: list[str] = []
     world.produce(1)
     wave = world.planned_wave()
-    worker = written_by(scribe(lines, world), world.worker())
+    worker = recorded(recorder_of(lines, world), world.worker())
     claim = worker.ledger.claim(wave, attempt="a" * 16, holder=HOLDER, lease=world.clock.now() - world.clock.now())
     world.lease_ends()
     world.ingest(wave)
@@ -141,41 +141,34 @@ def _token(wave: str) -> Any:
     return Token(pipeline="orders", wave=wave, attempt="a" * 16, fence=9, ranges="", kind="fence")
 
 
-def test_without_the_variable_there_is_no_wrapper(world: World) -> None:
-    """Ports and ledger are the very same objects."""
-    ports = world.worker()
-    assert recorded(ports, {}) is ports
-    assert histories.recorded_ledger(world.ledger, "x", {}) is world.ledger
-
-
 def test_a_process_writes_one_file_whoever_asks(world: World, tmp_path: Path) -> None:
     """Ports and a ledger alone share the file and its numbers; the file is its owner's only."""
     folder = tmp_path / "history"
-    environment = {histories.VARIABLE: str(folder)}
+    recording = Recording(folder)
     world.produce(1)
-    assert world.run(worker=recorded(world.worker(), environment)).exit_code == 0
-    histories.recorded_ledger(world.ledger, "told", environment).told("orders", 1)
+    assert world.run(worker=recording.ports(world.worker())).exit_code == 0
+    recording.ledger(world.ledger).told("orders", 1)
     (path,) = folder.glob("*.jsonl")
     assert path.stat().st_mode & 0o777 == 0o600
     assert f"-{os.getpid()}-" in path.name
     lines = read(folder)
     assert [line.number for line in lines] == list(range(1, len(lines) + 1))
     assert {line.process for line in lines} == {path.stem}
-    assert (lines[-1].actor, lines[-1].call, lines[-1].phase) == ("told", "ledger.told", Phase.OK)
+    assert (lines[-1].actor, lines[-1].call, lines[-1].phase) == ("ledger alone", "ledger.told", Phase.OK)
 
 
 KILLED = """
-from airflow_kafka_lake.adapters import failpoints, histories
+from airflow_kafka_lake.hooks.wrapping import wrapped
 from tests.world import World
 world = World()
 world.produce(2)
-world.run(worker=histories.recorded(failpoints.armed(world.worker())))
+world.run(worker=wrapped(world.worker()))
 """
 
 
 def test_a_kill_leaves_an_open_call(tmp_path: Path) -> None:
     """The publish was begun and nothing tells how it ended: unknown."""
-    armed = {failpoints.VARIABLE: "table.publish:after=kill", histories.VARIABLE: str(tmp_path)}
+    armed = arming.environment(traps="table.publish:after=kill", history=tmp_path)
     done = subprocess.run([sys.executable, "-c", KILLED], check=False, timeout=60, env={**os.environ, **armed})
     assert done.returncode == -signal.SIGKILL
     last = operations(read(tmp_path))[-1]
@@ -200,7 +193,7 @@ def test_a_torn_last_line_is_left_out_and_any_other_is_refused(
 def test_what_cannot_be_written_is_not_done(world: World) -> None:
     """A full disk under the history keeps the call from being made, now and afterwards."""
     full = HistoryFile(Path("/dev/full"))
-    ports = written_by(Scribe(full, HOLDER), world.worker())
+    ports = recorded(Recorder(full, HOLDER), world.worker())
     for _ in range(2):
         with pytest.raises(UnavailableError, match="/dev/full cannot be written"):
             ports.lake.table("raw.orders").ensure("")
@@ -210,7 +203,7 @@ def test_what_cannot_be_written_is_not_done(world: World) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A mistake in the variable is told before anything is done."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="KAFKA_LAKE_HISTORY"):
+    with pytest.raises(UsageError, match="No history can be written"):
         HistoryFile(tmp_path / "file" / "x.jsonl")
 
 
@@ -219,12 +212,12 @@ def test_a_history_has_what_its_actor_was_told(world: World) -> None:
     lines: list[str] = []
     world.produce(2)
 
-    def lose(crossing: Crossing) -> Any:
-        answer = crossing.go()
-        return Unknown(reason="lost") if crossing.name == "table.publish" else answer
+    def lose(call: PortCall) -> Any:
+        answer = call.go()
+        return Unknown(reason="lost") if call.name == "table.publish" else answer
 
-    ports = watched(world.worker(), lose)
-    assert world.run(worker=written_by(scribe(lines, world), ports)).exit_code == 0
+    ports = intercepted(world.worker(), lose)
+    assert world.run(worker=recorded(recorder_of(lines, world), ports)).exit_code == 0
     assert world.offsets() == [0, 1]
     (publish,) = [item for item in told(lines) if item.call == "table.publish"]
     assert publish.outcome is Phase.UNKNOWN

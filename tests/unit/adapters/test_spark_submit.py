@@ -212,18 +212,6 @@ def test_the_driver_gets_the_job_and_the_settings(spark: FakeSpark) -> None:
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 
-def test_no_connection_and_no_variable_set_by_code_arms_a_failpoint(
-    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The driver is told in its request, which a Spark setting does not reach, and its environment holds none."""
-    armed = "driver.append:before=kill"
-    monkeypatch.setenv("KAFKA_LAKE_FAILPOINTS", armed)
-    places = ("spark.executorEnv.", "spark.yarn.appMasterEnv.", "spark.kubernetes.driverEnv.", "spark.", "spark.conf.")
-    run(spark.runner(conf={f"{place}KAFKA_LAKE_FAILPOINTS": armed for place in places}))
-    assert json.loads(spark.seen["texts"]["job.json"]).keys() == {"job", "kafka"}
-    assert not [key for key in spark.seen["environ"] if "FAILPOINTS" in key]
-
-
 def test_jars_and_extensions_of_the_connection_are_added_to_ours(spark: FakeSpark) -> None:
     """A connection may bring more of both and takes none of ours away."""
     conf = {

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.checking import check
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -21,6 +20,7 @@ from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.seaming import LiveTable
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
+from tests.kit.history_check import check
 from tests.kit.memory_lake import Row
 from tests.world import World
 
@@ -41,10 +41,10 @@ class Scene:
         return self.world.key()
 
     def evidence(self, *, at_rest: bool = True) -> Evidence:
-        return evidence_of(self.world, self.notes, at_rest=at_rest, aborted=[(self.stream, ABORTED)])
+        return evidence_of(self.world, at_rest=at_rest, aborted=[(self.stream, ABORTED)])
 
     def findings(self, *, at_rest: bool = True) -> tuple[Finding, ...]:
-        return check(self.evidence(at_rest=at_rest))
+        return check(self.evidence(at_rest=at_rest), self.notes.operations)
 
     def kinds(self, *, at_rest: bool = True) -> set[FindingKind]:
         return {item.kind for item in self.findings(at_rest=at_rest)}

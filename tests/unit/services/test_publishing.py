@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.crossings import Crossing, watched
 from airflow_kafka_lake.core.errors import AttemptRejectedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, Requirement, WaveState
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from tests.gates import Before, Calls, Killed, KilledError, Passing
+from tests.kit.interceptors import PortCall, intercepted
 from tests.kit.memory_lake import Answer, Row
 from tests.world import World
 
@@ -188,14 +188,14 @@ def test_unknown_stays_unknown_until_a_look_has_answered(world: World, wave: str
 def test_interrupted_publish_is_an_unknown_outcome(world: World, wave: str) -> None:
     """A signal in the middle of the commit says nothing about it; the attempt does not call itself failed."""
 
-    def interrupted(crossing: Crossing) -> Any:
-        answer = crossing.go()
-        if crossing.name == "table.publish":
+    def interrupted(call: PortCall) -> Any:
+        answer = call.go()
+        if call.name == "table.publish":
             raise KeyboardInterrupt
         return answer
 
     with pytest.raises(KeyboardInterrupt):
-        world.ingest(wave, watched(world.worker(), interrupted))
+        world.ingest(wave, intercepted(world.worker(), interrupted))
     assert world.ledger.wave(wave).state is WaveState.PUBLISHING
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
     assert world.settle().adopted == (wave,)

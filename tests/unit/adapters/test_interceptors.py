@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.crossings import Crossing, calls, watched
+from tests.kit.interceptors import PortCall, calls, intercepted
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -17,11 +17,11 @@ def test_every_call_of_every_port_is_seen() -> None:
     world, seen = World(), []
     world.produce(2)
 
-    def watch(crossing: Crossing) -> Any:
-        seen.append(crossing.name)
-        return crossing.go()
+    def watch(call: PortCall) -> Any:
+        seen.append(call.name)
+        return call.go()
 
-    ports = watched(world.worker(), watch)
+    ports = intercepted(world.worker(), watch)
     assert world.run(worker=ports).exit_code == 0
     world.check()
     assert {name.split(".")[0] for name in seen} == {"ledger", "source", "table", "runner"}
@@ -33,7 +33,7 @@ def test_every_call_of_every_port_is_seen() -> None:
 def test_a_watcher_may_keep_a_call_from_being_made() -> None:
     """Nothing happens behind its back."""
     world = World()
-    ports = watched(world.worker(), lambda crossing: crossing.name)
+    ports = intercepted(world.worker(), lambda call: call.name)
     assert ports.lake.table("raw.orders").drop("0" * 16) == "table.drop"
     assert ports.ledger.pipelines() == "ledger.pipelines"
     assert world.table._store is None

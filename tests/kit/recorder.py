@@ -1,8 +1,7 @@
-"""Histories: what every actor asked of the ports and what became of it, as JSON lines, for a checker to judge.
+"""What every actor asked of the ports and what became of it, as JSON lines, for `tests.kit.history_check` to judge.
 
-`KAFKA_LAKE_HISTORY=DIR` in the environment of a new process turns it on; without it no wrapper exists. Each process
-appends to a file of its own, `<host>-<boot id>-<pid>-<start>.jsonl`: one line before a call and one after it, in one
-write each, so that a kill loses at most the line that is being written. docs/reference/history.md describes the lines.
+Each process appends to a file of its own, `<host>-<boot id>-<pid>-<start>.jsonl`: one line before a call and one after
+it, in one write each, so that a kill loses at most the line that is being written.
 """
 
 from __future__ import annotations
@@ -17,19 +16,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.crossings import PORTS, Crossing, Watched, calls, methods, watched
-from airflow_kafka_lake.core import facts
+from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
-from airflow_kafka_lake.core.operations import Line, Phase, outcome_of, outcome_of_error
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.ports import Ledger, LedgerReader, Ports
+from tests.kit import facts
+from tests.kit.interceptors import PORTS, Intercepted, PortCall, calls, intercepted, methods
+from tests.kit.operations import Line, Phase, outcome_of, outcome_of_error
 
-VARIABLE = "KAFKA_LAKE_HISTORY"
 _READS = frozenset(f"ledger.{name}" for name in methods(LedgerReader))
 """Reads of the ledger: they are many, change nothing, and tell what its writes have told."""
-
-_SCRIBES: dict[tuple[str, int], Scribe] = {}
-_OPENING = threading.Lock()
 
 
 def _signatures() -> dict[str, inspect.Signature]:
@@ -37,7 +33,7 @@ def _signatures() -> dict[str, inspect.Signature]:
     return {call: inspect.signature(getattr(PORTS[port][-1], method)) for call, port, method in split}
 
 
-class Scribe:
+class Recorder:
     """Writes the lines of one process; what cannot be written is not done either."""
 
     def __init__(
@@ -54,21 +50,21 @@ class Scribe:
         self._writing = threading.Lock()
         self._signatures = _signatures()
 
-    def record(self, crossing: Crossing, actor: str) -> Any:
+    def record(self, call: PortCall, actor: str) -> Any:
         """Write down a call that matters, make it, and write down what became of it."""
-        if crossing.name not in self._signatures:
-            return crossing.go()
-        bound = self._signatures[crossing.name].bind(None, *crossing.arguments, **crossing.named)
+        if call.name not in self._signatures:
+            return call.go()
+        bound = self._signatures[call.name].bind(None, *call.arguments, **call.named)
         given = facts.arguments({name: value for name, value in bound.arguments.items() if name != "self"})
-        if crossing.table:
-            given = {"table": crossing.table, **given}
-        number = self._line(actor, crossing.name, Phase.INVOKE, given)
+        if call.table:
+            given = {"table": call.table, **given}
+        number = self._line(actor, call.name, Phase.INVOKE, given)
         try:
-            answer = crossing.go()
+            answer = call.go()
         except BaseException as error:
-            self._line(actor, crossing.name, outcome_of_error(error), {}, number, type(error).__name__)
+            self._line(actor, call.name, outcome_of_error(error), {}, number, type(error).__name__)
             raise
-        self._line(actor, crossing.name, outcome_of(answer), facts.answer(answer), number)
+        self._line(actor, call.name, outcome_of(answer), facts.answer(answer), number)
         return answer
 
     def _line(
@@ -108,7 +104,7 @@ class HistoryFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         except OSError as error:
-            raise UsageError(f"{VARIABLE}: no history can be written to {path}: {error.strerror}") from None
+            raise UsageError(f"No history can be written to {path}: {error.strerror}") from None
         self._torn = False
 
     def __call__(self, line: str) -> None:
@@ -122,37 +118,36 @@ class HistoryFile:
             raise UnavailableError(f"The history {self._path} cannot be written. Make room, then repeat.")
 
 
-def recorded(ports: Ports, environment: Mapping[str, str] = os.environ) -> Ports:
-    """Return ports whose calls are written down; the very same ports when the environment names no folder."""
-    folder = environment.get(VARIABLE)
-    return written_by(_scribe(folder), ports) if folder else ports
+class Recording:
+    """Puts a recorder around ports: one for a process, whatever it opens, and another one in a forked child."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._recorders: dict[int, Recorder] = {}
+        self._opening = threading.Lock()
+
+    def ports(self, ports: Ports) -> Ports:
+        """Return ports whose calls are written down under their actor."""
+        return recorded(self._recorder(), ports)
+
+    def ledger(self, ledger: Ledger) -> Ledger:
+        """Return a ledger whose calls are written down."""
+        recorder = self._recorder()
+        alone: Any = Intercepted("ledger", ledger, lambda call: recorder.record(call, "ledger alone"))
+        return alone
+
+    def _recorder(self) -> Recorder:
+        with self._opening:
+            if os.getpid() not in self._recorders:
+                holder = HostProcesses().this()
+                file = HistoryFile(self._folder / f"{process_name(holder)}.jsonl")
+                self._recorders[os.getpid()] = Recorder(file, holder)
+            return self._recorders[os.getpid()]
 
 
-def recorded_ledger(ledger: Ledger, actor: str, environment: Mapping[str, str] = os.environ) -> Ledger:
-    """Do the same for a ledger alone."""
-    folder = environment.get(VARIABLE)
-    if not folder:
-        return ledger
-    scribe = _scribe(folder)
-    alone: Any = Watched("ledger", ledger, lambda crossing: scribe.record(crossing, actor))
-    return alone
-
-
-def written_by(scribe: Scribe, ports: Ports) -> Ports:
-    """Return ports whose calls a scribe writes down under the ports' actor."""
-    return watched(ports, lambda crossing: scribe.record(crossing, ports.actor))
-
-
-def _scribe(folder: str) -> Scribe:
-    """Return this process's scribe: always the same, and another one in a forked child."""
-    from airflow_kafka_lake.adapters.processes import HostProcesses
-
-    with _OPENING:
-        key = (folder, os.getpid())
-        if key not in _SCRIBES:
-            holder = HostProcesses().this()
-            _SCRIBES[key] = Scribe(HistoryFile(Path(folder) / f"{process_name(holder)}.jsonl"), holder)
-        return _SCRIBES[key]
+def recorded(recorder: Recorder, ports: Ports) -> Ports:
+    """Return ports whose calls a recorder writes down under the ports' actor."""
+    return intercepted(ports, lambda call: recorder.record(call, ports.actor))
 
 
 def process_name(holder: Holder) -> str:

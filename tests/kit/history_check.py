@@ -12,12 +12,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_kafka_lake.core import checking
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.operations import Operation, Phase
 from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
+from tests.kit.operations import Operation, Phase
 
 RECORDED_RESETS = frozenset({"ledger.reinstate", "ledger.reopen"})
 """Calls after which the record may be lower than before, and says so: a rebuild, a reopen."""
@@ -42,16 +43,21 @@ class Epochs:
         return len(self.resets)
 
 
-def check_history(evidence: Evidence) -> Iterator[Finding]:
+def check(evidence: Evidence, history: Sequence[Operation] = ()) -> tuple[Finding, ...]:
+    """Judge what the product's checker judges, and a history beside it; sorted as it sorts."""
+    return tuple(sorted((*checking.check(evidence), *check_history(evidence, history)), key=lambda item: item.place))
+
+
+def check_history(evidence: Evidence, history: Sequence[Operation]) -> Iterator[Finding]:
     """Judge what was written down of this pipeline; a call whose end is unknown is held against nobody."""
-    done = [item for item in evidence.history if item.outcome is Phase.OK]
+    done = [item for item in history if item.outcome is Phase.OK]
     planned = {wave for item in done if item.call == "ledger.record_plan" for wave in _planned(item, evidence)}
     waves = planned | {wave.id for wave in evidence.ledger.waves}
     claims = [item for item in done if item.call == "ledger.claim" and item.asked["wave"] in waves]
     epochs = Epochs(tuple(item for item in done if item.call in RECORDED_RESETS))
     yield from _check_claims(claims, epochs)
     yield from _check_fences(done, claims, epochs)
-    yield from _check_receipts_first(evidence)
+    yield from _check_receipts_first(evidence, history)
     yield from _check_watermarks(done, evidence, epochs)
     yield from _check_settlements(done, waves, evidence, epochs)
 
@@ -106,12 +112,12 @@ def _fences_of(item: Operation) -> list[Fence]:
     return [(guard["wave"], guard["fence"])] if guard and guard["fence"] else []
 
 
-def _check_receipts_first(evidence: Evidence) -> Iterator[Finding]:
+def _check_receipts_first(evidence: Evidence, history: Sequence[Operation]) -> Iterator[Finding]:
     """Before an attempt is published its process has stored a complete receipt of each range that its token names."""
     receipts: dict[tuple[str, str], list[Operation]] = defaultdict(list)
     publishes: list[Operation] = []
     claimed: set[tuple[str, str]] = set()
-    for item in evidence.history:
+    for item in history:
         if item.call == "ledger.claim" and item.answer:
             claimed.add((item.process, item.answer["key"]["wave"]))
         elif item.call == "table.add_receipts" and item.outcome is Phase.OK:

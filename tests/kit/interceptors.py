@@ -1,8 +1,4 @@
-"""Crossings: every call through a port, as seen by somebody who stands at the port.
-
-A watcher is called instead of the method and decides when, and whether, to go on. Failpoints and histories are
-watchers; services and adapters know of neither.
-"""
+"""Interceptors of ports: called instead of each method of a port, they decide when, and whether, the call is made."""
 
 from __future__ import annotations
 
@@ -31,14 +27,14 @@ PORTS: Mapping[str, tuple[type, ...]] = {
     "runner": (JobRunner,),
     "schemas": (SchemaRegistry,),
 }
-"""Port → the protocols whose methods cross it, the last one with all of them."""
+"""Port → the protocols of its methods, the last one with all of them."""
 
 _NO_CALL = frozenset({"runner.where"})
 """Answers in words, and asks nobody for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
+class PortCall:
     """One call: `name` is `<port>.<method>`, for example `table.publish`; `table` is the table's identifier there."""
 
     name: str
@@ -52,7 +48,7 @@ class Crossing:
         return self.method(*self.arguments, **self.named)
 
 
-Watcher = Callable[[Crossing], Any]
+Interceptor = Callable[[PortCall], Any]
 
 
 def methods(port: type) -> frozenset[str]:
@@ -61,7 +57,7 @@ def methods(port: type) -> frozenset[str]:
 
 
 def calls() -> tuple[str, ...]:
-    """Return every crossing of a port: ledger, Kafka's offsets and batches, tables, the job, and schemas."""
+    """Return every call of a port: ledger, Kafka's offsets and batches, tables, the job, and schemas."""
     named = (
         f"{port}.{name}"
         for port, protocols in PORTS.items()
@@ -70,42 +66,42 @@ def calls() -> tuple[str, ...]:
     return tuple(name for name in named if name not in _NO_CALL)
 
 
-def watched(ports: Ports, watcher: Watcher) -> Ports:
-    """Return ports at every one of which somebody stands."""
+def intercepted(ports: Ports, interceptor: Interceptor) -> Ports:
+    """Return ports whose every call goes through an interceptor."""
     return replace(
         ports,
-        ledger=Watched("ledger", ports.ledger, watcher),
-        source=Watched("source", ports.source, watcher),
-        batches=Watched("batches", ports.batches, watcher),
-        mirror=Watched("mirror", ports.mirror, watcher),
-        lake=_Tables(ports.lake, watcher),
-        runner=Watched("runner", ports.runner, watcher),
-        schemas=Watched("schemas", ports.schemas, watcher),
+        ledger=Intercepted("ledger", ports.ledger, interceptor),
+        source=Intercepted("source", ports.source, interceptor),
+        batches=Intercepted("batches", ports.batches, interceptor),
+        mirror=Intercepted("mirror", ports.mirror, interceptor),
+        lake=_Tables(ports.lake, interceptor),
+        runner=Intercepted("runner", ports.runner, interceptor),
+        schemas=Intercepted("schemas", ports.schemas, interceptor),
     )
 
 
 class _Tables:
-    def __init__(self, lake: Any, watcher: Watcher) -> None:
-        self._lake, self._watcher = lake, watcher
+    def __init__(self, lake: Any, interceptor: Interceptor) -> None:
+        self._lake, self._interceptor = lake, interceptor
 
     def table(self, identifier: str) -> Any:
-        return Watched("table", self._lake.table(identifier), self._watcher, table=identifier)
+        return Intercepted("table", self._lake.table(identifier), self._interceptor, table=identifier)
 
 
-class Watched:
-    """A port whose every call goes through a watcher."""
+class Intercepted:
+    """A port whose every call goes through an interceptor."""
 
-    def __init__(self, port: str, target: Any, watcher: Watcher, *, table: str | None = None) -> None:
-        self._port, self._target, self._watcher, self._table = port, target, watcher, table
+    def __init__(self, port: str, target: Any, interceptor: Interceptor, *, table: str | None = None) -> None:
+        self._port, self._target, self._interceptor, self._table = port, target, interceptor, table
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
-        return self._crossing(f"{self._port}.{name}", value) if callable(value) else value
+        return self._call(f"{self._port}.{name}", value) if callable(value) else value
 
-    def _crossing(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def cross(*arguments: Any, **named: Any) -> Any:
-            return self._watcher(
-                Crossing(name=name, table=self._table, method=method, arguments=arguments, named=named)
+            return self._interceptor(
+                PortCall(name=name, table=self._table, method=method, arguments=arguments, named=named)
             )
 
         return cross

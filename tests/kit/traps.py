@@ -1,9 +1,4 @@
-"""What happens at an armed failpoint, here and inside the Spark driver; `adapters/failpoints.py` says how to arm one.
-
-A job meets traps only through its request's `failpoints`, which the submitting process fills from the environment it
-was started with. The driver reads no environment and no Spark setting for them: whatever a connection holds
-(`spark.executorEnv…`, `spark.yarn.appMasterEnv…`) arms nothing.
-"""
+"""Traps at failpoints, and those between the steps of a Spark driver."""
 
 from __future__ import annotations
 
@@ -19,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
+from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.jobs.stage import Steps
+from tests.kit.arming import DIARY, FAILPOINTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-VARIABLE = "KAFKA_LAKE_FAILPOINTS"
-DIARY = "KAFKA_LAKE_FAILPOINTS_DIARY"
 DELAY_SECONDS = 2.0
 DRIVER_CALLS = ("driver.read", "driver.branch", "driver.rows", "driver.append")
 """The driver's steps in their order. `rows` is inside the append: before the first row is written, and after the last
@@ -63,12 +59,12 @@ def sides(calls: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parse(text: str, points: tuple[str, ...]) -> dict[str, Trap]:
-    """Read the variable; UsageError names what is no point, or no mode of its point."""
+    """Read what is armed; UsageError names what is no point, or no mode of its point."""
     traps: dict[str, Trap] = {}
     for entry in filter(None, text.split(",")):
         match = _ENTRY.fullmatch(entry)
         if match is None or match["point"] not in points or match["mode"] not in modes(match["point"]):
-            raise UsageError(f"{VARIABLE}: {entry!r} is no failpoint: use POINT=MODE, such as table.publish:after=kill")
+            raise UsageError(f"{entry!r} is no failpoint: use POINT=MODE, such as table.publish:after=kill")
         traps[match["point"]] = Trap(mode=Mode(match["mode"]), nth=int(match["nth"] or 1))
     return traps
 
@@ -119,11 +115,22 @@ class Traps:
 class InDriver:
     """The steps of a staging job with their traps; the process group is the driver's: its Java and its Python."""
 
-    def __init__(self, steps: Any, armed: Mapping[str, Any]) -> None:
+    def __init__(self, steps: Steps, text: str, diary: str = "") -> None:
         self._steps = steps
-        traps = parse(",".join(armed["points"]), sides(DRIVER_CALLS))
-        self._traps = Traps(traps, diary=armed["diary"], group=os.getpgrp())
+        traps = parse(text, sides(DRIVER_CALLS))
+        self._traps = Traps(traps, diary=diary, group=os.getpgrp())
         self._in_rows = any(point.startswith("driver.rows") for point in traps)
+
+    @classmethod
+    def armed(cls, spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> InDriver:
+        """Return a job's steps with the traps that the driver was started with; UsageError beside a cluster.
+
+        They signal a process group: on another host that would be a stranger's.
+        """
+        if not spark.sparkContext.master.startswith("local"):
+            raise UsageError(f"failpoints inside the driver need a local master, not {spark.sparkContext.master}")
+        points = [entry for entry in os.environ.get(FAILPOINTS, "").split(",") if entry.startswith("driver.")]
+        return cls(Steps(spark, job, kafka), ",".join(points), os.environ.get(DIARY, ""))
 
     def read(self) -> DataFrame:
         """Read, between two points."""
