@@ -29,7 +29,8 @@ from airflow_kafka_lake.core.waves import (
     RangeState,
     WaveState,
 )
-from tests.kit.failpoints import Mode, modes, points
+from tests.kit.failpoints import points
+from tests.kit.traps import Mode, modes
 
 if TYPE_CHECKING:
     from tests.proof.evidence import Evidence

@@ -20,7 +20,8 @@ from tests.faults import acts
 from tests.faults.acts import ACTS, Act
 from tests.faults.place import Ended, Place, Started
 from tests.faults.verdict import problems, problems_amid
-from tests.kit.failpoints import Mode, modes, points
+from tests.kit.failpoints import points
+from tests.kit.traps import Mode, modes
 
 DRIVER = "driver."
 """Where the names of points inside the Spark driver begin."""

@@ -33,7 +33,8 @@ from tests.faults import matrix
 from tests.faults.acts import ACTS
 from tests.faults.matrix import DRIVER, Case, Traces
 from tests.faults.place import ForkedPlace, Place
-from tests.kit.failpoints import modes, points
+from tests.kit.failpoints import points
+from tests.kit.traps import modes
 from tests.proof.evidence import ALLOWED, Chunk, Counts, Evidence
 from tests.proof.parts import FORKED, SPARK, named
 from tests.proof.tree import Tree

@@ -18,7 +18,8 @@ from tests.faults.place import Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
 from tests.faults.standing_decoding import COLUMN, COLUMNS
 from tests.faults.verdict import problems, problems_amid
-from tests.kit.failpoints import Mode, modes, points
+from tests.kit.failpoints import points
+from tests.kit.traps import Mode, modes
 from tests.proof.evidence import Evidence
 from tests.proof.parts import FORKED, SPARK
 

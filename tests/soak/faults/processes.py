@@ -130,7 +130,8 @@ class WorkerFailpoint(WorkerFault):
 
     def strike(self) -> bool:
         """Arm a point in the next run of a worker."""
-        from tests.kit.failpoints import Mode, modes, points
+        from tests.kit.failpoints import points
+        from tests.kit.traps import Mode, modes
 
         worker = self.anyone()
         if worker.orders:
