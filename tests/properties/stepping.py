@@ -123,9 +123,9 @@ class _Lake:
         """Return the table."""
         return _Crossing("table", self._lake.table(identifier), self._calls)
 
-    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], *, undecoded: object = ()) -> None:
+    def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit a job's rows."""
-        self._calls.cross("job.commit", lambda: self._lake.stage(identifier, attempt, rows))
+        self._calls.cross("job.commit", lambda: self._lake.stage(identifier, attempt, rows, **decoded))
 
 
 def step(world: World, actor: Actor) -> Actor:

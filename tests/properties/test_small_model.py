@@ -16,7 +16,7 @@ from hashlib import blake2b
 
 import pytest
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerBehindError
+from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerBehindError, UnexpectedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
@@ -161,7 +161,8 @@ class Model:
     def _check(self, node: Node) -> None:
         try:
             for actor in node.actors:
-                assert actor.error is None or isinstance(actor.error, KafkaLakeError), repr(actor.error)
+                expected = isinstance(actor.error, KafkaLakeError) and not isinstance(actor.error, UnexpectedError)
+                assert actor.error is None or expected, repr(actor.error)
             node.moment.enter(self.world)
             truth.check_always(self.world)
             truth.check_tokens(self.world)
