@@ -119,9 +119,10 @@ def _acknowledge(world: World, messages: Sequence[str]) -> None:
 
 
 def _give_up(world: World, messages: Sequence[str]) -> None:
-    """Give up what is staged, exists nowhere else, and cannot be published."""
+    """Give up what is staged, exists nowhere else, and cannot be published; unless all of it was skipped just now."""
     for found in filter(None, map(GIVEN_UP.search, messages)):
-        deciding.cancel(world.worker(), found[1], "given up", drop_staged=True)
+        if any(item.state is RangeState.PLANNED for item in world.ledger.ranges(wave=found[1])):
+            deciding.cancel(world.worker(), found[1], "given up", drop_staged=True)
 
 
 def _proposed(item: RangeRecord) -> OffsetRange:
