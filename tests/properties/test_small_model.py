@@ -193,12 +193,15 @@ PAIRS = {
     "ingest and cancel": Pair(_ingest, _cancel, nodes=6_000),
     "ingest and skip": Pair(_ingest, _skip, nodes=5_000),
     "ingest and settle": Pair(_ingest, _settle, nodes=7_000),
-    "ingest and rebuild": Pair(_ingest, _rebuild, nodes=16_000),
+    "ingest and rebuild": Pair(_ingest, _rebuild, nodes=50_000, faults=0),
+    "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }
+LONG = {"ingest and rebuild, and a fault": pytest.mark.nightly}
+"""About seven minutes: a rebuild makes many calls, and each may be the one that the fault strikes at."""
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG.get(name, ())) for name in PAIRS])
 def test_every_order_of_two_workers_ends_exactly_once(
     name: str, pytestconfig: pytest.Config, record_property: Callable[[str, object], None]
 ) -> None:
