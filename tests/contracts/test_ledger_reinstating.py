@@ -270,6 +270,19 @@ def test_claim_that_was_taken_over_refuses_a_restoration(ledger: Ledger) -> None
         ledger.reinstate(what(ledger, claim.key), "tester")
 
 
+def test_claim_that_an_older_ledger_does_not_have_refuses_a_restoration(ledger: Ledger) -> None:
+    """A ledger that was set back between the claims of a rebuild and its last write has other records."""
+    unknown = AttemptKey(wave="p9-w0", fence=1, attempt="a" * 16)
+    with pytest.raises(ConcurrentError, match="rebuild again"):
+        ledger.reinstate(what(ledger, unknown), "tester")
+    (name,) = planned(ledger, [(0, 0, 10)])
+    claim = claimed(ledger, name)
+    ledger.end_attempt(claim.key, AttemptOutcome.FAILED, None)
+    with pytest.raises(ConcurrentError, match="rebuild again"):
+        ledger.reinstate(what(ledger, claim.key), "tester")
+    assert ledger.wave(name).state is WaveState.PLANNED
+
+
 def test_settled_range_in_the_way_refuses_a_restoration(ledger: Ledger) -> None:
     """Nothing is settled twice, whatever was decided."""
     (name,) = planned(ledger, [(0, 0, 10)])

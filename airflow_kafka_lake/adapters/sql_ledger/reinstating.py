@@ -57,7 +57,7 @@ def _lock(connection: Connection, what: Restoration) -> None:
     columns = select(wave.c.id, wave.c.fence, wave.c.attempt, wave.c.state)
     waves = connection.execute(columns.where(_mine(name)).order_by(wave.c.id).with_for_update())
     open_ = {(row.id, row.fence, row.attempt) for row in waves if row.state in OPEN}
-    if versions != dict(what.versions) or open_ - held:
+    if versions != dict(what.versions) or open_ != held:
         raise guards.overtaken_rebuild(name)
     if connection.execute(select(plan_.c.id).where(plan_.c.id == what.id)).first():
         raise guards.overtaken_rebuild(name)

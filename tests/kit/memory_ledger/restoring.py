@@ -49,8 +49,8 @@ class MemoryRestoring(MemoryAttempts):
         versions = {key: row.version for (owner, key), row in draft.streams.items() if owner == name}
         open_ = [wave for wave in draft.waves.values() if wave.pipeline == name and wave.state in OPEN]
         held = {item.wave: item for item in what.guards}
-        strangers = [wave.id for wave in open_ if wave.id not in held or not self._holds(wave, held[wave.id])]
-        if versions != dict(what.versions) or strangers or what.id in draft.plans:
+        others = [wave.id for wave in open_ if wave.id not in held or not self._holds(wave, held[wave.id])]
+        if versions != dict(what.versions) or others or len(open_) != len(held) or what.id in draft.plans:
             raise guards.overtaken_rebuild(name)
 
     def _restore_streams(self, draft: State, what: Restoration) -> None:
