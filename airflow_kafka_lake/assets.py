@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.records import Advance
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset
@@ -32,25 +32,21 @@ def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> l
     event to event and tells one that is told twice.
     """
     groups: list[list[Advance]] = []
-    streams: set[StreamKey] = set()
+    streams: set[Stream] = set()
     for move in sorted(moves, key=lambda move: move.sequence):
-        if not groups or len(streams | {_stream(move)}) > MAX_STREAMS:
+        if not groups or len(streams | {move.stream}) > MAX_STREAMS:
             groups.append([])
             streams = set()
-        streams.add(_stream(move))
+        streams.add(move.stream)
         groups[-1].append(move)
     return [_extra(pipeline, plan, group) for group in groups]
 
 
-def _stream(move: Advance) -> StreamKey:
-    return (move.topic, move.topic_id, move.partition)
-
-
 def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> dict[str, Any]:
-    stretches: dict[StreamKey, tuple[int, int]] = {}
+    stretches: dict[Stream, tuple[int, int]] = {}
     for move in moves:
-        start, end = stretches.get(_stream(move), (move.start, move.end))
-        stretches[_stream(move)] = (min(start, move.start), max(end, move.end))
+        start, end = stretches.get(move.stream, (move.start, move.end))
+        stretches[move.stream] = (min(start, move.start), max(end, move.end))
     return {
         "pipeline": pipeline,
         "plan": plan,

@@ -29,6 +29,7 @@ from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Publication, ReceiptRow
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import Absent, AttemptOutcome, AttemptRecord, Committed, Token
 from airflow_kafka_lake.jobs.stage import STAGED_BY
@@ -203,10 +204,7 @@ def _receipt(attempt: str, offset: int) -> ReceiptRow:
         attempt=attempt,
         fence=1,
         kind="rows",
-        topic="history",
-        topic_id=TOPIC_ID,
-        partition=0,
-        range=OffsetRange(offset, offset + 1),
+        slice=Slice(Stream("history", TOPIC_ID, 0), OffsetRange(offset, offset + 1)),
         generation=0,
         rows=1,
         first_offset=offset,

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
-from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob, branch_of
@@ -38,7 +39,7 @@ class Log:
         return Snapshot(
             observed_at=AT,
             partitions=tuple(
-                PartitionSnapshot(topic=TOPIC, topic_id=TOPIC_ID, partition=number, leader_epoch=0, **bounds)
+                PartitionSnapshot(stream=Stream(TOPIC, TOPIC_ID, number), leader_epoch=0, **bounds)
                 for number in range(self.partitions)
             ),
         )
@@ -46,15 +47,15 @@ class Log:
     def offsets_at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> Mapping[tuple[str, int], None]:
         return dict.fromkeys(partitions)
 
-    def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
+    def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
         return tuple(
-            Sample(topic=t, partition=p, bytes_per_offset=BYTES, records_per_offset=1.0, first_timestamp_ms=None)
-            for t, p, _ in stretches
+            Sample(stream=item.stream, bytes_per_offset=BYTES, records_per_offset=1.0, first_timestamp_ms=None)
+            for item in slices
         )
 
     def explain(
-        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
-    ) -> Mapping[Gap, tuple[Explanation, ...]]:
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Slice, tuple[Explanation, ...]]:
         return {gap: (Explanation(range=gap.range, fate=Fate.CONTROL),) for gap in gaps}
 
     def visible(self, stretch: OffsetRange) -> np.ndarray:
@@ -78,7 +79,7 @@ class Rows:
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         started("here/1/1.00")
         table = self._lake.catalog.load(job.table)
-        rows = pa.concat_tables([self._rows(s.partition, s.range, job.attempt) for s in job.parts])
+        rows = pa.concat_tables([self._rows(s.stream.partition, s.range, job.attempt) for s in job.parts])
         head = table.metadata.current_snapshot_id
         table.manage_snapshots().create_branch(head, branch_of(job.attempt)).commit()
         wanted = rows.cast(table.schema().as_arrow())

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.checking.evidence import Evidence, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.checking import gather
 from tests.kit.operations import Line, Operation, operations
@@ -56,9 +56,9 @@ def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> Evidenc
     )
 
 
-def truth_of(world: World, aborted: Iterable[tuple[StreamKey, int]] = ()) -> dict[StreamKey, StreamTruth]:
+def truth_of(world: World, aborted: Iterable[tuple[Stream, int]] = ()) -> dict[Stream, StreamTruth]:
     """Return what producers were told; `aborted` are offsets of aborted records."""
-    gone: dict[StreamKey, set[int]] = defaultdict(set)
+    gone: dict[Stream, set[int]] = defaultdict(set)
     for stream, offset in aborted:
         gone[stream].add(offset)
     found = {}

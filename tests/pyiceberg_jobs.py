@@ -18,6 +18,7 @@ from pyiceberg.types import IcebergType, StringType
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.records import Undecoded
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
@@ -64,7 +65,7 @@ class TableJobs:
         wrong = {item.stream: item for item in undecoded}
 
         def error(row: Position) -> dict[str, Any]:
-            found = wrong.get(row[:3])
+            found = wrong.get(Stream(*row[:3]))
             return {ERROR_COLUMN: found.reason} if found is not None and row[3] in found.offsets else {}
 
         told = [{**landed(row, attempt), **error(row), **self._decoded(row[5])} for row in rows]

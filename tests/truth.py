@@ -14,7 +14,8 @@ from airflow_kafka_lake.core.estimates import LEAST_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.segments import Graph, is_drained
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.watermarks import hold
 from airflow_kafka_lake.core.waves import PUBLISHES, UNRESOLVED, AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from tests.kit.memory_ledger import State
     from tests.world import World
 
-Place = tuple[StreamKey, int]
+Place = tuple[Stream, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What readers see at a commit of main: rows by stream and offset, and the places of each attempt's rows."""
 
-    rows: Mapping[StreamKey, Mapping[int, Row]]
+    rows: Mapping[Stream, Mapping[int, Row]]
     places: Mapping[str, set[Place]]
 
 
@@ -73,7 +74,7 @@ def check_always(world: World) -> None:
     _check_attempts(world, seen.places.keys(), attempts)
     streams = world.ledger.streams(world.spec.name)
     for stream in streams:
-        _check_watermark(world, stream, by_stream[stream.key])
+        _check_watermark(world, stream, by_stream[stream.stream])
     graph = Graph(world.ledger.segments(world.spec.name))
     _check_order(world, graph, ranges, streams, seen)
     _check_parents(world, graph, streams)
@@ -121,9 +122,9 @@ def check_at_rest(world: World) -> None:
     for stream, found in seen_once(world).rows.items():
         stray = set(found) - _offsets(settled[stream])
         assert not stray, f"rows of {stream} belong to no settled range: {sorted(stray)}"
-    for stream in world.ledger.streams(world.spec.name):
-        expected = stream.covered.unbroken_end(stream.origin)
-        assert stream.watermark == expected, f"{stream.key}: watermark {stream.watermark}, settled to {expected}"
+    for item in world.ledger.streams(world.spec.name):
+        expected = item.covered.unbroken_end(item.origin)
+        assert item.watermark == expected, f"{item.stream}: watermark {item.watermark}, settled to {expected}"
     outcomes = {item.attempt: item.outcome for item in _attempts(world)}
     for attempt, places in seen_once(world).places.items():
         if attempt in outcomes or not places <= _waiting(ranges):
@@ -144,7 +145,7 @@ def check_tokens(world: World) -> None:
         told = [row for row in _row_receipts(world) if row.attempt == commit.token.attempt]
         if any(_was_reopened(item, row) for item in world.ledger.ranges(pipeline=world.spec.name) for row in told):
             ranges = told
-        digest = ranges_digest((item.topic_id, item.partition, item.range) for item in ranges)
+        digest = ranges_digest(item.slice for item in ranges)
         assert commit.token.ranges == digest, f"the token of wave {commit.token.wave} names other ranges"
 
 
@@ -172,10 +173,10 @@ def _judged(world: World, commit: Commit | None) -> Seen:
     counts = Counter((row.topic, row.topic_id, row.partition, row.offset) for row in own)
     twice = [key for key, count in counts.items() if count > 1]
     assert not twice, f"visible more than once: {twice}"
-    rows: dict[StreamKey, dict[int, Row]] = defaultdict(dict)
+    rows: dict[Stream, dict[int, Row]] = defaultdict(dict)
     places = defaultdict(set)
     for row in own:
-        stream = (row.topic, row.topic_id, row.partition)
+        stream = row.stream
         assert world.visible[stream].get(row.offset) == row.value, f"no committed record: {row}"
         rows[stream][row.offset] = row
         places[row.attempt].add((stream, row.offset))
@@ -240,13 +241,15 @@ def _check_attempts(world: World, visible: AbstractSet[str], attempts: Iterable[
 def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecord]) -> None:
     covered = RangeSet(item.range for item in ranges if item.state not in UNRESOLVED)
     assert stream.covered == covered
-    assert stream.watermark <= covered.unbroken_end(stream.origin), f"{stream.key}: watermark ahead of what is settled"
+    assert stream.watermark <= covered.unbroken_end(stream.origin), (
+        f"{stream.stream}: watermark ahead of what is settled"
+    )
     held = hold(stream.watermark, (item.range for item in ranges if item.state in UNRESOLVED))
-    assert held is None or stream.watermark <= held, f"{stream.key}: watermark {stream.watermark} above hold {held}"
+    assert held is None or stream.watermark <= held, f"{stream.stream}: watermark {stream.watermark} above hold {held}"
     assert not [i for i in ranges if i.state in UNRESOLVED and stream.origin <= i.range.start < stream.watermark]
-    last = world.watermarks.get(stream.key, stream.origin)
-    assert stream.watermark >= last, f"{stream.key}: the watermark moved back from {last} to {stream.watermark}"
-    world.watermarks[stream.key] = stream.watermark
+    last = world.watermarks.get(stream.stream, stream.origin)
+    assert stream.watermark >= last, f"{stream.stream}: the watermark moved back from {last} to {stream.watermark}"
+    world.watermarks[stream.stream] = stream.watermark
 
 
 def _check_order(
@@ -257,7 +260,7 @@ def _check_order(
     What it continues may be reopened afterwards: the rows of both stay. So an attempt was in order if it was seen so on
     its way, or once its rows were there.
     """
-    known = {stream.key: stream for stream in streams}
+    known = {stream.stream: stream for stream in streams}
     waits = {item.key for item in graph if any(not is_drained(graph[key], known) for key in graph.ancestors(item.key))}
     early: dict[str, bool] = defaultdict(bool)
     on_their_way = _publishing(world)
@@ -287,13 +290,13 @@ def _check_parents(world: World, graph: Graph, streams: Iterable[StreamRecord]) 
     for layout in world.ledger.layouts(world.spec.name):
         counts[layout.topic_id].add(layout.partitions)
     for stream in streams:
-        segments, seen = graph.of(stream.key), sorted(counts[stream.topic_id])
+        segments, seen = graph.of(stream.stream), sorted(counts[stream.stream.topic_id])
         for before, after in itertools.pairwise(seen):
-            if segments and before <= stream.partition < after:
+            if segments and before <= stream.stream.partition < after:
                 step = gcd(before, after)
-                needed = {older for older in range(before) if older % step == stream.partition % step}
+                needed = {older for older in range(before) if older % step == stream.stream.partition % step}
                 known = {key[0][2] for key in graph.ancestors(segments[0].key)}
-                assert needed <= known, f"{stream.key} does not wait for partitions {needed - known}"
+                assert needed <= known, f"{stream.stream} does not wait for partitions {needed - known}"
 
 
 def _publishing(world: World) -> Mapping[str, set[str]]:

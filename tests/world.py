@@ -15,8 +15,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.policies import Bounds
 from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reopening, running, settlement, staging
@@ -68,14 +69,14 @@ class World:
         self.schemas = MemoryRegistry()
         self.said: list[str] = []
         self.dead: set[int] = set()
-        self.visible: dict[StreamKey, dict[int, bytes]] = defaultdict(dict)
-        self.deleted: dict[StreamKey, set[int]] = defaultdict(set)
-        self.watermarks: dict[StreamKey, int] = {}
+        self.visible: dict[Stream, dict[int, bytes]] = defaultdict(dict)
+        self.deleted: dict[Stream, set[int]] = defaultdict(set)
+        self.watermarks: dict[Stream, int] = {}
         self.in_order: set[str] = set()
         self.judged: tuple[Commit | None, truth.Seen] | None = None
         self.right: tuple[truth.Seen, object, object] | None = None
         self.topic_ids: dict[str, str] = {}
-        self._open: dict[str, list[tuple[StreamKey, int, bytes]]] = defaultdict(list)
+        self._open: dict[str, list[tuple[Stream, int, bytes]]] = defaultdict(list)
         self._pids, self._plans, self._values = itertools.count(1), itertools.count(1), itertools.count(1)
         self.create("orders", partitions)
 
@@ -91,9 +92,9 @@ class World:
         self.topic_ids[topic] = self.kafka.create_topic(topic, partitions)
         return self.topic_ids[topic]
 
-    def key(self, partition: int = 0, topic: str = "orders") -> StreamKey:
+    def key(self, partition: int = 0, topic: str = "orders") -> Stream:
         """Return the stream of a partition of a topic as it is now."""
-        return (topic, self.topic_ids[topic], partition)
+        return Stream(topic, self.topic_ids[topic], partition)
 
     def produce(
         self, count: int = 1, partition: int = 0, *, topic: str = "orders", transaction: str | None = None
@@ -198,7 +199,7 @@ class World:
     def stream(self, partition: int = 0, topic: str = "orders") -> StreamRecord:
         """Return what the ledger has of a partition of a topic as it is now."""
         key = self.key(partition, topic)
-        return next(item for item in self.ledger.streams(self.spec.name) if item.key == key)
+        return next(item for item in self.ledger.streams(self.spec.name) if item.stream == key)
 
     def offsets(self, partition: int = 0, topic: str = "orders") -> list[int]:
         """Return the offsets that a reader of the table sees, sorted, as often as it sees them."""

@@ -111,16 +111,21 @@ def reopen(arguments: argparse.Namespace, output: Output) -> int:
 def _where(item: Chosen) -> dict[str, Any]:
     stream = item.stream
     return {
-        "topic": stream.topic,
-        "topic_id": stream.topic_id,
-        "partition": stream.partition,
+        "topic": stream.stream.topic,
+        "topic_id": stream.stream.topic_id,
+        "partition": stream.stream.partition,
         "from": item.stretch.start,
         "to": item.stretch.end,
     }
 
 
 def _segment(item: Segment) -> Json:
-    return {"topic": item.stream[0], "topic_id": item.stream[1], "partition": item.stream[2], "start": item.start}
+    return {
+        "topic": item.stream.topic,
+        "topic_id": item.stream.topic_id,
+        "partition": item.stream.partition,
+        "start": item.start,
+    }
 
 
 def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run: bool) -> Json:
@@ -160,15 +165,15 @@ def _withdrawn(pipeline: str, done: withdrawing.Done, *, dry_run: bool) -> Json:
         "ranges": len(what.ranges),
         "waves": list(what.waves),
         "streams": [
-            {"topic": key[0], "topic_id": key[1], "partition": key[2], "withdrawn": offsets.to_pairs()}
+            {"topic": key.topic, "topic_id": key.topic_id, "partition": key.partition, "withdrawn": offsets.to_pairs()}
             for key, offsets in what.by_stream.items()
         ],
         "kept": [
             {
                 "range": item.record.id,
                 "wave": item.record.wave,
-                "topic": item.record.topic,
-                "partition": item.record.partition,
+                "topic": item.record.stream.topic,
+                "partition": item.record.stream.partition,
                 "start": item.record.range.start,
                 "end": item.record.range.end,
                 "reason": item.reason,

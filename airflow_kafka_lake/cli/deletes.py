@@ -31,9 +31,9 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> int:
         "rows": done.rows,
         "deleted": [
             {
-                "topic": found.item.topic,
-                "topic_id": found.item.topic_id,
-                "partition": found.item.partition,
+                "topic": found.item.stream.topic,
+                "topic_id": found.item.stream.topic_id,
+                "partition": found.item.stream.partition,
                 "from": found.item.range.start,
                 "to": found.item.range.end,
                 "rows": found.rows,
@@ -46,7 +46,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> int:
         return 0
     rows: dict[str, int] = defaultdict(int)
     for found in done.deleted:
-        rows[f"{found.item.topic}/{found.item.partition}"] += found.rows
+        rows[f"{found.item.stream}"] += found.rows
     for name, number in rows.items():
         output.line(f"{name}: {counted(number, 'row')} deleted on purpose")
     output.line("nothing was recorded: a dry run" if done.decision is None else f"recorded as {done.decision}")

@@ -43,10 +43,12 @@ def seal(arguments: argparse.Namespace, output: Output) -> int:
         stream = stream_of(ports.ledger, spec.name, arguments)
         made = sealing.seal(ports, spec, stream, arguments.at)
     if output.as_json:
-        output.document({"topic": stream.topic, "partition": stream.partition, "start": made.start, "seal": made.seal})
+        output.document(
+            {"topic": stream.stream.topic, "partition": stream.stream.partition, "start": made.start, "seal": made.seal}
+        )
     else:
         output.line(
-            f"{stream.topic}/{stream.partition} is declared to end at {made.seal}: it counts once a plan has found it "
+            f"{stream} is declared to end at {made.seal}: it counts once a plan has found it "
             f"so again, {spec.settle_time} s from now"
         )
     return 0
@@ -65,7 +67,7 @@ def migrate(arguments: argparse.Namespace, output: Output) -> int:
         "from": arguments.from_topic,
         "to": arguments.to_topic,
         "seals": {str(partition): offset for partition, offset in sorted(seals.items())},
-        "waiting": [{"partition": item.stream[2], "start": item.start} for item in waiting],
+        "waiting": [{"partition": item.stream.partition, "start": item.start} for item in waiting],
     }
     if output.as_json:
         output.document(document)

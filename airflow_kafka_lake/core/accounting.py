@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 
 SEEN = 10
 """How many findings where an explanation is missing are kept in words."""
@@ -60,16 +61,6 @@ class Accounting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """A stretch of a range without a visible row."""
-
-    topic: str
-    topic_id: str
-    partition: int
-    range: OffsetRange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What the raw batches say of one stretch of a gap; `seen` names the evidence in words."""
 
@@ -82,15 +73,13 @@ class Explanation:
 class StreamContent:
     """What data files hold of one stream: distinct offsets, and rows beyond one per offset."""
 
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     offsets: RangeSet
     duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(HasSlice):
     """What was read back from the staged files for one range, with its accounting.
 
     `range_id` is the ledger's; `first_offset` and `last_offset` (inclusive) are None for zero rows; `leader_epoch` is
@@ -98,21 +87,13 @@ class Receipt:
     """
 
     range_id: str
-    topic: str
-    topic_id: str
-    partition: int
-    range: OffsetRange
+    slice: Slice
     rows: int
     first_offset: int | None
     last_offset: int | None
     accounting: Accounting
     generation: int = 0
     leader_epoch: int | None = None
-
-    @property
-    def stream(self) -> tuple[str, str, int]:
-        """`(topic, topic_id, partition)`."""
-        return (self.topic, self.topic_id, self.partition)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -183,10 +164,7 @@ def receipt(
     found = Accounting(visible=inside.span) + tally.accounting
     return Receipt(
         range_id=range_id,
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        range=asked,
+        slice=Slice(Stream(topic, topic_id, partition), asked),
         rows=inside.span,
         first_offset=inside.first if inside else None,
         last_offset=inside.last if inside else None,

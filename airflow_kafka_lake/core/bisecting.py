@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, RangeState
 
 SPLIT = "split in two"
@@ -163,8 +163,9 @@ def held(source: RangeRecord, part: OffsetRange, cause: str) -> Verdict:
     """Return the verdict that holds what cannot be read, with the place, the cause, and what a person can do."""
     named, start, end = source.piece_id(part.start), part.start, part.end
     text = (
-        f"{source.topic}/{source.partition} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Pass it with: kafka-lake "
-        f"skip {source.pipeline} --topic {source.topic} --partition {source.partition} --from {start} --to {end} "
+        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Pass it with: kafka-lake "
+        f"skip {source.pipeline} --topic {source.stream.topic} --partition {source.stream.partition} --from "
+        f"{start} --to {end} "
         f"--reason TEXT; or, once it can be read, try again with: kafka-lake release {named}"
     )
     return Verdict(
@@ -190,9 +191,9 @@ def source_of(ranges: Iterable[RangeRecord], item: RangeRecord) -> RangeRecord:
 
 def affordable(
     untimely: Sequence[tuple[RangeRecord, RangeSet]],
-) -> tuple[tuple[Stretch, ...], tuple[tuple[RangeRecord, OffsetRange], ...]]:
+) -> tuple[tuple[Slice, ...], tuple[tuple[RangeRecord, OffsetRange], ...]]:
     """Divide untimely records of ranges into what a driver can read one by one, and what is too much for it."""
-    few: list[Stretch] = []
+    few: list[Slice] = []
     left, weight = MOST_UNTIMELY, float(MOST_UNTIMELY_BYTES)
     too_many = []
     for item, offsets in untimely:
@@ -202,7 +203,7 @@ def affordable(
             if left < 0 or weight < 0:
                 too_many.append((item, part))
             else:
-                few.append(replace(item.stretch, range=part))
+                few.append(replace(item.slice, range=part))
     return tuple(few), tuple(too_many)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import RangeRecord, WaveRecord
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 NAMED = 100
 """Waves that a log names; the rest is counted."""
@@ -63,7 +63,7 @@ class Choice:
 
 
 def choose(
-    waves: Iterable[WaveRecord], planned: Iterable[RangeRecord], asked: Mapping[StreamKey, OffsetRange] | None
+    waves: Iterable[WaveRecord], planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange] | None
 ) -> Choice:
     """Choose from unfinished waves by what is PLANNED of them; `asked` None takes every one of them.
 
@@ -83,5 +83,5 @@ def _work(wave: WaveRecord, planned: Sequence[RangeRecord]) -> Work:
     return Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(planned), bytes=size)
 
 
-def _holds(planned: Iterable[RangeRecord], asked: Mapping[StreamKey, OffsetRange]) -> bool:
+def _holds(planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange]) -> bool:
     return any(item.stream in asked and item.range.overlaps(asked[item.stream]) for item in planned)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import Stretch
-from airflow_kafka_lake.core.streams import StreamKey
 
 BUCKET = 10_000
 """Offsets that are digested together at first."""
@@ -52,12 +51,12 @@ class CompareJob:
     table: str
     snapshot: int
     isolation: Isolation
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[Slice, ...]
     bucket: int = BUCKET
     per_slice: int = MOST_PER_SLICE
     bytes_per_second: int | None = None
-    singly: tuple[Stretch, ...] = ()
-    unread: tuple[Stretch, ...] = ()
+    singly: tuple[Slice, ...] = ()
+    unread: tuple[Slice, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,7 +70,7 @@ class CompareJob:
             "table": self.table,
             "snapshot": self.snapshot,
             "isolation": self.isolation.value,
-            **{name: [_json(item) for item in getattr(self, name)] for name in _STRETCHES},
+            **{name: [item.to_json() for item in getattr(self, name)] for name in _STRETCHES},
             "bucket": self.bucket,
             "per_slice": self.per_slice,
             "bytes_per_second": self.bytes_per_second,
@@ -80,7 +79,7 @@ class CompareJob:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
         """Read the form that travels."""
-        stretches = {name: tuple(_stretch(*item) for item in data[name]) for name in _STRETCHES}
+        stretches = {name: tuple(map(Slice.from_json, data[name])) for name in _STRETCHES}
         return cls(**{**data, "isolation": Isolation(data["isolation"]), **stretches})
 
 
@@ -88,17 +87,10 @@ class CompareJob:
 class Difference:
     """How many offsets of a stream differ in one way, and the first of them."""
 
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     mismatch: Mismatch
     first: int
     offsets: int
-
-    @property
-    def stream(self) -> StreamKey:
-        """The stream whose offsets these are."""
-        return (self.topic, self.topic_id, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +113,7 @@ class Comparison:
         return {
             "records": self.records,
             "bytes": self.bytes,
-            "differences": [
-                [d.topic, d.topic_id, d.partition, d.mismatch.value, d.first, d.offsets] for d in self.differences
-            ],
+            "differences": [[*d.stream, d.mismatch.value, d.first, d.offsets] for d in self.differences],
         }
 
     @classmethod
@@ -133,7 +123,7 @@ class Comparison:
             records=data["records"],
             bytes=data["bytes"],
             differences=tuple(
-                Difference(topic=t, topic_id=i, partition=p, mismatch=Mismatch(m), first=first, offsets=offsets)
+                Difference(stream=Stream(t, i, p), mismatch=Mismatch(m), first=first, offsets=offsets)
                 for t, i, p, m, first, offsets in data["differences"]
             ),
         )
@@ -150,14 +140,6 @@ _FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, M
 _STRETCHES = ("stretches", "singly", "unread")
 
 
-def _json(item: Stretch) -> list[Any]:
-    return [item.topic, item.topic_id, item.partition, item.range.start, item.range.end]
-
-
-def _stretch(topic: str, topic_id: str, partition: int, start: int, end: int) -> Stretch:
-    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
-
-
 def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> int:
     """Return how many offsets one slice has: so many that, at the rate, it takes about `SLICE_SECONDS`."""
     if bytes_per_second is None:
@@ -166,46 +148,46 @@ def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> i
     return min(MOST_PER_SLICE, max(1, int(bytes_per_second * SLICE_SECONDS / weight)))
 
 
-def slices(job: CompareJob) -> tuple[tuple[Stretch, ...], ...]:
+def slices(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
     """Cut the stretches into slices of `per_slice` offsets; a bucket that is in two of them is compared in parts."""
-    found: list[list[Stretch]] = [[]]
+    found: list[list[Slice]] = [[]]
     room = job.per_slice
-    for item in sorted(job.stretches, key=lambda s: (s.topic, s.topic_id, s.partition, s.range)):
+    for item in sorted(job.stretches, key=lambda s: (*s.stream, s.range)):
         left: OffsetRange | None = item.range
         while left is not None:
             if room <= 0:
                 found.append([])
                 room = job.per_slice
             piece = OffsetRange(left.start, min(left.end, left.start + room))
-            found[-1].append(replace(item, range=piece))
+            found[-1].append(item.part(piece))
             room -= piece.span
             left = OffsetRange(piece.end, left.end) if piece.end < left.end else None
     return tuple(tuple(part) for part in found if part)
 
 
-def narrowed(stretches: Iterable[Stretch], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Stretch, ...]:
+def narrowed(stretches: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Slice, ...]:
     """Return what of the stretches lies in some buckets, each `(topic id, partition, number)`."""
     wanted: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
     for topic_id, partition, number in buckets:
         wanted[topic_id, partition].append(OffsetRange(number * size, (number + 1) * size))
     sets = {key: RangeSet(ranges) for key, ranges in wanted.items()}
     return tuple(
-        replace(item, range=part)
+        item.part(part)
         for item in stretches
-        if (chosen := sets.get((item.topic_id, item.partition)))
+        if (chosen := sets.get((item.stream.topic_id, item.stream.partition)))
         for part in chosen.within(item.range)
     )
 
 
 def differences(
-    stretches: Sequence[Stretch],
-    kafka: Mapping[StreamKey, Mapping[int, Record]],
-    lake: Mapping[StreamKey, Mapping[int, Record]],
+    stretches: Sequence[Slice],
+    kafka: Mapping[Stream, Mapping[int, Record]],
+    lake: Mapping[Stream, Mapping[int, Record]],
 ) -> tuple[Difference, ...]:
     """Compare two sides that are at hand, offset by offset: what a job must find, in the simplest words."""
-    found: dict[tuple[StreamKey, Mismatch], list[int]] = defaultdict(list)
+    found: dict[tuple[Stream, Mismatch], list[int]] = defaultdict(list)
     for item in stretches:
-        stream = (item.topic, item.topic_id, item.partition)
+        stream = item.stream
         theirs, ours = kafka.get(stream, {}), lake.get(stream, {})
         for offset in sorted(o for o in theirs.keys() | ours.keys() if o in item.range):
             if offset not in ours:
@@ -217,6 +199,6 @@ def differences(
                     if a != b:
                         found[stream, field].append(offset)
     return tuple(
-        Difference(topic=t, topic_id=i, partition=p, mismatch=mismatch, first=min(offsets), offsets=len(offsets))
-        for ((t, i, p), mismatch), offsets in sorted(found.items())
+        Difference(stream=stream, mismatch=mismatch, first=min(offsets), offsets=len(offsets))
+        for (stream, mismatch), offsets in sorted(found.items())
     )

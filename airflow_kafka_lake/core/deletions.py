@@ -10,12 +10,12 @@ from datetime import datetime
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow, range_receipt
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 RECEIPT = "deleted"
 """The kind of the receipts that say so."""
 
-_Reading = tuple[str, StreamKey, OffsetRange, int]
+_Reading = tuple[str, Stream, OffsetRange, int]
 """One reading of a range: the wave that brought it, and how often it was reopened before."""
 
 
@@ -53,9 +53,9 @@ class Deletions:
         counts = max(told, key=lambda row: (_gone(row, there), row.offsets is not None), default=None)
         return NOTHING if counts is None or counts.offsets is None else counts.offsets - there
 
-    def by_stream(self, settled: Iterable[RangeRecord], seen: Mapping[StreamKey, RangeSet]) -> Mapping[StreamKey, int]:
+    def by_stream(self, settled: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
         """Return how many rows of whole streams are gone on purpose, of what is settled."""
-        found: dict[StreamKey, int] = defaultdict(int)
+        found: dict[Stream, int] = defaultdict(int)
         for item in settled:
             found[item.stream] += self.rows(item, seen.get(item.stream, NOTHING))
         return found
@@ -98,7 +98,7 @@ class Deleted:
 
 
 def unrecorded(
-    settled: Iterable[RangeRecord], seen: Mapping[StreamKey, RangeSet], known: Deletions, asked: OffsetRange | None
+    settled: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet], known: Deletions, asked: OffsetRange | None
 ) -> Iterator[Deleted]:
     """Yield the settled ranges of which rows are missing, as far as they may have been among the offsets of `asked`.
 
@@ -145,10 +145,10 @@ def undecided(found: Sequence[Deleted]) -> str | None:
     more = f" (the first of {len(doubtful)} such ranges)" if len(doubtful) > 1 else ""
     needed = [one.needed for one in found if one.item.stream == first.stream]
     return (
-        f"{first.topic}/{first.partition}: rows of range {first.range} are gone, and how many of them were in "
+        f"{first.stream}: rows of range {first.range} are gone, and how many of them were in "
         f"{doubtful[0].asked} cannot be told, {doubtful[0].rows} to {doubtful[0].rows + doubtful[0].doubtful}{more}: "
         f"{never} of its offsets never had a row (markers, aborted or compacted records), and only their number is on "
         "record. Nothing was recorded. Ask for the whole of it: "
-        f"kafka-lake accept-deletes {first.pipeline} --topic {first.topic} --partition {first.partition} "
+        f"kafka-lake accept-deletes {first.pipeline} --topic {first.stream.topic} --partition {first.stream.partition} "
         f"--from {min(part.start for part in needed)} --to {max(part.end for part in needed)} --reason TEXT"
     )

@@ -12,9 +12,10 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.order import Order, blocked_by
 from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.transactions import OpenTransaction
 from airflow_kafka_lake.core.watermarks import hold, lag
 from airflow_kafka_lake.core.waves import AttemptRecord
@@ -32,9 +33,9 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "observed_at": timestamp(plan.observed_at),
         "streams": [
             {
-                "topic": stream.snapshot.topic,
-                "topic_id": stream.snapshot.topic_id,
-                "partition": stream.snapshot.partition,
+                "topic": stream.snapshot.stream.topic,
+                "topic_id": stream.snapshot.stream.topic_id,
+                "partition": stream.snapshot.stream.partition,
                 "start": stream.start,
                 "end": stream.end,
                 "reason": stream.reason,
@@ -47,8 +48,8 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
                 "table": wave.table,
                 "ranges": [
                     {
-                        "topic": item.topic,
-                        "partition": item.partition,
+                        "topic": item.stream.topic,
+                        "partition": item.stream.partition,
                         "start": item.range.start,
                         "end": item.range.end,
                         "estimated_bytes": item.estimated_bytes,
@@ -67,7 +68,7 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "estimated_seconds": forecast.seconds,
         "retention_deadline": timestamp(forecast.retention_deadline),
         "retention_deadline_state": forecast.retention_deadline_state,
-        "retention_stream": list(forecast.retention_stream) if forecast.retention_stream else None,
+        "retention_stream": [held.topic, held.partition] if (held := forecast.retention_stream) else None,
         "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
         "settling": [
             {"topic": item.topic, "partition": item.partition, "until": timestamp(item.until), "reason": item.reason}
@@ -84,10 +85,12 @@ def waiting_document(plan: Plan) -> list[Json]:
 
 def _waiting(item: PartitionSnapshot, transactions: Iterable[OpenTransaction], now: datetime) -> Json:
     """Return what a partition waits for: the end that it goes on to, and the transaction that holds it, if known."""
-    held_by = next((t for t in transactions if (t.topic, t.partition) == (item.topic, item.partition)), None)
+    held_by = next(
+        (t for t in transactions if (t.topic, t.partition) == (item.stream.topic, item.stream.partition)), None
+    )
     return {
-        "topic": item.topic,
-        "partition": item.partition,
+        "topic": item.stream.topic,
+        "partition": item.stream.partition,
         "last_stable": item.last_stable,
         "high_watermark": item.high_watermark,
         "transaction": held_by.to_json(now) if held_by else None,
@@ -108,23 +111,23 @@ def status_document(
 ) -> Json:
     """Return `status --json`; `observed` is what Kafka said, or the reason why it said nothing; `transactions` are
     those that hold the last stable offset of a partition."""
-    stuck: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    stuck: dict[Stream, list[RangeRecord]] = defaultdict(list)
     for item in unresolved:
         stuck[item.stream].append(item)
-    bounds = {} if isinstance(observed, str) else {item.key: item for item in observed.partitions}
+    bounds = {} if isinstance(observed, str) else {item.stream: item for item in observed.partitions}
     states = bounds_states(streams, observed)
     return {
         "pipeline": pipeline,
         "observed_at": timestamp(observed_at),
         "streams": [
-            _stream(stream, stuck[stream.key], order, bounds.get(stream.key), states[stream.key], isolation)
+            _stream(stream, stuck[stream.stream], order, bounds.get(stream.stream), states[stream.stream], isolation)
             for stream in streams
         ],
         "waves": [wave_line(wave) for wave in waves],
         "waiting_for_stable": [
             _waiting(item, transactions, observed_at)
             for item in waiting_for_stable(bounds.values(), isolation)
-            if item.key in states
+            if item.stream in states
         ],
     }
 
@@ -141,23 +144,23 @@ def wave_line(wave: WaveRecord) -> Json:
     }
 
 
-def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[StreamKey, str]:
+def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
     """Say of each stream whether its bounds were observed, and if not, why."""
     if isinstance(observed, str):
-        return {stream.key: f"unknown: {observed}" for stream in streams}
-    seen = {item.key for item in observed.partitions}
-    topics = {item.topic: item.topic_id for item in observed.partitions}
+        return {stream.stream: f"unknown: {observed}" for stream in streams}
+    seen = {item.stream for item in observed.partitions}
+    topics = {item.stream.topic: item.stream.topic_id for item in observed.partitions}
     unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
-    states: dict[StreamKey, str] = {}
+    states: dict[Stream, str] = {}
     for stream in streams:
-        if stream.key in seen:
-            states[stream.key] = "observed"
-        elif (reason := unknown.get((stream.topic, stream.partition))) is not None:
-            states[stream.key] = f"unknown: {reason}"
-        elif topics.get(stream.topic, stream.topic_id) != stream.topic_id:
-            states[stream.key] = "gone: the topic was re-created"
+        if stream.stream in seen:
+            states[stream.stream] = "observed"
+        elif (reason := unknown.get((stream.stream.topic, stream.stream.partition))) is not None:
+            states[stream.stream] = f"unknown: {reason}"
+        elif topics.get(stream.stream.topic, stream.stream.topic_id) != stream.stream.topic_id:
+            states[stream.stream] = "gone: the topic was re-created"
         else:
-            states[stream.key] = "gone: the topic was deleted"
+            states[stream.stream] = "gone: the topic was deleted"
     return states
 
 
@@ -172,9 +175,9 @@ def _stream(
     held_at = hold(stream.watermark, (item.range for item in unresolved))
     planned = stream.planned.ranges
     return {
-        "topic": stream.topic,
-        "topic_id": stream.topic_id,
-        "partition": stream.partition,
+        "topic": stream.stream.topic,
+        "topic_id": stream.stream.topic_id,
+        "partition": stream.stream.partition,
         "origin": stream.origin,
         "watermark": stream.watermark,
         "hold": held_at,
@@ -188,10 +191,10 @@ def _stream(
         "lag": lag(stream.watermark, bounds.readable_end(isolation)) if bounds else None,
         "group_offset": bounds.group_offset if bounds else None,
         "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
-        "segments": order.documents(stream.key),
+        "segments": order.documents(stream.stream),
         "blocked_by": [
             *(reason for item in unresolved if (reason := blocked_by(item)) is not None),
-            *order.waits(stream.key),
+            *order.waits(stream.stream),
         ],
     }
 
@@ -223,9 +226,9 @@ def range_document(item: RangeRecord) -> Json:
     """Return one range as `wave --json` lists it; accounting is null until it is settled."""
     return {
         "range": item.id,
-        "topic": item.topic,
-        "topic_id": item.topic_id,
-        "partition": item.partition,
+        "topic": item.stream.topic,
+        "topic_id": item.stream.topic_id,
+        "partition": item.stream.partition,
         "start": item.range.start,
         "end": item.range.end,
         "state": item.state.value,
@@ -245,7 +248,13 @@ def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
     return {
         "pipeline": pipeline,
         "streams": [
-            {"topic": m.topic, "topic_id": m.topic_id, "partition": m.partition, "from": m.start, "to": m.end}
+            {
+                "topic": m.stream.topic,
+                "topic_id": m.stream.topic_id,
+                "partition": m.stream.partition,
+                "from": m.start,
+                "to": m.end,
+            }
             for m in moves
         ],
         "rows": sum(move.rows for move in moves),

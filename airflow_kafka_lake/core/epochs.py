@@ -22,7 +22,7 @@ EpochEnds = Mapping[EpochKey, int | None]
 def epochs_in_doubt(recorded: Iterable[tuple[PartitionSnapshot, int | None]]) -> tuple[EpochKey, ...]:
     """Return the recorded epochs whose end must be asked for: those that are not the partition's any more, sorted."""
     found = {
-        (seen.topic, seen.partition, epoch)
+        (seen.stream.topic, seen.stream.partition, epoch)
         for seen, epoch in recorded
         if epoch is not None and epoch != seen.leader_epoch
     }
@@ -39,24 +39,24 @@ def cut_below(
     """
     if not set_back and epoch is not None and seen.leader_epoch is not None and seen.leader_epoch < epoch:
         raise UnavailableError(
-            f"{seen.topic}/{seen.partition} was seen under leader epoch {epoch}, and the broker that answers leads it "
+            f"{seen.stream} was seen under leader epoch {epoch}, and the broker that answers leads it "
             f"under {seen.leader_epoch}: it does not know that another one leads it since, and its end "
             f"{seen.high_watermark} proves nothing. Repeat the call. If it stays so, the cluster was set back to an "
             f"earlier state: skip what it has lost, up to offset {until}",
-            topic=seen.topic,
-            partition=seen.partition,
+            topic=seen.stream.topic,
+            partition=seen.stream.partition,
         )
     if seen.high_watermark < until:
         return seen.high_watermark
     if epoch is None or epoch == seen.leader_epoch:
         return None
-    key = (seen.topic, seen.partition, epoch)
+    key = (seen.stream.topic, seen.stream.partition, epoch)
     if key not in ends:
         raise UnavailableError(
-            f"the leader of {seen.topic}/{seen.partition} did not say where leader epoch {epoch} ended, so a log that "
+            f"the leader of {seen.stream} did not say where leader epoch {epoch} ended, so a log that "
             "was cut and written again could not be told from a restart: repeat the call",
-            topic=seen.topic,
-            partition=seen.partition,
+            topic=seen.stream.topic,
+            partition=seen.stream.partition,
         )
     end = ends[key]
     # A leader that does not know an epoch it once had has lost all that was written in it.

@@ -53,7 +53,8 @@ class WaveCost:
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
     """Return Kafka's bytes per offset for the topics: from samples, else as the topic weighed in earlier plans."""
     by_partition = {
-        (sample.topic, sample.partition): max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset) for sample in samples
+        (sample.stream.topic, sample.stream.partition): max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset)
+        for sample in samples
     }
     of_topic: dict[str, list[float]] = defaultdict(list)
     for (topic, _), weight in by_partition.items():

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.segments import Graph, Segment
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Growth:
 class Known:
     """What the ledger knows of a pipeline's streams, segments and layouts."""
 
-    streams: Mapping[StreamKey, StreamRecord]
+    streams: Mapping[Stream, StreamRecord]
     graph: Graph
     layouts: Sequence[Layout]
 
@@ -89,9 +90,9 @@ class Topic:
     asked: Collection[int]
     at: datetime
 
-    def stream(self, partition: int) -> StreamKey:
+    def stream(self, partition: int) -> Stream:
         """Return the stream of a partition."""
-        return (self.name, self.id, partition)
+        return Stream(self.name, self.id, partition)
 
     @property
     def is_whole(self) -> bool:

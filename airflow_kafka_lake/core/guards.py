@@ -10,10 +10,10 @@ from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedRange
+from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.reopening import Reopening
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import (
     LEADS_OUT,
     RESOLVED,
@@ -146,7 +146,7 @@ RESTORED_HOLDER = "rebuild/0/0"
 def overtaken_reopen(what: Reopening) -> ConcurrentError:
     """Say that others have decided about the stream, or settled or moved ranges of it, since a reopen has read them."""
     return ConcurrentError(
-        f"Stream {what.stream[0]}/{what.stream[2]} of pipeline {what.pipeline} was changed by somebody else meanwhile. "
+        f"Stream {what.stream} of pipeline {what.pipeline} was changed by somebody else meanwhile. "
         "Nothing was reopened; repeat the call."
     )
 
@@ -188,25 +188,20 @@ def check_clock(clock: HostClock, at: datetime) -> None:
 
 def check_plan(plan: Plan) -> None:
     """Refuse a plan whose ranges overlap each other, or belong to no stream of the plan."""
-    streams = {stream.snapshot.key for stream in plan.streams}
+    streams = {stream.snapshot.stream for stream in plan.streams}
     for item in plan.ranges:
-        if range_key(item) not in streams:
+        if item.stream not in streams:
             raise ValueError(f"range {item.id} belongs to no stream of plan {plan.id}")
-    if found := first_overlap([(range_key(item), item.range) for item in plan.ranges]):
+    if found := first_overlap([(item.stream, item.range) for item in plan.ranges]):
         raise overlapping(*found)
 
 
-def check_origins(plan: Plan, known: Mapping[StreamKey, int]) -> None:
+def check_origins(plan: Plan, known: Mapping[Stream, int]) -> None:
     """Refuse a range that crosses its stream's origin: the watermark begins there, and always lies on an edge."""
-    origins = {stream.snapshot.key: known.get(stream.snapshot.key, stream.origin) for stream in plan.streams}
+    origins = {stream.snapshot.stream: known.get(stream.snapshot.stream, stream.origin) for stream in plan.streams}
     for item in plan.ranges:
-        if item.range.start < origins[range_key(item)] < item.range.end:
-            raise ValueError(f"range {item.id} crosses the origin {origins[range_key(item)]} of its stream")
-
-
-def range_key(item: PlannedRange) -> StreamKey:
-    """Return the stream that a planned range is a piece of."""
-    return (item.topic, item.topic_id, item.partition)
+        if item.range.start < origins[item.stream] < item.range.end:
+            raise ValueError(f"range {item.id} crosses the origin {origins[item.stream]} of its stream")
 
 
 def check_verdicts(verdicts: Sequence[Verdict], apart: str | None = None) -> None:
@@ -231,7 +226,7 @@ def check_verdicts(verdicts: Sequence[Verdict], apart: str | None = None) -> Non
 def check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
     """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
     wanted = {item.id: (*item.stream, item.range) for item in planned}
-    given = {item.range_id: (item.topic, item.topic_id, item.partition, item.range) for item in receipts}
+    given = {item.range_id: (*item.stream, item.range) for item in receipts}
     if len(given) != len(receipts) or given != wanted:
         odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
         raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
@@ -268,17 +263,14 @@ class SkipCut:
         return max((item.generation for item in inside), default=0)
 
 
-def skipped_range(skip_id: str, pipeline: str, stream: StreamKey, stretch: OffsetRange, reason: str) -> RangeRecord:
+def skipped_range(skip_id: str, pipeline: str, stream: Stream, stretch: OffsetRange, reason: str) -> RangeRecord:
     """Return the range of a skipped stretch that nobody had planned: plan and wave are the skip."""
     return RangeRecord(
         id=skip_id,
         pipeline=pipeline,
         plan=skip_id,
         wave=skip_id,
-        topic=stream[0],
-        topic_id=stream[1],
-        partition=stream[2],
-        range=stretch,
+        slice=Slice(stream, stretch),
         state=RangeState.SKIPPED,
         reason=reason,
         estimated_bytes=0,
@@ -310,7 +302,10 @@ def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: in
                 pieces.append(piece)
     passed = RangeSet((stretch,)) - RangeSet(item.range for item in found if item.state in RESOLVED)
     for gap in passed - RangeSet(piece.range for piece in pieces):
-        unplanned = (replace(asked, id=f"{asked.id}.{part.start}", range=part) for part in gap.split_at((origin,)))
+        unplanned = (
+            replace(asked, id=f"{asked.id}.{part.start}", slice=asked.slice.part(part))
+            for part in gap.split_at((origin,))
+        )
         pieces += [_passed(piece, asked) for piece in unplanned]
     return SkipCut(pieces=tuple(pieces), passed=passed, waves={new: home for home, new in waves.items()})
 

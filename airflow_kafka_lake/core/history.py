@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.records import Advance, ReceiptRow, Verdict
 from airflow_kafka_lake.core.reopening import Reopening
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, WaveState
 
 LONGEST = 500
@@ -55,17 +55,17 @@ def released(ranges: int, reason: str | None) -> str:
     return f"{ranges} ranges" + (f": {reason}" if reason else "")
 
 
-def skipped(stream: StreamKey, stretch: OffsetRange, offsets: int, reason: str, waves: Collection[str]) -> str:
+def skipped(stream: Stream, stretch: OffsetRange, offsets: int, reason: str, waves: Collection[str]) -> str:
     """Tell what was passed unread, and where what was held for it goes on."""
     rest = f"; the rest goes on in {', '.join(waves)}" if waves else ""
-    return f"{stream[0]}/{stream[2]} {stretch}, {offsets} offsets{rest}: {reason}"
+    return f"{stream} {stretch}, {offsets} offsets{rest}: {reason}"
 
 
 def deleted(receipts: Sequence[ReceiptRow], reason: str) -> str:
     """Tell how many rows of some ranges are deleted from the lake on purpose in all, of which streams, and why."""
     rows: dict[str, int] = defaultdict(int)
     for item in receipts:
-        rows[f"{item.topic}/{item.partition}"] += item.rows
+        rows[f"{item.stream}"] += item.rows
     named = ", ".join(f"{name}: {number} rows in all" for name, number in sorted(rows.items())[:NAMED])
     more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     return f"{named}{more}: {reason}"
@@ -76,7 +76,7 @@ def reopened(what: Reopening, before: int, after: int) -> str:
     fell = f"watermark {before} → {after}" if after != before else f"watermark {after}"
     generation = max(cut.record.generation for cut in what.cuts if cut.is_read_again)
     accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in what.cuts) else ""
-    where = f"{what.stream[0]}/{what.stream[2]} {what.stretch}"
+    where = f"{what.stream} {what.stretch}"
     return f"{where}, {what.offsets} offsets, generation {generation}{accepted}; {fell}: {what.reason}"
 
 

@@ -17,17 +17,17 @@ from math import gcd
 
 from airflow_kafka_lake.core.growth import Growth, Known, Layout, Settling, Topic
 from airflow_kafka_lake.core.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.wire import timestamp
 
 
-def topics_seen(snapshot: Snapshot, asked: Collection[StreamKey]) -> tuple[Topic, ...]:
+def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, ...]:
     """Return the topics of a snapshot; the number of partitions counts those that could not be observed."""
     seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
     for item in snapshot.partitions:
-        seen[item.topic, item.topic_id][item.partition] = item
+        seen[item.stream.topic, item.stream.topic_id][item.stream.partition] = item
     unseen = [(item.topic, item.partition) for item in snapshot.unknown]
     return tuple(
         Topic(
@@ -35,7 +35,7 @@ def topics_seen(snapshot: Snapshot, asked: Collection[StreamKey]) -> tuple[Topic
             id=topic_id,
             partitions=1 + max([*found, *(partition for topic, partition in unseen if topic == name)]),
             seen=found,
-            asked=sorted(key[2] for key in asked if key[:2] == (name, topic_id)),
+            asked=sorted(key.partition for key in asked if key[:2] == (name, topic_id)),
             at=snapshot.observed_at,
         )
         for (name, topic_id), found in sorted(seen.items())
@@ -87,7 +87,7 @@ def _first_of(
 def _older_generation(topic: Topic, known: Known) -> list[Segment]:
     """Return the last segment of every stream of the same topic with another id."""
     last = {item.stream: item for item in known.graph}
-    return [item for key, item in sorted(last.items()) if key[0] == topic.name and key[1] != topic.id]
+    return [item for key, item in sorted(last.items()) if key.topic == topic.name and key.topic_id != topic.id]
 
 
 def _sealed_where_they_end(older: Iterable[Segment], known: Known) -> Iterator[Segment]:
@@ -164,7 +164,7 @@ def _pending(topic: Topic, known: Known) -> list[int]:
 def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]:
     """Return the layouts under which records of a segment may have been written: its own, and those that the topic was
     seen in before the next one came into force."""
-    later = [item for item in layouts if item.topic_id == segment.stream[1] and item.partitions > segment.layout]
+    later = [item for item in layouts if item.topic_id == segment.stream.topic_id and item.partitions > segment.layout]
     following = min((item.partitions for item in later if item.in_force), default=None)
     seen = {item.partitions for item in later if following is None or item.partitions < following}
     return frozenset({segment.layout} | seen)
@@ -188,8 +188,8 @@ def _shares(
     spec: PipelineSpec, older: Segment, older_under: Collection[int], partition: int, under: Collection[int]
 ) -> bool:
     if spec.ordering is Ordering.PARTITION:
-        return older.stream[2] == partition
+        return older.stream.partition == partition
     if spec.partitioner is Partitioner.UNKNOWN:
         return True
-    apart = older.stream[2] - partition
+    apart = older.stream.partition - partition
     return any(apart % gcd(then, now) == 0 for then in older_under for now in under)

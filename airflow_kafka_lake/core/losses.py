@@ -35,7 +35,7 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     Raises UnavailableError when the end of the leader epoch that it was planned under could not be learned.
     """
     start, end = item.range.start, item.range.end
-    facts: dict[str, Any] = {"topic": item.topic, "partition": item.partition}
+    facts: dict[str, Any] = {"topic": item.stream.topic, "partition": item.stream.partition}
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
         return LogStartMovedError(
@@ -92,9 +92,10 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
     until = record.end_seen
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
-    facts: dict[str, Any] = {"topic": seen.topic, "partition": seen.partition}
+    facts: dict[str, Any] = {"topic": seen.stream.topic, "partition": seen.stream.partition}
     skip = (
-        f"kafka-lake skip {pipeline} --topic {seen.topic} --topic-id={seen.topic_id} --partition {seen.partition} "
+        f"kafka-lake skip {pipeline} --topic {seen.stream.topic} --topic-id={seen.stream.topic_id} --partition "
+        f"{seen.stream.partition} "
         f"--from {cut} --to {until} --reason TEXT"
     )
     if seen.high_watermark < until:
@@ -124,8 +125,10 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> st
     more = f" and {lost.stretches - NAMED} more stretches" if lost.stretches > NAMED else ""
     return (
         f"read again it has {after} rows, the lake has {before}: {lost.span} offsets would be gone, {named}{more}. The "
-        f"lake stays as it is. Accept the smaller result with: kafka-lake reopen {item.pipeline} --topic {item.topic} "
-        f"--partition {item.partition} --from {item.range.start} --to {item.range.end} --accept-fewer --reason TEXT; "
+        f"lake stays as it is. Accept the smaller result with: kafka-lake reopen {item.pipeline} --topic "
+        f"{item.stream.topic} "
+        f"--partition {item.stream.partition} --from {item.range.start} --to {item.range.end} --accept-fewer "
+        "--reason TEXT; "
         f"or bring the records back, then: kafka-lake release {item.id}"
     )
 
@@ -156,9 +159,9 @@ def _proposed(gone: OffsetRange) -> str:
 
 
 def _way_out(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:
-    chosen = f" --topic-id={item.topic_id}" if generation else ""
+    chosen = f" --topic-id={item.stream.topic_id}" if generation else ""
     words = (
-        f"kafka-lake skip {item.pipeline} --topic {item.topic}{chosen} --partition {item.partition} "
+        f"kafka-lake skip {item.pipeline} --topic {item.stream.topic}{chosen} --partition {item.stream.partition} "
         f"--from {gone.start} --to {gone.end} --reason TEXT"
     )
     rest = RangeSet((item.range,)) - RangeSet((gone,))

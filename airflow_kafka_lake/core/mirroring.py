@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,30 +15,30 @@ class Mirrored:
     """What became of a group's offsets: `committed` were told, `refused` were not and say why; the rest was there."""
 
     group: str
-    committed: Mapping[StreamKey, int]
-    refused: Mapping[StreamKey, str]
+    committed: Mapping[Stream, int]
+    refused: Mapping[Stream, str]
 
 
-def forward(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[StreamKey, int], dict[StreamKey, str]]:
+def forward(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Stream, int], dict[Stream, str]]:
     """Decide which watermarks the group is told, and which it is not although it lacks them, with the reason.
 
     A stream whose topic is gone or was created again is passed over: its offsets mean nothing in another topic.
     """
-    partitions = {item.key: item for item in seen.partitions}
-    topics = {item.topic: item.topic_id for item in seen.partitions}
-    to_tell: dict[StreamKey, int] = {}
-    refused: dict[StreamKey, str] = {}
+    partitions = {item.stream: item for item in seen.partitions}
+    topics = {item.stream.topic: item.stream.topic_id for item in seen.partitions}
+    to_tell: dict[Stream, int] = {}
+    refused: dict[Stream, str] = {}
     for stream in streams:
-        found = partitions.get(stream.key)
+        found = partitions.get(stream.stream)
         if found is None:
-            if topics.get(stream.topic, stream.topic_id) == stream.topic_id:
-                refused[stream.key] = "the partition could not be observed"
+            if topics.get(stream.stream.topic, stream.stream.topic_id) == stream.stream.topic_id:
+                refused[stream.stream] = "the partition could not be observed"
             continue
         reason = _kept_back(found, stream.watermark)
         if reason:
-            refused[stream.key] = reason
+            refused[stream.stream] = reason
         elif found.group_offset is None or found.group_offset < stream.watermark:
-            to_tell[stream.key] = stream.watermark
+            to_tell[stream.stream] = stream.watermark
     return to_tell, refused
 
 

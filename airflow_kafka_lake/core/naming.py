@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UnknownTopicError
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 NAMED = 20
 """Topics that a refusal names; more are counted."""
@@ -28,7 +28,7 @@ def unknown_topic(pipeline: str, topic: str, known: Collection[str]) -> UnknownT
 
 def require_streams(
     pipeline: str,
-    streams: Iterable[StreamKey],
+    streams: Iterable[Stream],
     *,
     topic: str | None = None,
     topic_id: str | None = None,
@@ -37,21 +37,21 @@ def require_streams(
     """Refuse what narrows a pipeline's streams to none, or names a partition that none of them has: no answer about
     nothing looks like a sound one. Raises UnknownSubjectError."""
     everything = list(streams)
-    known = [key for key in everything if topic in (None, key[0])]
-    meant = {key[2] for key in known if topic_id in (None, key[1])}
+    known = [key for key in everything if topic in (None, key.topic)]
+    meant = {key.partition for key in known if topic_id in (None, key.topic_id)}
     missing = sorted(set(partitions or ()) - meant)
     nothing_named = topic is None and topic_id is None and partitions is None
     if nothing_named or (meant and not missing):
         return
     generation = f" of topic id {topic_id}" if topic_id else ""
     if topic is not None and not known:
-        topics = {key[0] for key in everything}
+        topics = {key.topic for key in everything}
         what = f"of topic {topic!r}{generation}: it has {_listed(topics)}{nearest(topic, sorted(topics))}"
     elif missing:
         where = f"of partition {missing[0]}" if topic is None else f"{topic}/{missing[0]}"
         what = f"{where}{generation}: it has {f'{min(meant)} to {max(meant)}' if meant else 'none'}"
     else:
-        what = f"of topic {topic!r}{generation}: it has {_listed({key[1] for key in known})}"
+        what = f"of topic {topic!r}{generation}: it has {_listed({key.topic_id for key in known})}"
     raise UnknownSubjectError(
         f"pipeline {pipeline} has no stream {what}. See: kafka-lake status {pipeline}",
         topic=topic,

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, LostRecordsError
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.staging import RETAIN_DAYS, Stretch, branch_of
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.staging import RETAIN_DAYS, branch_of
 from airflow_kafka_lake.core.wire import timestamp
 
 NAMED = 5
 """Partitions that a refusal names; more are counted."""
 
-Offsets = Mapping[StreamKey, RangeSet]
+Offsets = Mapping[Stream, RangeSet]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Kept:
         `why` is what keeps it from being published as it is, with what to do about that.
         """
         parts = [
-            f"{key[0]}/{key[2]} {found.in_words()}, {found.span} offset{'' if found.span == 1 else 's'}"
+            f"{key} {found.in_words()}, {found.span} offset{'' if found.span == 1 else 's'}"
             for key, found in sorted(offsets.items())
         ]
         more = f" and of {len(parts) - NAMED} more partitions" if len(parts) > NAMED else ""
@@ -55,13 +55,13 @@ class Kept:
 
 
 def lost_by_kafka(
-    ranges: Iterable[RangeRecord], failed: Mapping[str, KafkaLakeError], passed: Stretch | None = None
+    ranges: Iterable[RangeRecord], failed: Mapping[str, KafkaLakeError], passed: Slice | None = None
 ) -> Offsets:
     """Return which offsets of some ranges cannot be read again, less those that a person passes unread.
 
     `failed` says by range what became of topic and log.
     """
-    found: dict[StreamKey, RangeSet] = {}
+    found: dict[Stream, RangeSet] = {}
     for item in ranges:
         error = failed.get(item.id)
         gone = NOTHING
@@ -69,7 +69,10 @@ def lost_by_kafka(
             gone = RangeSet((item.range,))
         elif isinstance(error, LostRecordsError):
             gone = RangeSet((error.lost or item.range,))
-        if passed and (item.topic_id, item.partition) == (passed.topic_id, passed.partition):
+        if passed and (item.stream.topic_id, item.stream.partition) == (
+            passed.stream.topic_id,
+            passed.stream.partition,
+        ):
             gone -= RangeSet((passed.range,))
         if gone:
             found[item.stream] = found.get(item.stream, NOTHING) | gone

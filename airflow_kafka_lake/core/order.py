@@ -10,7 +10,8 @@ from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, blockers, in_words, is_drained
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
 
 Json = dict[str, Any]
@@ -26,12 +27,12 @@ class Order:
     ) -> None:
         self._pipeline = pipeline
         self._graph = graph
-        self._streams = {item.key: item for item in streams}
-        self._open: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+        self._streams = {item.stream: item for item in streams}
+        self._open: dict[Stream, list[RangeRecord]] = defaultdict(list)
         for item in unresolved:
             self._open[item.stream].append(item)
 
-    def documents(self, stream: StreamKey) -> list[Json]:
+    def documents(self, stream: Stream) -> list[Json]:
         """Return a stream's segments as `status --json` lists them."""
         return [self._document(item) for item in self._graph.of(stream)]
 
@@ -45,9 +46,9 @@ class Order:
             "launchable": not self._blockers(segment),
             "parents": [
                 {
-                    "topic": parent.stream[0],
-                    "topic_id": parent.stream[1],
-                    "partition": parent.stream[2],
+                    "topic": parent.stream.topic,
+                    "topic_id": parent.stream.topic_id,
+                    "partition": parent.stream.partition,
                     "start": parent.start,
                     "seal": parent.seal,
                 }
@@ -60,7 +61,7 @@ class Order:
         here = OffsetRange(segment.start, segment.start + 1)
         return blockers(self._graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
-    def waits(self, stream: StreamKey) -> list[str]:
+    def waits(self, stream: Stream) -> list[str]:
         """Say for each segment of a stream that may not start what it waits for, down to range and reason."""
         return [
             f"order: what lies from {segment.start} on waits: "
@@ -96,14 +97,14 @@ def blocked_by(item: RangeRecord) -> str | None:
 
 def segments_document(pipeline: str, graph: Graph, order: Order) -> Json:
     """Return `segments --json`: the graph by stream."""
-    streams: Sequence[StreamKey] = sorted({item.stream for item in graph})
+    streams: Sequence[Stream] = sorted({item.stream for item in graph})
     return {
         "pipeline": pipeline,
         "streams": [
             {
-                "topic": key[0],
-                "topic_id": key[1],
-                "partition": key[2],
+                "topic": key.topic,
+                "topic_id": key.topic_id,
+                "partition": key.partition,
                 "segments": order.documents(key),
                 "blocked_by": order.waits(key),
             }

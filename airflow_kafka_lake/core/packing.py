@@ -12,9 +12,10 @@ from airflow_kafka_lake.core.growth import Grown
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.segments import Graph, Levels
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 
 MAX_WAVE_RANGES = 10_000
 """Spark plans `assign` reads quadratically above about 20,000 partitions."""
@@ -65,7 +66,7 @@ def build_plan(
     spec: PipelineSpec,
     observed_at: datetime,
     asked: Iterable[Asked],
-    known: Mapping[StreamKey, StreamRecord],
+    known: Mapping[Stream, StreamRecord],
     weights: Weights,
     blocked: Iterable[Blocked] = (),
     unknown: Iterable[UnknownPartition] = (),
@@ -85,7 +86,7 @@ def build_plan(
     refused += [Blocked(topic=u.topic, partition=u.partition, reason=f"not observed: {u.reason}") for u in unknown]
     for item in asked:
         snapshot = item.snapshot
-        record = known.get(snapshot.key)
+        record = known.get(snapshot.stream)
         origin = record.origin if record else item.origin
         streams.append(
             PlannedStream(
@@ -97,7 +98,7 @@ def build_plan(
                 reason=item.reason,
             )
         )
-        limit = of.graph.limit(snapshot.key)
+        limit = of.graph.limit(snapshot.stream)
         end = item.end if limit is None else min(item.end, limit)
         if item.start >= end:
             continue
@@ -107,7 +108,7 @@ def build_plan(
         late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
         refused += [_too_late(spec.name, snapshot, stretch) for stretch in late]
         for stretch in wanted - expired - late:
-            pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.key)))]
+            pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.stream)))]
     waves = pack(plan_id, spec, pieces, weights, of.graph.levels(known))
     return Plan(
         id=plan_id,
@@ -126,26 +127,26 @@ def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeS
     """Return what lies below the origin in segments that others continue: drained counts from the origin, so those
     others may be in the lake already."""
     below = wanted & RangeSet.between(0, record.origin)
-    continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))
+    continued = (item for item in graph.of(record.stream) if below and graph.descendants(item.key))
     return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
 
 
 def _too_late(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
     return Blocked(
-        topic=snapshot.topic,
-        partition=snapshot.partition,
+        topic=snapshot.stream.topic,
+        partition=snapshot.stream.partition,
         reason=f"offsets {stretch} lie below the origin, and later segments do not wait for them: they may be in the "
-        f"lake already. If their order does not matter: kafka-lake run {pipeline} --topic {snapshot.topic} "
-        f"--partition {snapshot.partition} --from {stretch.start} --to {stretch.end} --acknowledge-order",
+        f"lake already. If their order does not matter: kafka-lake run {pipeline} --topic {snapshot.stream.topic} "
+        f"--partition {snapshot.stream.partition} --from {stretch.start} --to {stretch.end} --acknowledge-order",
     )
 
 
 def _expired(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
     return Blocked(
-        topic=snapshot.topic,
-        partition=snapshot.partition,
+        topic=snapshot.stream.topic,
+        partition=snapshot.stream.partition,
         reason=f"offsets {stretch} are gone: the log starts at {snapshot.log_start}. Pass them with: kafka-lake skip "
-        f"{pipeline} --topic {snapshot.topic} --partition {snapshot.partition} --from {stretch.start} "
+        f"{pipeline} --topic {snapshot.stream.topic} --partition {snapshot.stream.partition} --from {stretch.start} "
         f"--to {stretch.end} --reason TEXT",
     )
 
@@ -162,16 +163,16 @@ def pack(
     A wave holds one table and one level, so that none waits for itself; lower levels come first.
     """
     groups: dict[tuple[int, str], list[tuple[int, PartitionSnapshot, OffsetRange]]] = defaultdict(list)
-    depth: dict[StreamKey, int] = defaultdict(int)
+    depth: dict[Stream, int] = defaultdict(int)
     for snapshot, piece in pieces:
-        per_offset = weights.bytes_of(snapshot.topic, snapshot.partition, piece.span) / piece.span
-        group = (levels.at(snapshot.key, piece.start), spec.table_for(snapshot.topic))
+        per_offset = weights.bytes_of(snapshot.stream.topic, snapshot.stream.partition, piece.span) / piece.span
+        group = (levels.at(snapshot.stream, piece.start), spec.table_for(snapshot.stream.topic))
         for part in cut(piece, per_offset, spec.target_range_bytes):
-            groups[group].append((depth[snapshot.key], snapshot, part))
-            depth[snapshot.key] += 1
+            groups[group].append((depth[snapshot.stream], snapshot, part))
+            depth[snapshot.stream] += 1
     waves: list[PlannedWave] = []
     for group in sorted(groups):
-        ordered = sorted(groups[group], key=lambda entry: (entry[0], entry[1].topic, entry[1].partition))
+        ordered = sorted(groups[group], key=lambda entry: (entry[0], entry[1].stream.topic, entry[1].stream.partition))
         for batch in _batches(ordered, spec.max_wave_bytes, weights):
             wave_id = f"{plan_id}-w{len(waves)}"
             waves.append(PlannedWave(id=wave_id, table=group[1], ranges=_ranges(wave_id, batch, weights)))
@@ -184,7 +185,7 @@ def _batches(
     batch: list[tuple[PartitionSnapshot, OffsetRange]] = []
     size = offsets = 0
     for _, snapshot, part in ordered:
-        weight = weights.bytes_of(snapshot.topic, snapshot.partition, part.span)
+        weight = weights.bytes_of(snapshot.stream.topic, snapshot.stream.partition, part.span)
         full = size + weight > limit or offsets + part.span > MAX_WAVE_OFFSETS or len(batch) >= MAX_WAVE_RANGES
         if batch and full:
             yield batch
@@ -201,11 +202,8 @@ def _ranges(
     return tuple(
         PlannedRange(
             id=f"{wave_id}r{index}",
-            topic=snapshot.topic,
-            topic_id=snapshot.topic_id,
-            partition=snapshot.partition,
-            range=part,
-            estimated_bytes=weights.bytes_of(snapshot.topic, snapshot.partition, part.span),
+            slice=Slice(snapshot.stream, part),
+            estimated_bytes=weights.bytes_of(snapshot.stream.topic, snapshot.stream.partition, part.span),
         )
         for index, (snapshot, part) in enumerate(batch)
     )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core.growth import Growth
-from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.periods import Period
+from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.transactions import OpenTransaction
@@ -42,14 +42,11 @@ class PlannedStream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRange:
+class PlannedRange(HasSlice):
     """One immutable piece of a stream."""
 
     id: str
-    topic: str
-    topic_id: str
-    partition: int
-    range: OffsetRange
+    slice: Slice
     estimated_bytes: int
     """In Kafka's bytes: keys, values and headers, uncompressed."""
 
@@ -92,7 +89,7 @@ class Forecast:
     seconds: float | None = None
     retention_deadline: datetime | None = None
     retention_deadline_state: str = "nothing to read"
-    retention_stream: tuple[str, int] | None = None
+    retention_stream: Stream | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,19 +71,25 @@ def generation_gap(
     `ends` tells where the leader epochs ended that are not the partitions' any more.
     """
     if record and (reason := _lost(pipeline, item, record, ends)):
-        return Blocked(topic=item.topic, partition=item.partition, reason=reason)
+        return Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=reason)
     for stream in older:
         # By what is settled or skipped, not by the watermark: a person's skip counts before the next advance.
         settled = stream.covered.unbroken_end(stream.origin)
         end = graph.known_end(stream)
         if settled < end:
-            of_which = "" if stream.partition == item.partition else f" in its partition {stream.partition}"
+            of_which = (
+                ""
+                if stream.stream.partition == item.stream.partition
+                else f" in its partition {stream.stream.partition}"
+            )
             return Blocked(
-                topic=item.topic,
-                partition=item.partition,
-                reason=f"the topic was re-created (id {item.topic_id}); its old generation {stream.topic_id} is "
+                topic=item.stream.topic,
+                partition=item.stream.partition,
+                reason=f"the topic was re-created (id {item.stream.topic_id}); its old generation "
+                f"{stream.stream.topic_id} is "
                 f"settled only up to {settled} of {end}{of_which}. Pass the rest with: kafka-lake skip "
-                f"{pipeline} --topic {item.topic} --topic-id={stream.topic_id} --partition {stream.partition} "
+                f"{pipeline} --topic {item.stream.topic} --topic-id={stream.stream.topic_id} --partition "
+                f"{stream.stream.partition} "
                 f"--from {settled} --to {end} --reason TEXT --acknowledge-order",
             )
     return None
@@ -113,13 +119,13 @@ def asked_of(
     the pipeline.
     """
     if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
-        return _start_gone(spec, item, below, times.firsts.get((item.topic, item.partition)))
+        return _start_gone(spec, item, below, times.firsts.get((item.stream.topic, item.stream.partition)))
     origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
         return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
     if gone := gone_in_doubt(bounds, item, record, times):
-        raise _expired(item, gone, times.firsts.get((item.topic, item.partition)), in_doubt=True)
+        raise _expired(item, gone, times.firsts.get((item.stream.topic, item.stream.partition)), in_doubt=True)
     start = origin if bounds.start is None else _bound(bounds.start, item, times)
     end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times)
     if isinstance(bounds.start, int):
@@ -172,8 +178,8 @@ def start_in_doubt(spec: PipelineSpec, item: PartitionSnapshot, times: Times) ->
 def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, first_ms: int | None) -> Blocked:
     first, at = _moment(first_ms), _moment(spec.start.timestamp_ms)
     return Blocked(
-        topic=item.topic,
-        partition=item.partition,
+        topic=item.stream.topic,
+        partition=item.stream.partition,
         reason=f"offsets {gone} are gone, and what is to be read from {at} on may begin among them: the log starts at "
         f"{item.log_start}{f', with a record of {first}' if first else ''}. To begin with what is left, write "
         'start = "earliest" into the pipeline, or a later time',
@@ -212,12 +218,13 @@ def _group_origin(policy: Policy, item: PartitionSnapshot) -> int:
     offset = _group_offset(policy, item)
     if offset > item.high_watermark:
         raise GroupOffsetError(
-            f"group {policy.group!r} has committed offset {offset} on {item.topic} partition {item.partition}, and the "
+            f"group {policy.group!r} has committed offset {offset} on {item.stream.topic} partition "
+            f"{item.stream.partition}, and the "
             f"log ends at {item.high_watermark}: it is the offset of another log. Let the group commit anew, or choose "
             "another policy",
             group=policy.group,
-            topic=item.topic,
-            partition=item.partition,
+            topic=item.stream.topic,
+            partition=item.stream.partition,
         )
     return offset
 
@@ -226,22 +233,23 @@ def _explicit_origin(policy: Policy, item: PartitionSnapshot) -> int:
     offset = _explicit(policy, item)
     if offset > item.high_watermark:
         raise RangeBeyondEndError(
-            f"the offsets file starts {item.topic} partition {item.partition} at {offset}, and the log ends at "
+            f"the offsets file starts {item.stream.topic} partition {item.stream.partition} at {offset}, and the "
+            "log ends at "
             f"{item.high_watermark}: what is written up to there would be passed unread. Correct the file",
-            topic=item.topic,
-            partition=item.partition,
+            topic=item.stream.topic,
+            partition=item.stream.partition,
             high_watermark=item.high_watermark,
         )
     return offset
 
 
 def _explicit(policy: Policy, item: PartitionSnapshot) -> int:
-    offset = policy.offset_for(item.topic, item.partition)
+    offset = policy.offset_for(item.stream.topic, item.stream.partition)
     if offset is None:
         raise UsageError(
-            f"the offsets file names no offset for {item.topic} partition {item.partition}: add one",
-            topic=item.topic,
-            partition=item.partition,
+            f"the offsets file names no offset for {item.stream.topic} partition {item.stream.partition}: add one",
+            topic=item.stream.topic,
+            partition=item.stream.partition,
         )
     return offset
 
@@ -260,8 +268,8 @@ def _policy_end(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> in
 
 
 def _group_offset(policy: Policy, item: PartitionSnapshot) -> int:
-    where = f"group {policy.group!r} on {item.topic} partition {item.partition}"
-    facts = {"topic": item.topic, "partition": item.partition}
+    where = f"group {policy.group!r} on {item.stream.topic} partition {item.stream.partition}"
+    facts = {"topic": item.stream.topic, "partition": item.stream.partition}
     match item.group_offset_state:
         case GroupOffsetState.KNOWN if item.group_offset is not None:
             return item.group_offset
@@ -299,10 +307,11 @@ def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation
     if asked > end:
         name = "last stable offset" if isolation is Isolation.READ_COMMITTED else "high watermark"
         raise RangeBeyondEndError(
-            f"{item.topic} partition {item.partition}: {what} is beyond the {name} {end}. Ask for less, or "
+            f"{item.stream.topic} partition {item.stream.partition}: {what} is beyond the {name} {end}. Ask for "
+            "less, or "
             "leave the bound out to end there",
-            topic=item.topic,
-            partition=item.partition,
+            topic=item.stream.topic,
+            partition=item.stream.partition,
             last_stable=item.last_stable,
         )
 
@@ -319,12 +328,12 @@ def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: Strea
 def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, in_doubt: bool) -> RangeExpiredError:
     first, later = _moment(first_ms), _moment(None if first_ms is None else first_ms + 1)
     return RangeExpiredError(
-        f"{item.topic} partition {item.partition}: offsets {gone.in_words()} are gone, "
+        f"{item.stream.topic} partition {item.stream.partition}: offsets {gone.in_words()} are gone, "
         f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
         f"{f', with a record of {first}' if first else ''}. Ask from {later or item.log_start} on"
         f"{f', or from offset {item.log_start} on' if later else ''}",
-        topic=item.topic,
-        partition=item.partition,
+        topic=item.stream.topic,
+        partition=item.stream.partition,
         log_start=item.log_start,
         **({"earliest": first} if first else {}),
     )

@@ -9,9 +9,8 @@ from datetime import datetime
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.staging import Stretch
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptRecord, Holder, RangeState, TableHead, Token, WaveState
 
 
@@ -24,7 +23,7 @@ class PipelineRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeRecord:
+class RangeRecord(HasSlice):
     """A range as the ledger has it. `accounting` and the row numbers are None until it is settled.
 
     `leader_epoch` is the partition's when the range was planned; None where nothing is known of that.
@@ -37,10 +36,7 @@ class RangeRecord:
     pipeline: str
     plan: str
     wave: str
-    topic: str
-    topic_id: str
-    partition: int
-    range: OffsetRange
+    slice: Slice
     state: RangeState
     reason: str | None
     estimated_bytes: int
@@ -52,16 +48,6 @@ class RangeRecord:
     generation: int = 0
     fewer_accepted: bool = False
     held_for: RangeSet = NOTHING
-
-    @property
-    def stretch(self) -> Stretch:
-        """The offsets of the range, as a job reads them."""
-        return Stretch(topic=self.topic, topic_id=self.topic_id, partition=self.partition, range=self.range)
-
-    @property
-    def stream(self) -> StreamKey:
-        """The stream the range is a piece of."""
-        return (self.topic, self.topic_id, self.partition)
 
     def piece_id(self, start: int) -> str:
         """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's.
@@ -77,7 +63,7 @@ class RangeRecord:
         return replace(
             self,
             id=self.piece_id(part.start),
-            range=part,
+            slice=self.slice.part(part),
             estimated_bytes=self.estimated_bytes * part.span // self.range.span,
             held_for=self.held_for.within(part),
         )
@@ -139,16 +125,14 @@ class Advance:
     """One move of one watermark; `sequence` grows over the whole ledger and orders what is told."""
 
     sequence: int
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     start: int
     end: int
     rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptRow:
+class ReceiptRow(HasSlice):
     """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen, origin or deleted.
 
     An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
@@ -162,10 +146,7 @@ class ReceiptRow:
     attempt: str
     fence: int
     kind: str
-    topic: str
-    topic_id: str
-    partition: int
-    range: OffsetRange
+    slice: Slice
     generation: int
     rows: int
     first_offset: int | None
@@ -175,14 +156,9 @@ class ReceiptRow:
     leader_epoch: int | None = None
     offsets: RangeSet | None = None
 
-    @property
-    def stream(self) -> StreamKey:
-        """The stream that the receipt speaks of."""
-        return (self.topic, self.topic_id, self.partition)
-
 
 def origin_receipt(
-    pipeline: str, plan: str, stream: StreamKey, origin: int, *, ledger_id: str, at: datetime
+    pipeline: str, plan: str, stream: Stream, origin: int, *, ledger_id: str, at: datetime
 ) -> ReceiptRow:
     """Return what the lake is told of a new stream; `plan` is the decision that gave it its origin."""
     return ReceiptRow(
@@ -191,10 +167,7 @@ def origin_receipt(
         attempt=ledger_id,
         fence=0,
         kind="origin",
-        topic=stream[0],
-        topic_id=stream[1],
-        partition=stream[2],
-        range=OffsetRange(origin, origin + 1),
+        slice=Slice(stream, OffsetRange(origin, origin + 1)),
         generation=0,
         rows=0,
         first_offset=None,
@@ -212,10 +185,7 @@ def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at:
         attempt=attempt,
         fence=fence,
         kind=kind,
-        topic=item.topic,
-        topic_id=item.topic_id,
-        partition=item.partition,
-        range=item.range,
+        slice=item.slice,
         generation=item.generation,
         rows=item.rows or 0,
         first_offset=item.first_offset,
@@ -238,16 +208,9 @@ class OutboxItem:
 class Undecoded:
     """Offsets of a stream whose values did not decode, and why the first of them did not."""
 
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     offsets: RangeSet
     reason: str
-
-    @property
-    def stream(self) -> StreamKey:
-        """The stream whose offsets these are."""
-        return (self.topic, self.topic_id, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,16 +266,9 @@ class Holding:
     """
 
     attempt: str | None
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     offsets: RangeSet
     duplicates: int = 0
-
-    @property
-    def stream(self) -> StreamKey:
-        """The stream whose offsets these are."""
-        return (self.topic, self.topic_id, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +286,7 @@ class Publication:
     audited: int | None
     token: Token
     ledger_id: str
-    replaces: tuple[Stretch, ...] = ()
+    replaces: tuple[Slice, ...] = ()
     claimed: Token | None = None
     line: Line | None = None
 

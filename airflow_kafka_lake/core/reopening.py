@@ -13,9 +13,10 @@ from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import ON_HOLD, RESOLVED, RangeState, Token
 
 
@@ -61,7 +62,7 @@ class Reopening:
 
     id: str
     pipeline: str
-    stream: StreamKey
+    stream: Stream
     stretch: OffsetRange
     version: int
     seen: PartitionSnapshot
@@ -98,12 +99,12 @@ def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRec
     if len(found) > 1:
         where = "; ".join(f"{item.range} in {table}" for table, item in found.items())
         raise StateError(
-            f"the rows of {stream.topic}/{stream.partition} are in {len(found)} tables ({where}), and one commit "
+            f"the rows of {stream.stream} are in {len(found)} tables ({where}), and one commit "
             "replaces rows of one table only. Nothing was reopened; reopen what is in each table by itself",
-            topic=stream.topic,
-            partition=stream.partition,
+            topic=stream.stream.topic,
+            partition=stream.stream.partition,
         )
-    return next(iter(found), spec.table_for(stream.topic))
+    return next(iter(found), spec.table_for(stream.stream.topic))
 
 
 def to_be_shared(ranges: Sequence[RangeRecord], stretch: OffsetRange) -> tuple[RangeRecord, ...]:
@@ -123,7 +124,7 @@ def refuse_unsettled(
 
     With `accept_fewer`, what is on hold after it was reopened is taken too: that is how its smaller result is accepted.
     """
-    where = f"{stream.topic}/{stream.partition}"
+    where = f"{stream.stream}"
     for item in ranges:
         if item.state in RESOLVED or (accept_fewer and item.generation and item.state in ON_HOLD):
             continue
@@ -140,8 +141,8 @@ def refuse_unsettled(
         raise StateError(
             f"offsets {unplanned} of {where} are neither settled nor skipped: nobody has planned them. Bring them in "
             f"with: kafka-lake run {pipeline}. Nothing was reopened",
-            topic=stream.topic,
-            partition=stream.partition,
+            topic=stream.stream.topic,
+            partition=stream.stream.partition,
         )
 
 
@@ -170,7 +171,7 @@ def reopening(
     return Reopening(
         id=name,
         pipeline=spec.name,
-        stream=stream.key,
+        stream=stream.stream,
         stretch=stretch,
         version=stream.version,
         seen=seen,

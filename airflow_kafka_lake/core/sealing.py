@@ -36,10 +36,11 @@ def _check_seal(
     if excess := RangeSet.between(segment.seal, seen.high_watermark) - record.planned:
         reason = (
             f"the log ends at {seen.high_watermark}, past its declared seal {segment.seal}: somebody still writes to "
-            f"it. Stop the producers; pass what they wrote with: kafka-lake skip {spec.name} --topic {seen.topic} "
-            f"--partition {seen.partition} --from {segment.seal} --to {excess.ranges[-1].end} --reason TEXT"
+            f"it. Stop the producers; pass what they wrote with: kafka-lake skip {spec.name} --topic "
+            f"{seen.stream.topic} "
+            f"--partition {seen.stream.partition} --from {segment.seal} --to {excess.ranges[-1].end} --reason TEXT"
         )
-        return Growth(overruns=(Overrun(topic=seen.topic, partition=seen.partition, reason=reason),))
+        return Growth(overruns=(Overrun(topic=seen.stream.topic, partition=seen.stream.partition, reason=reason),))
     if segment.sealed:
         return Growth()
     until = segment.declared_at + timedelta(seconds=spec.settle_time)
@@ -47,7 +48,9 @@ def _check_seal(
         return Growth(segments=(replace(segment, sealed=True),))
     waits = "an open transaction ends" if topic.at >= until else "a second look"
     reason = f"the seal {segment.seal} was declared at {timestamp(segment.declared_at)} and waits for {waits}"
-    waits_for = Settling(topic=seen.topic, partition=seen.partition, until=until, reason=reason, is_new=False)
+    waits_for = Settling(
+        topic=seen.stream.topic, partition=seen.stream.partition, until=until, reason=reason, is_new=False
+    )
     return Growth(settling=(waits_for,))
 
 

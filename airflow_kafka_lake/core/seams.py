@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.checking.evidence import SHOWN, Finding, FindingKin
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import NAMED, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, RangeState
 
 
@@ -50,7 +50,7 @@ class SeamQuestion:
     Not `judged`: the live stream has not come by yet.
     """
 
-    stream: StreamKey
+    stream: Stream
     at: int
     live_from: int | None
     twice: RangeSet
@@ -112,11 +112,11 @@ class Seam:
             state = (
                 f"{self.missing.span:,} missing, {asked.pending.span:,} not settled yet, {asked.twice.span:,} in both"
             )
-        return f"{asked.stream[0]}/{asked.stream[2]}: settled up to {asked.at}, the live stream {live}: {state}"
+        return f"{asked.stream}: settled up to {asked.at}, the live stream {live}: {state}"
 
 
 def ask(
-    stream: StreamKey,
+    stream: Stream,
     origin: int,
     ranges: Iterable[RangeRecord],
     live: RangeSet,

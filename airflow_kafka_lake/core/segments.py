@@ -14,9 +14,10 @@ from datetime import datetime
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 
-SegmentKey = tuple[StreamKey, int]
+SegmentKey = tuple[Stream, int]
 """`(stream, first offset)`: the identity of a segment."""
 
 
@@ -28,7 +29,7 @@ class Segment:
     checked a second time: until then `declared_at` is set and `sealed` is False.
     """
 
-    stream: StreamKey
+    stream: Stream
     start: int
     layout: int
     seal: int | None = None
@@ -47,7 +48,7 @@ class Segment:
         return self.seal == self.start
 
     def __str__(self) -> str:
-        return f"{self.stream[0]}/{self.stream[2]} from {self.start}"
+        return f"{self.stream} from {self.start}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class Graph:
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._by_key = {item.key: item for item in segments}
-        self._by_stream: dict[StreamKey, list[Segment]] = defaultdict(list)
+        self._by_stream: dict[Stream, list[Segment]] = defaultdict(list)
         for item in sorted(self._by_key.values(), key=lambda item: item.key):
             self._by_stream[item.stream].append(item)
 
@@ -88,23 +89,23 @@ class Graph:
     def __contains__(self, key: object) -> bool:
         return key in self._by_key
 
-    def of(self, stream: StreamKey) -> tuple[Segment, ...]:
+    def of(self, stream: Stream) -> tuple[Segment, ...]:
         """Return a stream's segments by start."""
         return tuple(self._by_stream.get(stream, ()))
 
-    def at(self, stream: StreamKey, offset: int) -> Segment | None:
+    def at(self, stream: Stream, offset: int) -> Segment | None:
         """Return the segment that an offset lies in; None where the ledger knows none."""
         return max((item for item in self.of(stream) if item.start <= offset), key=_start, default=None)
 
-    def limit(self, stream: StreamKey) -> int | None:
+    def limit(self, stream: Stream) -> int | None:
         """Return the end of a stream whose last segment has a seal; None where it goes on."""
         return self._by_stream[stream][-1].seal if stream in self._by_stream else None
 
     def known_end(self, stream: StreamRecord) -> int:
         """Return the end that a stream's log had once: as far as a plan could read, or its last seal."""
-        return max([stream.end_seen, *self.edges(stream.key)])
+        return max([stream.end_seen, *self.edges(stream.stream)])
 
-    def edges(self, stream: StreamKey) -> tuple[int, ...]:
+    def edges(self, stream: Stream) -> tuple[int, ...]:
         """Return the offsets at which ranges of a stream are cut."""
         found = self.of(stream)
         return tuple(sorted({item.start for item in found} | {item.seal for item in found if item.seal is not None}))
@@ -139,7 +140,7 @@ class Graph:
                     "Nothing was recorded"
                 )
 
-    def levels(self, streams: Mapping[StreamKey, StreamRecord]) -> Levels:
+    def levels(self, streams: Mapping[Stream, StreamRecord]) -> Levels:
         """Return how deep each segment lies below what is not drained yet."""
         return Levels(self, streams)
 
@@ -150,12 +151,12 @@ class Levels:
     A wave never holds two levels, so no wave waits for itself.
     """
 
-    def __init__(self, graph: Graph, streams: Mapping[StreamKey, StreamRecord]) -> None:
+    def __init__(self, graph: Graph, streams: Mapping[Stream, StreamRecord]) -> None:
         self._graph = graph
         self._streams = streams
         self._known: dict[SegmentKey, int] = {}
 
-    def at(self, stream: StreamKey, offset: int) -> int:
+    def at(self, stream: Stream, offset: int) -> int:
         """Return the level of the segment that an offset lies in."""
         segment = self._graph.at(stream, offset)
         return self._level(segment) if segment else 0
@@ -173,7 +174,7 @@ class Levels:
         return self._known[segment.key]
 
 
-def is_drained(segment: Segment, streams: Mapping[StreamKey, StreamRecord]) -> bool:
+def is_drained(segment: Segment, streams: Mapping[Stream, StreamRecord]) -> bool:
     """Say whether a segment's end is known and every offset below it is settled, or skipped with the order
     acknowledged."""
     missing, unacknowledged = _open(segment, streams.get(segment.stream))
@@ -194,7 +195,7 @@ def _open(segment: Segment, record: StreamRecord | None) -> tuple[RangeSet, Rang
 
 
 def blockers(
-    graph: Graph, streams: Mapping[StreamKey, StreamRecord], wanted: Iterable[tuple[StreamKey, OffsetRange]]
+    graph: Graph, streams: Mapping[Stream, StreamRecord], wanted: Iterable[tuple[Stream, OffsetRange]]
 ) -> tuple[Blocker, ...]:
     """Return the ancestors that keep ranges from starting, each once, nearest stream first by name."""
     found: dict[SegmentKey, Blocker] = {}
@@ -208,10 +209,10 @@ def blockers(
 
 
 def started_after(
-    graph: Graph, streams: Iterable[StreamRecord], stream: StreamKey, stretch: OffsetRange
+    graph: Graph, streams: Iterable[StreamRecord], stream: Stream, stretch: OffsetRange
 ) -> tuple[Segment, ...]:
     """Return the segments that continue a stretch of a stream and hold settled offsets already."""
-    covered = {item.key: item.covered for item in streams}
+    covered = {item.stream: item.covered for item in streams}
     touched = [item for item in graph.of(stream) if item.seal is None or item.seal > stretch.start]
     later = {item.key: item for own in touched if own.start < stretch.end for item in graph.descendants(own.key)}
     return tuple(
@@ -223,12 +224,12 @@ def started_after(
 
 def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[RangeRecord]) -> tuple[Blocker, ...]:
     """Return what keeps a wave with these PLANNED ranges from starting; what is on hold waits for nothing."""
-    return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
+    return blockers(graph, {item.stream: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 
 def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[RangeRecord]) -> frozenset[str]:
     """Return the waves of some PLANNED ranges that something keeps from starting."""
-    known = {item.key: item for item in streams}
+    known = {item.stream: item for item in streams}
     return frozenset(item.wave for item in planned if blockers(graph, known, [(item.stream, item.range)]))
 
 
@@ -240,8 +241,8 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
     return (HeldError if for_a_person else GateClosedError)(
         f"wave {wave} waits for its turn: {in_words(first, pipeline)}{more}. Nothing of it was published",
         wave=wave,
-        topic=first.parent.stream[0],
-        partition=first.parent.stream[2],
+        topic=first.parent.stream.topic,
+        partition=first.parent.stream.partition,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 
@@ -27,20 +28,13 @@ class PartitionSnapshot:
     broker does not tell.
     """
 
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     leader_epoch: int | None
     log_start: int
     last_stable: int
     high_watermark: int
     group_offset: int | None = None
     group_offset_state: GroupOffsetState = GroupOffsetState.NONE
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """Identity of the stream within a pipeline: `(topic, topic_id, partition)`."""
-        return (self.topic, self.topic_id, self.partition)
 
     def readable_end(self, isolation: Isolation) -> int:
         """Return the exclusive end of what may be planned under an isolation (law L7)."""
@@ -82,8 +76,7 @@ class TopicDescription:
 class Sample:
     """A small read at one offset range: how heavy its records are, and how old the first and the last one read are."""
 
-    topic: str
-    partition: int
+    stream: Stream
     bytes_per_offset: float
     records_per_offset: float
     first_timestamp_ms: int | None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 
 LANDED = (
@@ -54,16 +55,6 @@ def job_name(pipeline: str, wave: str, attempt: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """One contiguous stretch of one partition that Spark reads."""
-
-    topic: str
-    topic_id: str
-    partition: int
-    range: OffsetRange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StageJob:
     """Everything the Spark job needs but settings that may hold secrets.
 
@@ -78,15 +69,15 @@ class StageJob:
     attempt: str
     table: str
     isolation: Isolation
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[Slice, ...]
     tasks: int
     max_records_per_partition: int | None
     decoders: tuple[Decoder, ...] = ()
-    untimely: tuple[Stretch, ...] = ()
-    singly: tuple[Stretch, ...] = ()
+    untimely: tuple[Slice, ...] = ()
+    singly: tuple[Slice, ...] = ()
 
     @property
-    def parts(self) -> tuple[Stretch, ...]:
+    def parts(self) -> tuple[Slice, ...]:
         """Everything the job reads, in whatever way."""
         return (*self.stretches, *self.singly, *self.untimely)
 
@@ -105,13 +96,13 @@ class StageJob:
         """The digest of what the pipeline asked for; None where values are left as they are."""
         return next((item.asked for item in self.decoders), None)
 
-    def scans(self) -> tuple[tuple[Stretch, ...], ...]:
+    def scans(self) -> tuple[tuple[Slice, ...], ...]:
         """Group the stretches into Kafka reads: Spark takes one `[start, end)` per partition and read."""
-        reads: list[list[Stretch]] = []
+        reads: list[list[Slice]] = []
         depth: dict[tuple[str, int], int] = defaultdict(int)
-        for stretch in sorted(self.stretches, key=lambda s: (s.topic, s.partition, s.range)):
-            level = depth[stretch.topic, stretch.partition]
-            depth[stretch.topic, stretch.partition] += 1
+        for stretch in sorted(self.stretches, key=lambda item: (item.stream.topic, item.stream.partition, item.range)):
+            level = depth[stretch.stream.topic, stretch.stream.partition]
+            depth[stretch.stream.topic, stretch.stream.partition] += 1
             if level == len(reads):
                 reads.append([])
             reads[level].append(stretch)
@@ -125,12 +116,12 @@ class StageJob:
             "attempt": self.attempt,
             "table": self.table,
             "isolation": self.isolation.value,
-            "stretches": [_json(stretch) for stretch in self.stretches],
+            "stretches": [item.to_json() for item in self.stretches],
             "tasks": self.tasks,
             "max_records_per_partition": self.max_records_per_partition,
             "decoders": [item.to_json() for item in self.decoders],
-            "untimely": [_json(stretch) for stretch in self.untimely],
-            "singly": [_json(stretch) for stretch in self.singly],
+            "untimely": [item.to_json() for item in self.untimely],
+            "singly": [item.to_json() for item in self.singly],
         }
 
     @classmethod
@@ -140,61 +131,15 @@ class StageJob:
             **{
                 **data,
                 "isolation": Isolation(data["isolation"]),
-                "stretches": tuple(map(_stretch, data["stretches"])),
-                "singly": tuple(map(_stretch, data["singly"])),
-                "untimely": tuple(map(_stretch, data["untimely"])),
+                "stretches": tuple(map(Slice.from_json, data["stretches"])),
+                "singly": tuple(map(Slice.from_json, data["singly"])),
+                "untimely": tuple(map(Slice.from_json, data["untimely"])),
                 "decoders": tuple(map(Decoder.from_json, data["decoders"])),
             }
         )
 
 
-def _json(stretch: Stretch) -> list[Any]:
-    return [stretch.topic, stretch.topic_id, stretch.partition, stretch.range.start, stretch.range.end]
-
-
-def _stretch(data: Sequence[Any]) -> Stretch:
-    topic, topic_id, partition, start, end = data
-    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
-
-
-def without(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> tuple[Stretch, ...]:
-    """Return what of some stretches others leave, touching ones joined."""
-    taken = offsets_of(others)
-    return tuple(
-        Stretch(topic=key[0], topic_id=key[1], partition=key[2], range=item)
-        for key, offsets in offsets_of(stretches).items()
-        for item in offsets - taken.get(key, RangeSet())
-    )
-
-
-def shared(stretches: Iterable[Stretch], others: Iterable[Stretch]) -> tuple[Stretch, ...]:
-    """Return the offsets that are among both, touching ones joined."""
-    theirs = offsets_of(others)
-    return tuple(
-        Stretch(topic=key[0], topic_id=key[1], partition=key[2], range=item)
-        for key, offsets in offsets_of(stretches).items()
-        for item in offsets & theirs.get(key, RangeSet())
-    )
-
-
-def offsets_of(stretches: Iterable[Stretch]) -> dict[tuple[str, str, int], RangeSet]:
-    """Return the offsets of each stream, by `(topic, topic_id, partition)`, sorted."""
-    grouped: dict[tuple[str, str, int], list[OffsetRange]] = defaultdict(list)
-    for stretch in stretches:
-        grouped[stretch.topic, stretch.topic_id, stretch.partition].append(stretch.range)
-    return {stream: RangeSet(grouped[stream]) for stream in sorted(grouped)}
-
-
-def merged(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
-    """Join the touching stretches of each partition."""
-    return tuple(
-        Stretch(topic=topic, topic_id=topic_id, partition=partition, range=item)
-        for (topic, topic_id, partition), offsets in offsets_of(stretches).items()
-        for item in offsets
-    )
-
-
-def ending(stretch: Stretch, records: RangeSet) -> tuple[Stretch | None, Stretch | None]:
+def ending(stretch: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None]:
     """Divide a stretch so that no poll touches what lies behind it: into what polls of `CAREFUL_POLL` records read, and
     its last `CAREFUL_POLL` records, to be read one by one. Both are None where it has no record.
 
@@ -212,11 +157,11 @@ def ending(stretch: Stretch, records: RangeSet) -> tuple[Stretch | None, Stretch
         left -= part.span
     start, end = stretch.range.start, records.last + 1
     fewer = records.span < CAREFUL_POLL
-    body = None if fewer or start == middle else replace(stretch, range=OffsetRange(start, middle))
-    return body, replace(stretch, range=OffsetRange(middle, end))
+    body = None if fewer or start == middle else stretch.part(OffsetRange(start, middle))
+    return body, stretch.part(OffsetRange(middle, end))
 
 
-def packing(stretches: Iterable[Stretch], estimated_bytes: int, task_bytes: int) -> tuple[int, int | None]:
+def packing(stretches: Iterable[Slice], estimated_bytes: int, task_bytes: int) -> tuple[int, int | None]:
     """Return `(tasks, max_records_per_partition)` so that a task writes about `task_bytes`.
 
     One task per `task_bytes`, at least one; a stretch that is heavier than a task is split by its offsets.

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core.offsets import RangeSet
-
-StreamKey = tuple[str, str, int]
-"""`(topic, topic_id, partition)`."""
+from airflow_kafka_lake.core.slices import Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +17,7 @@ class StreamRecord:
     grows with every decision about the stream and guards the next one.
     """
 
-    topic: str
-    topic_id: str
-    partition: int
+    stream: Stream
     origin: int
     watermark: int
     version: int
@@ -34,8 +30,3 @@ class StreamRecord:
     """What of `covered` was skipped without acknowledging the order: it frees the watermark, and no later segment."""
     since: datetime | None = None
     """By when everything below the origin had been written; None where that is not on record (a rebuilt ledger)."""
-
-    @property
-    def key(self) -> StreamKey:
-        """Identity within the pipeline."""
-        return (self.topic, self.topic_id, self.partition)

@@ -29,7 +29,7 @@ class Times:
 
     def found(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int | None:
         """Return the first offset at or after a time; None: no record is that late."""
-        key = (snapshot.topic, snapshot.partition)
+        key = (snapshot.stream.topic, snapshot.stream.partition)
         answers = self.answers[timestamp_ms]
         if key not in answers:
             raise UnavailableError(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.waves import Token
 
 FORMAT = "1"
@@ -36,9 +36,9 @@ def instant(milliseconds: int) -> datetime | None:
         return None
 
 
-def ranges_digest(ranges: Iterable[tuple[str, int, OffsetRange]]) -> str:
-    """Digest of `(topic_id, partition, range)` triples: 16 hex digits, whatever their order."""
-    text = json.dumps(sorted([topic_id, partition, r.start, r.end] for topic_id, partition, r in ranges))
+def ranges_digest(slices: Iterable[Slice]) -> str:
+    """Return a digest of topic ids, partitions and ranges: 16 hex digits, whatever their order."""
+    text = json.dumps(sorted([*item.stream[1:], item.range.start, item.range.end] for item in slices))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -12,7 +12,8 @@ from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.losses import way_out
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, WaveRecord
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import ON_HOLD, UNRESOLVED, RangeState
 
 NEVER_CLAIMED = 0
@@ -42,7 +43,7 @@ class Withdrawal:
     pipeline: str
     subject: str
     reason: str
-    versions: Mapping[StreamKey, int]
+    versions: Mapping[Stream, int]
     ranges: tuple[Withdrawn, ...]
 
     @property
@@ -56,15 +57,15 @@ class Withdrawal:
         return sum(item.gone.span for item in self.ranges)
 
     @property
-    def by_stream(self) -> dict[StreamKey, RangeSet]:
+    def by_stream(self) -> dict[Stream, RangeSet]:
         """What is not planned any more."""
-        found: dict[StreamKey, list[OffsetRange]] = {}
+        found: dict[Stream, list[OffsetRange]] = {}
         for item in self.ranges:
             found.setdefault(item.record.stream, []).append(item.gone)
         return {key: RangeSet(parts) for key, parts in sorted(found.items())}
 
     def __str__(self) -> str:
-        where = [f"{key[0]}/{key[2]} {offsets.in_words()}" for key, offsets in self.by_stream.items()]
+        where = [f"{key} {offsets.in_words()}" for key, offsets in self.by_stream.items()]
         more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
         return f"{self.offsets} offsets in {len(self.ranges)} ranges: {', '.join(where[:NAMED])}{more}: {self.reason}"
 
@@ -87,7 +88,7 @@ def withdrawal(
 ) -> tuple[Withdrawal, tuple[Kept, ...]]:
     """Decide what of some unresolved ranges can be withdrawn, each with the offsets that are asked for."""
     known = {wave.id: wave for wave in waves}
-    versions = {stream.key: stream.version for stream in streams}
+    versions = {stream.stream: stream.version for stream in streams}
     gone: list[Withdrawn] = []
     kept: list[Kept] = []
     for record, stretch in wanted:
@@ -112,7 +113,8 @@ def _why_kept(item: RangeRecord, wave: WaveRecord) -> str | None:
     if item.generation:
         return (
             "it was in the lake and is to be read again: its rows are there, and stay. Run it, or give the second "
-            f"reading up with: kafka-lake skip {item.pipeline} --topic {item.topic} --partition {item.partition} "
+            f"reading up with: kafka-lake skip {item.pipeline} --topic {item.stream.topic} --partition "
+            f"{item.stream.partition} "
             f"--from {item.range.start} --to {item.range.end} --reason TEXT"
         )
     if item.state in ON_HOLD:
@@ -133,7 +135,7 @@ def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
 
 
 def refuse_overtaken(
-    what: Withdrawal, versions: Mapping[StreamKey, int], ranges: Iterable[RangeRecord], fences: Mapping[str, int]
+    what: Withdrawal, versions: Mapping[Stream, int], ranges: Iterable[RangeRecord], fences: Mapping[str, int]
 ) -> None:
     """Raise ConcurrentError unless streams, ranges and waves are, under lock, as the decision was made from."""
     found = {item.id: item for item in ranges}

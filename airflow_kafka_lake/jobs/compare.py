@@ -29,7 +29,8 @@ from airflow_kafka_lake.core.comparing import (
     slices,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch, shared, without
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
 from airflow_kafka_lake.jobs.progress import told_progress
 from airflow_kafka_lake.jobs.stage import Steps, session, table_name, taken
@@ -120,7 +121,7 @@ class _Pace:
 
 
 def _compare_buckets(
-    spark: SparkSession, job: CompareJob, part: Sequence[Stretch], kafka: Mapping[str, str], lake: DataFrame
+    spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: Mapping[str, str], lake: DataFrame
 ) -> tuple[Comparison, list[tuple[str, int, int]]]:
     """Read one slice of Kafka; return what was read, and the buckets that differ from the table's."""
     theirs = _buckets(_kafka(spark, job, part, kafka), job.bucket)
@@ -139,7 +140,7 @@ def _compare_buckets(
 
 
 def _compare_offsets(
-    spark: SparkSession, job: CompareJob, part: Sequence[Stretch], kafka: Mapping[str, str]
+    spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: Mapping[str, str]
 ) -> Comparison:
     """Read one slice on both sides and compare it offset by offset."""
     names = list(_NAMES.values())
@@ -166,15 +167,13 @@ def _compare_offsets(
         "kafka_topic_id", "kafka_partition", "mismatch"
     )
     rows = found.agg(*map(_expr, ("min(kafka_offset)", "count(*)", "sum(bytes / greatest(1, size(wrong)))"))).collect()
-    topics = {item.topic_id: item.topic for item in part}
+    topics = {item.stream.topic_id: item.stream.topic for item in part}
     return Comparison(
         records=0,
         bytes=int(sum(size or 0 for *_, size in rows)),
         differences=tuple(
             Difference(
-                topic=topics[topic_id],
-                topic_id=topic_id,
-                partition=partition,
+                stream=Stream(topics[topic_id], topic_id, partition),
                 mismatch=Mismatch(mismatch),
                 first=first,
                 offsets=count,
@@ -185,7 +184,7 @@ def _compare_offsets(
     )
 
 
-def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Stretch], kafka: Mapping[str, str]) -> DataFrame:
+def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: Mapping[str, str]) -> DataFrame:
     """Return digests of what Kafka has of some stretches; read as a staging job reads."""
     late = _untimely(spark, job, part)
     if job.singly:
@@ -197,8 +196,8 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Stretch], kafka:
         attempt=_NOBODY,
         table=job.table,
         isolation=job.isolation,
-        stretches=without(part, (*late, *job.singly, *job.unread)),
-        singly=without(shared(part, job.singly), late),
+        stretches=tuple(SliceSet(part) - SliceSet((*late, *job.singly, *job.unread))),
+        singly=tuple((SliceSet(part) & SliceSet(job.singly)) - SliceSet(late)),
         untimely=late,
         tasks=max(1, sum(item.range.span for item in part) // PER_TASK),
         max_records_per_partition=PER_TASK,
@@ -206,7 +205,7 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Stretch], kafka:
     return _digested(Steps(spark, asked, kafka).read())
 
 
-def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Stretch]) -> tuple[Stretch, ...]:
+def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tuple[Slice, ...]:
     """Return where the table has records with a time that Spark's Kafka source cannot read."""
     found = spark.sql(
         "SELECT kafka_topic_id, kafka_partition, kafka_offset "
@@ -218,14 +217,20 @@ def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Stretch]) -> 
     return tuple(
         replace(item, range=late)
         for item in part
-        for late in RangeSet(offsets[item.topic_id, item.partition]).within(item.range).joined(MOST_PARTS)
+        for late in RangeSet(offsets[item.stream.topic_id, item.stream.partition]).within(item.range).joined(MOST_PARTS)
     )
 
 
-def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Stretch]]) -> DataFrame:
+def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]) -> DataFrame:
     """Return digests of what the table's snapshot has of the stretches, each with the number of its slice."""
     stretches: list[dict[str, Any]] = [
-        {"slice": number, "i": item.topic_id, "p": item.partition, "a": item.range.start, "b": item.range.end}
+        {
+            "slice": number,
+            "i": item.stream.topic_id,
+            "p": item.stream.partition,
+            "a": item.range.start,
+            "b": item.range.end,
+        }
         for number, part in enumerate(parts)
         for item in part
     ]

@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs.stage import append, columns, quoted_branch, session, stage, table_name, taken
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ JOB = StageJob(
     attempt="0" * 16,
     table="rehearsal.landing",
     isolation=Isolation.READ_COMMITTED,
-    stretches=(Stretch(topic="rehearsal", topic_id="rehearsal", partition=0, range=OffsetRange(0, 1)),),
+    stretches=(Slice(Stream("rehearsal", "rehearsal", 0), OffsetRange(0, 1)),),
     tasks=1,
     max_records_per_partition=None,
 )

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.redecoding import RedecodeJob
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob, Stretch
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
 from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.wire import PREFIX
 from airflow_kafka_lake.jobs.progress import told_progress
@@ -66,7 +67,7 @@ class Read:
     """Stretches that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks; each poll
     takes `per_poll` records, None as many as is fast."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[Slice, ...]
     split: int | None
     tasks: int | None
     per_poll: int | None = None
@@ -199,10 +200,12 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
         ("timestamp_millis(timestamp)", "timestamp") if untimely else ("timestamp", "unix_millis(timestamp)")
     )
     holdable = f"{number} BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
-    ids = dict(sorted({(stretch.topic, stretch.topic_id) for stretch in job.parts}))
+    ids = dict(sorted({(stretch.stream.topic, stretch.stream.topic_id) for stretch in job.parts}))
     for stretch in job.parts:
-        if ids[stretch.topic] != stretch.topic_id:
-            raise RefusedError(f"Topic {stretch.topic} has two ids in one job; only its present one can be read.")
+        if ids[stretch.stream.topic] != stretch.stream.topic_id:
+            raise RefusedError(
+                f"Topic {stretch.stream.topic} has two ids in one job; only its present one can be read."
+            )
     pairs = ", ".join(
         f"'{_checked(TOPIC_NAME, topic, 'topic')}', '{_checked(_TOPIC_ID, topic_id, 'topic id')}'"
         for topic, topic_id in ids.items()
@@ -252,7 +255,7 @@ def _some(*reads: Read) -> tuple[Read, ...]:
     return tuple(read for read in reads if read.stretches)
 
 
-def source_options(job: StageJob, scan: Iterable[Stretch], kafka: Mapping[str, str]) -> dict[str, str]:
+def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str]) -> dict[str, str]:
     """Return the options of one batch read: `scan` holds at most one stretch of each partition.
 
     Offsets are explicit at both ends, so that a repeated task reads the same; nothing decides for a missing offset.
@@ -262,9 +265,9 @@ def source_options(job: StageJob, scan: Iterable[Stretch], kafka: Mapping[str, s
     return {
         **{f"kafka.{key}": value for key, value in (_fast_settings(job) | dict(kafka)).items()},
         "kafka.isolation.level": job.isolation.value,
-        "assign": _by_topic((s.topic, s.partition, None) for s in stretches),
-        "startingOffsets": _by_topic((s.topic, s.partition, s.range.start) for s in stretches),
-        "endingOffsets": _by_topic((s.topic, s.partition, s.range.end) for s in stretches),
+        "assign": _by_topic((s.stream.topic, s.stream.partition, None) for s in stretches),
+        "startingOffsets": _by_topic((s.stream.topic, s.stream.partition, s.range.start) for s in stretches),
+        "endingOffsets": _by_topic((s.stream.topic, s.stream.partition, s.range.end) for s in stretches),
         "failOnDataLoss": "true",
         "includeHeaders": "true",
     }

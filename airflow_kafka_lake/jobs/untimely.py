@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.staging import StageJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +31,7 @@ def untimely_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) 
     return spark.createDataFrame(rows, _SHAPE).coalesce(1)
 
 
-def _read(spark: SparkSession, job: StageJob, part: Stretch, kafka: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
+def _read(spark: SparkSession, job: StageJob, part: Slice, kafka: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
     jvm: Any = spark._jvm  # noqa: SLF001  # Spark has no other door to the client that its jars bring
     client = jvm.org.apache.kafka
     settings = jvm.java.util.HashMap()
@@ -46,13 +47,13 @@ def _read(spark: SparkSession, job: StageJob, part: Stretch, kafka: Mapping[str,
     bytes_as_they_are = client.common.serialization.ByteArrayDeserializer
     consumer = client.clients.consumer.KafkaConsumer(settings, bytes_as_they_are(), bytes_as_they_are())
     try:
-        place = client.common.TopicPartition(part.topic, part.partition)
+        place = client.common.TopicPartition(part.stream.topic, part.stream.partition)
         consumer.assign(jvm.java.util.Collections.singletonList(place))
         consumer.seek(place, part.range.start)
         until = time.monotonic() + PATIENCE_SECONDS
         while consumer.position(place) < part.range.end:
             if time.monotonic() > until:
-                raise JobFailedError(f"Kafka did not return {part.topic}/{part.partition} {part.range} in time")
+                raise JobFailedError(f"Kafka did not return {part.stream} {part.range} in time")
             for record in consumer.poll(jvm.java.time.Duration.ofMillis(_POLL_MS)).records(place):
                 if record.offset() in part.range:
                     yield _row(record)

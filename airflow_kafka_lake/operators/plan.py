@@ -214,8 +214,7 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
         yield f"into {wave.table}, wave {wave.id}: {len(wave.ranges)} ranges"
     yield from made.period.in_words() if made.period else ()
     yield from _first(
-        f"  {item.topic}/{item.partition} {item.range}: about {item.estimated_bytes} bytes in Kafka"
-        for item in made.ranges
+        f"  {item.stream} {item.range}: about {item.estimated_bytes} bytes in Kafka" for item in made.ranges
     )
     forecast = made.forecast
     if made.ranges:
@@ -227,7 +226,7 @@ def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
         yield f"{size} in the lake: {forecast.lake_bytes_state}"
         yield f"retention deadline: {forecast.retention_deadline or forecast.retention_deadline_state}"
     yield from _first(
-        f"waiting for stable: {item.topic}/{item.partition} is stable to {item.last_stable} of {item.high_watermark}"
+        f"waiting for stable: {item.stream} is stable to {item.last_stable} of {item.high_watermark}"
         for item in made.waiting_for_stable
     )
     yield from _first(f"waiting: {item.topic}/{item.partition}: {item.reason}" for item in made.growth.settling)

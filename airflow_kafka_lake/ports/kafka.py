@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from airflow_kafka_lake.core.accounting import Explanation, Gap
+from airflow_kafka_lake.core.accounting import Explanation
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.transactions import OpenTransaction
 
 
@@ -51,16 +50,16 @@ class OffsetSource(Protocol):
         """Return the transactions that are open in partitions, and those where a group's commits are written (other
         groups' commits may be among them). What could not be learned is left out."""
 
-    def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
-        """Read a little at the start of each stretch; stretches that gave nothing within the bound are left out."""
+    def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
+        """Read a little at the start of each slice; slices that gave nothing within the bound are left out."""
 
 
 class BatchReader(Protocol):
     """Kafka's raw record batches: the witness for offsets without a row."""
 
     def explain(
-        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
-    ) -> Mapping[Gap, tuple[Explanation, ...]]:
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Say of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
 
         `heartbeat` is called whenever something was read, and an exception it raises ends the reading. Raises
@@ -71,7 +70,7 @@ class BatchReader(Protocol):
 class GroupMirror(Protocol):
     """A consumer group that is told how far the lake is. It is never read back as truth."""
 
-    def commit(self, group: str, offsets: Mapping[StreamKey, int]) -> Mapping[StreamKey, str]:
+    def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         """Commit offsets to a group, each only while its topic has the stream's id; returns those that were not
         committed, with the reason: another id, a refusal of the broker (quiet ones too). Raises UnavailableError,
         UnknownTopicError."""

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.records import (
     Staged,
 )
 from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.waves import (
     AttemptRecord,
     Look,
@@ -99,9 +99,7 @@ class LakeTable(Protocol):
         there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out.
         Raises DamagedTableError when a file of main is missing or cannot be read."""
 
-    def visible(
-        self, stretches: Sequence[Stretch], heartbeat: Callable[[], None] = lambda: None
-    ) -> tuple[Holding, ...]:
+    def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
         """Return what main holds of some stretches, by attempt, sorted; files that hold nothing of them are not opened.
         `heartbeat` is called while they are read.
         Raises as `publish` does when rows of theirs could not be replaced."""

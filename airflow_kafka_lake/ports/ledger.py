@@ -28,8 +28,9 @@ from airflow_kafka_lake.core.records import (
 )
 from airflow_kafka_lake.core.reopening import Reopening
 from airflow_kafka_lake.core.segments import Blocker, Segment
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import (
     AttemptKey,
     AttemptOutcome,
@@ -201,7 +202,7 @@ class Ledger(LedgerReader, Protocol):
     def skip(
         self,
         pipeline: str,
-        stream: StreamKey,
+        stream: Stream,
         stretch: OffsetRange,
         *,
         skip_id: str,

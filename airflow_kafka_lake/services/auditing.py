@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.accounting import Explanation, Gap, Receipt, StreamContent, Tally, receipt
+from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.holds import hold
 from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by, passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.losses import Seen, look
 from airflow_kafka_lake.services.topics import changed_topics
@@ -43,7 +43,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
     Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
     accounting (fine print of §3). Raises UnavailableError when they cannot be compared.
     """
-    contents = {(item.topic, item.topic_id, item.partition): item for item in staged.streams}
+    contents = {item.stream: item for item in staged.streams}
     if foreign := sorted(set(contents) - {item.stream for item in claim.ranges}):
         raise UnexplainedError(f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {foreign}")
     failed = _changed(ports, claim.ranges)
@@ -94,11 +94,11 @@ def _passed(
 
 
 def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, Verdict]:
-    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in ranges})
+    changed = changed_topics(ports, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     return {
         item.id: held_by(item.id, gone_topic(item, changed[key]))
         for item in ranges
-        if (key := (item.topic, item.topic_id)) in changed
+        if (key := (item.stream.topic, item.stream.topic_id)) in changed
     }
 
 
@@ -106,7 +106,7 @@ def _explained(
     ports: Ports,
     claim: Claim,
     ranges: Sequence[RangeRecord],
-    contents: Mapping[StreamKey, StreamContent],
+    contents: Mapping[Stream, StreamContent],
     heartbeat: Callable[[], None],
 ) -> Mapping[str, Tally]:
     """Ask Kafka's batches about every offset without a row, so many gaps at a time: what is kept of them is numbers."""
@@ -115,11 +115,7 @@ def _explained(
         ports.say(f"explaining {number} gaps of wave {claim.key.wave}")
     tallies: dict[str, Tally] = defaultdict(Tally)
     for some in _at_once(ranges, contents):
-        wanted = {
-            Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=stretch): number
-            for number, (item, left) in enumerate(some)
-            for stretch in left
-        }
+        wanted = {Slice(item.stream, stretch): number for number, (item, left) in enumerate(some) for stretch in left}
         said: list[list[Explanation]] = [[] for _ in some]
         for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
             said[wanted[gap]] += explanations
@@ -128,12 +124,12 @@ def _explained(
     return tallies
 
 
-def _gaps(item: RangeRecord, contents: Mapping[StreamKey, StreamContent]) -> RangeSet:
+def _gaps(item: RangeRecord, contents: Mapping[Stream, StreamContent]) -> RangeSet:
     return (contents[item.stream].offsets if item.stream in contents else RangeSet()).gaps(item.range)
 
 
 def _at_once(
-    ranges: Sequence[RangeRecord], contents: Mapping[StreamKey, StreamContent]
+    ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]
 ) -> Iterator[list[tuple[RangeRecord, RangeSet]]]:
     """Yield the gaps of all ranges in groups of about `GAPS_AT_ONCE`."""
     some: list[tuple[RangeRecord, RangeSet]] = []
@@ -158,9 +154,9 @@ def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
     return hold(item.id, UnexplainedError(said).named, left)
 
 
-def _strays(ranges: Sequence[RangeRecord], contents: Mapping[StreamKey, StreamContent]) -> dict[str, str]:
+def _strays(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
     """Name the ranges of streams with rows twice, or with rows that nobody planned."""
-    planned: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    planned: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in ranges:
         planned[item.stream].append(item.range)
     failed: dict[str, str] = {}
@@ -170,9 +166,9 @@ def _strays(ranges: Sequence[RangeRecord], contents: Mapping[StreamKey, StreamCo
             continue
         stray = content.offsets - RangeSet(planned[item.stream])
         if content.duplicates:
-            failed[item.id] = f"{content.duplicates} rows of {item.topic}/{item.partition} were staged twice"
+            failed[item.id] = f"{content.duplicates} rows of {item.stream} were staged twice"
         elif stray:
-            failed[item.id] = f"rows outside the planned ranges of {item.topic}/{item.partition} were staged: {stray}"
+            failed[item.id] = f"rows outside the planned ranges of {item.stream} were staged: {stray}"
     return failed
 
 
@@ -183,7 +179,7 @@ def refuse_fewer(
     asked = [item for item in claim.ranges if item.generation and not item.fewer_accepted]
     if not asked:
         return ()
-    shown = _offsets(ports.lake.table(claim.table).visible([item.stretch for item in asked], heartbeat))
+    shown = _offsets(ports.lake.table(claim.table).visible([item.slice for item in asked], heartbeat))
     read = _offsets(staged.streams)
     verdicts = []
     for item in asked:
@@ -195,8 +191,8 @@ def refuse_fewer(
     return tuple(verdicts)
 
 
-def _offsets(found: Iterable[Holding | StreamContent]) -> dict[StreamKey, RangeSet]:
-    offsets: dict[StreamKey, list[RangeSet]] = defaultdict(list)
+def _offsets(found: Iterable[Holding | StreamContent]) -> dict[Stream, RangeSet]:
+    offsets: dict[Stream, list[RangeSet]] = defaultdict(list)
     for item in found:
-        offsets[item.topic, item.topic_id, item.partition].append(item.offsets)
+        offsets[item.stream].append(item.offsets)
     return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from airflow_kafka_lake.core import bisecting
-from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.bisecting import History
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, TransientError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
-from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ports
 
 FAULTS = frozenset({Fate.UNREADABLE, Fate.UNTIMELY})
 
-Stage = Callable[[Sequence[RangeRecord], Sequence[Stretch]], Staged]
+Stage = Callable[[Sequence[RangeRecord], Sequence[Slice]], Staged]
 """Stages some ranges of a claim, or pieces of them, with what is untimely in them; raises what a job may end with."""
 
 
@@ -36,7 +36,7 @@ def read_otherwise(
 
     Nothing when neither helps. Exceptions that the search meets by itself, such as a broker out of reach, pass through.
     """
-    history, untimely = History.of(held.attempts), tuple[Stretch, ...]()
+    history, untimely = History.of(held.attempts), tuple[Slice, ...]()
     if history.asks_for_batches(error):
         found, untimely = _asked(ports, held, heartbeat)
         if found:
@@ -55,13 +55,10 @@ def read_otherwise(
     return _tried(ports, held, error, stage, untimely, heartbeat) if history.asks_for_trials(error) else ()
 
 
-def _asked(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[tuple[Verdict, ...], tuple[Stretch, ...]]:
+def _asked(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
     """Ask Kafka's raw batches which offsets of the wave no job can read, and which only Spark's source cannot."""
     ports.say(f"looking for what cannot be read in Kafka's batches of wave {held.key.wave}")
-    gaps = {
-        Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=item.range): item
-        for item in held.ranges
-    }
+    gaps = {Slice(item.stream, item.range): item for item in held.ranges}
     try:
         told = ports.batches.explain(tuple(gaps), held.spec.isolation, heartbeat)
     except StaleFenceError:
@@ -89,7 +86,7 @@ def _tried(
     held: Claim,
     error: Exception,
     stage: Stage,
-    untimely: Sequence[Stretch],
+    untimely: Sequence[Slice],
     heartbeat: Callable[[], None],
 ) -> tuple[Verdict, ...]:
     """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
@@ -99,7 +96,7 @@ def _tried(
     def fails(part: Sequence[RangeRecord]) -> bool:
         nonlocal trials, error
         trials += 1
-        named = ", ".join(f"{item.topic}/{item.partition} {item.range}" for item in part[:3])
+        named = ", ".join(f"{item.stream} {item.range}" for item in part[:3])
         more = f" and {len(part) - 3} more ranges" if len(part) > 3 else ""
         ports.say(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
         heartbeat()

@@ -17,5 +17,5 @@ def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> Choice:
     asked = None
     if plan is not None:
         streams = [item for item in plan.streams if item.start < item.end]
-        asked = {item.snapshot.key: OffsetRange(item.start, item.end) for item in streams}
+        asked = {item.snapshot.stream: OffsetRange(item.start, item.end) for item in streams}
     return choose(waves, ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)), asked)

@@ -14,9 +14,8 @@ from airflow_kafka_lake.core.checking.report import Observed, Scope
 from airflow_kafka_lake.core.comparing import NOTHING, CompareJob, Comparison, per_slice
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.staging import Stretch
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.polling import compared_carefully
 from airflow_kafka_lake.services.topics import changed_topics
@@ -37,7 +36,7 @@ def compare(
     Raises JobFailedError when a job ends without a result, IdentityError when a topic was re-created meanwhile.
     """
     by_table, left_out = _stretches(evidence, observed, scope)
-    compacted = _compacted(ports, {item.topic for items in by_table.values() for item in items})
+    compacted = _compacted(ports, {item.stream.topic for items in by_table.values() for item in items})
     weight = _bytes_per_offset(evidence, scope)
     found = NOTHING
     for table, stretches in sorted(by_table.items()):
@@ -80,16 +79,16 @@ def _run(ports: Ports, job: CompareJob) -> Comparison:
 
 def _stretches(
     evidence: Evidence, observed: Observed, scope: Scope
-) -> tuple[Mapping[str, list[Stretch]], Mapping[StreamKey, tuple[RangeSet, str]]]:
+) -> tuple[Mapping[str, list[Slice]], Mapping[Stream, tuple[RangeSet, str]]]:
     """Return what can be compared, by table, and what cannot, with the reason."""
     tables = {wave.id: wave.table for wave in evidence.ledger.waves}
     readable = {table.identifier for table in evidence.tables if not table.damaged}
-    settled: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
+    settled: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
     for item in evidence.ledger.settled:
         if item.stream in scope:
             settled[tables.get(item.wave, ""), item.stream].append(item.range)
-    found: dict[str, list[Stretch]] = defaultdict(list)
-    left_out: dict[StreamKey, tuple[RangeSet, str]] = {}
+    found: dict[str, list[Slice]] = defaultdict(list)
+    left_out: dict[Stream, tuple[RangeSet, str]] = {}
     for (table, stream), ranges in sorted(settled.items()):
         whole, bounds = RangeSet(ranges), observed.bounds.get(stream)
         if table not in readable or bounds is None:
@@ -99,9 +98,7 @@ def _stretches(
         there = whole & RangeSet.between(bounds.log_start, bounds.readable_end)
         if gone := whole - there:
             left_out[stream] = (gone, f"Kafka has [{bounds.log_start}, {bounds.readable_end})")
-        found[table] += [
-            Stretch(topic=stream[0], topic_id=stream[1], partition=stream[2], range=item) for item in there
-        ]
+        found[table] += [Slice(stream, item) for item in there]
     return {table: stretches for table, stretches in found.items() if stretches}, left_out
 
 
@@ -118,16 +115,16 @@ def _compacted(ports: Ports, topics: Iterable[str]) -> frozenset[str]:
     return frozenset(item.topic for item in described if "compact" in item.cleanup_policy)
 
 
-def _require_same_topics(ports: Ports, stretches: Sequence[Stretch]) -> None:
-    changed = changed_topics(ports, {(item.topic, item.topic_id) for item in stretches})
+def _require_same_topics(ports: Ports, stretches: Sequence[Slice]) -> None:
+    changed = changed_topics(ports, {(item.stream.topic, item.stream.topic_id) for item in stretches})
     for topic, reason in changed.items():
         raise IdentityError(f"{reason}, while it was compared: what was found means nothing. Audit again", topic=topic)
 
 
-def _compared(stretches: Iterable[Stretch], left_out: Mapping[StreamKey, tuple[RangeSet, str]]) -> tuple[Compared, ...]:
-    spans: dict[StreamKey, int] = defaultdict(int)
+def _compared(stretches: Iterable[Slice], left_out: Mapping[Stream, tuple[RangeSet, str]]) -> tuple[Compared, ...]:
+    spans: dict[Stream, int] = defaultdict(int)
     for item in stretches:
-        spans[item.topic, item.topic_id, item.partition] += item.range.span
+        spans[item.stream] += item.range.span
     return tuple(
         Compared(stream=key, offsets=spans.get(key, 0), left_out=left_out.get(key, (RangeSet(), ""))[0], why=why)
         for key in sorted(spans.keys() | left_out.keys())

@@ -10,25 +10,26 @@ from airflow_kafka_lake.core.estimates import duration, lake_bytes, weights
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.packing import Weights
 from airflow_kafka_lake.core.plan import Asked, Forecast, Plan
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.wire import instant
 from airflow_kafka_lake.ports import Ports
 
 SAMPLED_STRETCHES = 16
 
 
-def weigh(ports: Ports, spec: PipelineSpec, asked: Iterable[Asked], known: Mapping[StreamKey, StreamRecord]) -> Weights:
+def weigh(ports: Ports, spec: PipelineSpec, asked: Iterable[Asked], known: Mapping[Stream, StreamRecord]) -> Weights:
     """Estimate Kafka's bytes per offset: from a small sample of reads, else as the topic's last waves were planned."""
     stretches = []
     for item in asked:
-        record = known.get(item.snapshot.key)
+        record = known.get(item.snapshot.stream)
         start = max(item.start, item.snapshot.log_start, record.watermark if record else 0)
         if start < item.end:
-            stretches.append((item.snapshot.topic, item.snapshot.partition, OffsetRange(start, item.end)))
+            stretches.append(Slice(item.snapshot.stream, OffsetRange(start, item.end)))
     samples = ports.source.sample(_heaviest(stretches), spec.isolation) if stretches else ()
-    return weights({topic for topic, _, _ in stretches}, samples, ports.ledger.pace(spec.name))
+    return weights({item.stream.topic for item in stretches}, samples, ports.ledger.pace(spec.name))
 
 
 def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
@@ -42,7 +43,7 @@ def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
     costs = ports.ledger.pace(plan.spec.name)
     by_topic: Counter[str] = Counter()
     for item in plan.ranges:
-        by_topic[item.topic] += item.estimated_bytes
+        by_topic[item.stream.topic] += item.estimated_bytes
     in_lake, known_from = lake_bytes(by_topic, costs)
     seconds = duration(costs, (sum(item.estimated_bytes for item in wave.ranges) for wave in plan.waves))
     deadline, state, stream = _deadline(ports, plan) if exact else (None, "not asked for: use --dry-run", None)
@@ -59,38 +60,37 @@ def forecast(ports: Ports, plan: Plan, *, exact: bool) -> Forecast:
     )
 
 
-def _heaviest(stretches: Sequence[tuple[str, int, OffsetRange]]) -> list[tuple[str, int, OffsetRange]]:
+def _heaviest(stretches: Sequence[Slice]) -> list[Slice]:
     """Choose the longest stretch of every topic, then the second longest, so that no topic hides another."""
     taken: Counter[str] = Counter()
     ranked = []
-    for item in sorted(stretches, key=lambda item: -item[2].span):
-        ranked.append((taken[item[0]], -item[2].span, item))
-        taken[item[0]] += 1
+    for item in sorted(stretches, key=lambda item: -item.range.span):
+        ranked.append((taken[item.stream.topic], -item.range.span, item))
+        taken[item.stream.topic] += 1
     return [item for _, _, item in sorted(ranked)[:SAMPLED_STRETCHES]]
 
 
-def _deadline(ports: Ports, plan: Plan) -> tuple[datetime | None, str, tuple[str, int] | None]:
-    topics = ports.source.describe(sorted({item.topic for item in plan.ranges}))
+def _deadline(ports: Ports, plan: Plan) -> tuple[datetime | None, str, Stream | None]:
+    topics = ports.source.describe(sorted({item.stream.topic for item in plan.ranges}))
     if any(_size_rules(topic) for topic in topics):
         return None, "size-based retention rules: no time can be told", None
     retention = {topic.topic: topic.retention_ms for topic in topics if topic.retention_ms is not None}
-    firsts: dict[tuple[str, int], OffsetRange] = {}
+    firsts: dict[Stream, OffsetRange] = {}
     for item in plan.ranges:
-        key = (item.topic, item.partition)
-        if item.topic in retention and (key not in firsts or item.range < firsts[key]):
-            firsts[key] = item.range
+        if item.stream.topic in retention:
+            firsts[item.stream] = min(item.range, firsts.get(item.stream, item.range))
     if not firsts:
         return None, "retention is unlimited", None
-    stretches = [(topic, partition, stretch) for (topic, partition), stretch in firsts.items()]
+    stretches = [Slice(stream, first) for stream, first in firsts.items()]
     samples = ports.source.sample(_heaviest(stretches), plan.spec.isolation)
     return _earliest(samples, retention, complete=len(samples) == len(stretches))
 
 
 def _earliest(
     samples: Iterable[Sample], retention: Mapping[str, int], *, complete: bool
-) -> tuple[datetime | None, str, tuple[str, int] | None]:
+) -> tuple[datetime | None, str, Stream | None]:
     ends = [
-        (sample.first_timestamp_ms + retention[sample.topic], (sample.topic, sample.partition))
+        (sample.first_timestamp_ms + retention[sample.stream.topic], sample.stream)
         for sample in samples
         if sample.first_timestamp_ms is not None
     ]

@@ -100,20 +100,21 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, head: TableHead, top
     unowned = set(topic_ids) - head.owners.keys()
     if not unowned:
         return
-    known = {item.topic_id for item in ports.ledger.streams(pipeline)}
+    known = {item.stream.topic_id for item in ports.ledger.streams(pipeline)}
     for row in ports.lake.table(table).all_receipts():
-        if row.topic_id in unowned and (row.pipeline != pipeline or row.topic_id not in known):
+        if row.stream.topic_id in unowned and (row.pipeline != pipeline or row.stream.topic_id not in known):
             break
     else:
         return
     if row.pipeline == pipeline:
         raise LedgerBehindError(
-            f"table {table} has receipts of topic {row.topic} (id {row.topic_id}) by pipeline {pipeline}, of which "
+            f"table {table} has receipts of topic {row.stream.topic} (id {row.stream.topic_id}) by pipeline "
+            f"{pipeline}, of which "
             f"this ledger knows nothing. If a ledger was lost, run: kafka-lake rebuild {pipeline}; else point "
             "kafka_lake_ledger to the one that wrote them",
             table=table,
         )
-    raise _anothers(table, row.topic_id, row.pipeline, pipeline)
+    raise _anothers(table, row.stream.topic_id, row.pipeline, pipeline)
 
 
 def check_settled(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:

@@ -11,8 +11,9 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError
 from airflow_kafka_lake.core.losses import gone_topic, loss
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import compared
 
@@ -30,16 +31,18 @@ class Seen:
 
 def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Seen:
     """Compare topic ids, log starts, ends and leader epochs with what was planned."""
-    changed, problems = compared(ports.source, {(item.topic, item.topic_id) for item in ranges})
+    changed, problems = compared(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     failed: dict[str, KafkaLakeError] = {
-        item.id: gone_topic(item, changed[key]) for item in ranges if (key := (item.topic, item.topic_id)) in changed
+        item.id: gone_topic(item, changed[key])
+        for item in ranges
+        if (key := (item.stream.topic, item.stream.topic_id)) in changed
     }
-    unknown = {item.id: problems[item.topic].message for item in ranges if item.topic in problems}
+    unknown = {item.id: problems[item.stream.topic].message for item in ranges if item.stream.topic in problems}
     left = [item for item in ranges if item.id not in failed and item.id not in unknown]
     if not left:
         return Seen(failed=failed, unknown=unknown)
-    snapshot = ports.source.snapshot(sorted({item.topic for item in left}), None)
-    seen = {item.key: item for item in snapshot.partitions}
+    snapshot = ports.source.snapshot(sorted({item.stream.topic for item in left}), None)
+    seen = {item.stream: item for item in snapshot.partitions}
     unknown |= _unknown(snapshot, seen, left)
     left = [item for item in left if item.id not in unknown]
     doubts = epochs_in_doubt((seen[item.stream], item.leader_epoch) for item in left)
@@ -54,12 +57,12 @@ def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Seen:
 
 
 def _unknown(
-    snapshot: Snapshot, seen: Mapping[StreamKey, PartitionSnapshot], ranges: Sequence[RangeRecord]
+    snapshot: Snapshot, seen: Mapping[Stream, PartitionSnapshot], ranges: Sequence[RangeRecord]
 ) -> dict[str, str]:
     said = {(item.topic, item.partition): item.reason for item in snapshot.unknown}
     silent = "Kafka says nothing about it"
     return {
-        item.id: f"{item.topic}/{item.partition} is not known: {said.get((item.topic, item.partition), silent)}"
+        item.id: f"{item.stream} is not known: {said.get((item.stream.topic, item.stream.partition), silent)}"
         for item in ranges
         if item.stream not in seen
     }
@@ -87,14 +90,14 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> 
     if stream.leader_epoch is None or stretch.end < stream.end_seen:
         return None
     try:
-        snapshot = ports.source.snapshot((stream.topic,), None)
-        seen = next((item for item in snapshot.partitions if item.key == stream.key), None)
+        snapshot = ports.source.snapshot((stream.stream.topic,), None)
+        seen = next((item for item in snapshot.partitions if item.stream == stream.stream), None)
         if seen is None:
             return None
         doubts = epochs_in_doubt([(seen, stream.leader_epoch)])
         ends = ports.source.epoch_ends(doubts) if doubts else {}
         cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ends, set_back=True)
     except KafkaLakeError as error:
-        ports.say(f"whether {stream.topic}/{stream.partition} lost records is not known: {error.message}")
+        ports.say(f"whether {stream.stream} lost records is not known: {error.message}")
         return None
     return seen.leader_epoch if cut is not None and stretch.start <= cut else None

@@ -17,9 +17,10 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.plan import Blocked
 from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import look_at_table
 from airflow_kafka_lake.services.topics import Problems, apart
@@ -37,29 +38,29 @@ class Observed:
 
     snapshot: Snapshot
     selected: tuple[PartitionSnapshot, ...]
-    known: Mapping[StreamKey, StreamRecord]
+    known: Mapping[Stream, StreamRecord]
     blocked: tuple[Blocked, ...] = ()
 
     def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
         """Return the tables that the selected partitions land in, with their topic ids."""
         tables: dict[str, set[str]] = {}
         for item in self.selected:
-            tables.setdefault(spec.table_for(item.topic), set()).add(item.topic_id)
+            tables.setdefault(spec.table_for(item.stream.topic), set()).add(item.stream.topic_id)
         return {table: sorted(ids) for table, ids in sorted(tables.items())}
 
     def without(self, problems: Problems) -> Observed:
         """Leave topics out of the plan; raises the problem when none is left."""
-        topics = {item.topic for item in self.selected} - problems.keys()
+        topics = {item.stream.topic for item in self.selected} - problems.keys()
         if problems and not topics:
             raise next(iter(problems.values()))
         return replace(
             self,
             snapshot=replace(
                 self.snapshot,
-                partitions=tuple(item for item in self.snapshot.partitions if item.topic not in problems),
+                partitions=tuple(item for item in self.snapshot.partitions if item.stream.topic not in problems),
                 unknown=tuple(item for item in self.snapshot.unknown if item.topic not in problems),
             ),
-            selected=tuple(item for item in self.selected if item.topic not in problems),
+            selected=tuple(item for item in self.selected if item.stream.topic not in problems),
             blocked=self.blocked + _blocked(problems),
         )
 
@@ -69,7 +70,7 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     ports.say(f"observing {spec.name}")
     topics, problems = _topics(ports, spec, bounds)
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
-    known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
+    known = {stream.stream: stream for stream in ports.ledger.streams(spec.name)}
     snapshot = _with_left_out(seen, known)
     return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=_blocked(problems))
 
@@ -84,7 +85,9 @@ def look_at_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed
         try:
             look_at_table(ports, spec.name, table, topic_ids)
         except _OF_ONE_TABLE as error:
-            problems |= {item.topic: error for item in seen.selected if spec.table_for(item.topic) == table}
+            problems |= {
+                item.stream.topic: error for item in seen.selected if spec.table_for(item.stream.topic) == table
+            }
     return seen.without(problems)
 
 
@@ -120,14 +123,15 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
 def _matching(ports: Ports, pipeline: str, pattern: str) -> Collection[str]:
     """Return what a pattern means: topics in Kafka's list, and known ones, which a list may lack."""
     matches = topic_matcher(pattern)
-    known = {item.topic for item in ports.ledger.streams(pipeline) if matches(item.topic)}
+    known = {item.stream.topic for item in ports.ledger.streams(pipeline) if matches(item.stream.topic)}
     return known | set(ports.source.topics((), pattern))
 
 
-def _with_left_out(seen: Snapshot, known: Collection[StreamKey]) -> Snapshot:
+def _with_left_out(seen: Snapshot, known: Collection[Stream]) -> Snapshot:
     """Add known partitions that an answer leaves out to those that are unknown: a topic never has fewer of them under
     the same id, so the broker that was asked is behind."""
-    everything: tuple[PartitionSnapshot | UnknownPartition, ...] = (*seen.partitions, *seen.unknown)
+    streams = [item.stream for item in seen.partitions]
+    everything: tuple[Stream | UnknownPartition, ...] = (*streams, *seen.unknown)
     ids = {(item.topic, item.topic_id) for item in everything}
     told = {(item.topic, item.partition) for item in everything}
     left_out = tuple(
@@ -147,11 +151,11 @@ def _is_legal(table: str) -> bool:
 def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:
     if bounds.partitions is None:
         return snapshot.partitions
-    there = {item.partition for item in snapshot.partitions} | {item.partition for item in snapshot.unknown}
+    there = {item.stream.partition for item in snapshot.partitions} | {item.partition for item in snapshot.unknown}
     for partition in bounds.partitions:
         if partition not in there:
-            topics = ", ".join(sorted({item.topic for item in snapshot.partitions}))
+            topics = ", ".join(sorted({item.stream.topic for item in snapshot.partitions}))
             raise UnknownPartitionError(
                 f"{topics} has no partition {partition}: it has 0 to {max(there, default=0)}", partition=partition
             )
-    return tuple(item for item in snapshot.partitions if item.partition in bounds.partitions)
+    return tuple(item for item in snapshot.partitions if item.stream.partition in bounds.partitions)

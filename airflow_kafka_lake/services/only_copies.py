@@ -14,8 +14,8 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.only_copies import Kept, lost_by_kafka
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.staging import Stretch, branch_of
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.losses import look
@@ -37,7 +37,7 @@ def refuse_to_lose(
     ranges: Sequence[RangeRecord],
     *,
     give_up: str,
-    passed: Stretch | None = None,
+    passed: Slice | None = None,
     why: str | None = None,
 ) -> None:
     """Raise OnlyCopyError where the branch of one of a wave's attempts was audited, may still be published, and is the
@@ -88,7 +88,7 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
             continue
         ranges = [_range_of(pipeline, attempt, key, offsets) for key, offsets in sorted(rows.items())]
         gone = {key: rows[key] & offsets for key, offsets in _lost(ports, ranges).items()}
-        wanted = [item.stretch for item in ranges if gone.get(item.stream)]
+        wanted = [item.slice for item in ranges if gone.get(item.stream)]
         for holding in table.visible(wanted) if wanted else ():
             gone[holding.stream] = gone.get(holding.stream, NOTHING) - holding.offsets
         if lost := {key: offsets for key, offsets in gone.items() if offsets}:
@@ -101,34 +101,31 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
             raise OnlyCopyError(kept.refusal(lost, why=why), attempt=attempt)
 
 
-def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[StreamKey, RangeSet]:
+def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[Stream, RangeSet]:
     try:
         staged = table.staged(attempt)
     except (AttemptRejectedError, JobFailedError, SchemaMismatchError) as error:
         ports.say(f"what attempt {attempt} has staged cannot be read: {error.message}")
         return {}
     streams = staged.streams if staged else ()
-    return {(item.topic, item.topic_id, item.partition): item.offsets for item in streams if item.offsets}
+    return {item.stream: item.offsets for item in streams if item.offsets}
 
 
-def _range_of(pipeline: str, attempt: str, key: StreamKey, offsets: RangeSet) -> RangeRecord:
+def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> RangeRecord:
     """Return the range that staged rows lie in, as if it had been planned."""
     return RangeRecord(
-        id=f"{attempt} {key[1]}/{key[2]}",
+        id=f"{attempt} {key.topic_id}/{key.partition}",
         pipeline=pipeline,
         plan="",
         wave="",
-        topic=key[0],
-        topic_id=key[1],
-        partition=key[2],
-        range=OffsetRange(offsets.first, offsets.last + 1),
+        slice=Slice(key, OffsetRange(offsets.first, offsets.last + 1)),
         state=RangeState.PLANNED,
         reason=None,
         estimated_bytes=0,
     )
 
 
-def _lost(ports: Ports, ranges: Sequence[RangeRecord], passed: Stretch | None = None) -> Mapping[StreamKey, RangeSet]:
+def _lost(ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None) -> Mapping[Stream, RangeSet]:
     seen = look(ports, ranges)
     if seen.unknown:
         reason = next(iter(seen.unknown.values())).rstrip(".")

@@ -10,9 +10,10 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.periods import Period
 from airflow_kafka_lake.core.plan import Asked
 from airflow_kafka_lake.core.policies import Bounds, gone_in_doubt, start_in_doubt, times_needed
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Sample, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.times import Times, milliseconds
 from airflow_kafka_lake.core.wire import instant, timestamp
 from airflow_kafka_lake.ports import Ports
@@ -30,23 +31,25 @@ def times_of(
     spec: PipelineSpec,
     bounds: Bounds,
     selected: Sequence[PartitionSnapshot],
-    known: Mapping[StreamKey, StreamRecord],
+    known: Mapping[Stream, StreamRecord],
 ) -> Times:
     """Ask Kafka where times lie; for partitions that may have lost the begin of the period, or of what is to be read at
     all, when their log begins."""
-    partitions = [(item.topic, item.partition) for item in selected]
-    new = {item.key for item in selected} - known.keys()
+    partitions = [(item.stream.topic, item.stream.partition) for item in selected]
+    new = {item.stream for item in selected} - known.keys()
     needed = times_needed(spec, bounds, new=bool(new))
     times = Times({at: ports.source.offsets_at(partitions, at) for at in needed})
     doubts = [
         item
         for item in selected
-        if gone_in_doubt(bounds, item, known.get(item.key), times)
-        or (item.key in new and start_in_doubt(spec, item, times))
+        if gone_in_doubt(bounds, item, known.get(item.stream), times)
+        or (item.stream in new and start_in_doubt(spec, item, times))
     ]
     heads = [stretch for item in doubts[:_SAMPLED] if (stretch := _head(item, spec))]
     samples = ports.source.sample(heads, spec.isolation) if heads else ()
-    firsts = {(s.topic, s.partition): s.first_timestamp_ms for s in samples if s.first_timestamp_ms is not None}
+    firsts = {
+        (s.stream.topic, s.stream.partition): s.first_timestamp_ms for s in samples if s.first_timestamp_ms is not None
+    }
     return Times(times.answers, firsts)
 
 
@@ -55,7 +58,7 @@ def period_of(
     spec: PipelineSpec,
     bounds: Bounds,
     asked: Sequence[Asked],
-    known: Mapping[StreamKey, StreamRecord],
+    known: Mapping[Stream, StreamRecord],
     times: Times,
     *,
     everything: bool,
@@ -69,7 +72,7 @@ def period_of(
     offsets = landed = planned = 0
     for item in asked:
         if item.start < item.end:
-            stretch, record = OffsetRange(item.start, item.end), known.get(item.snapshot.key)
+            stretch, record = OffsetRange(item.start, item.end), known.get(item.snapshot.stream)
             offsets += stretch.span
             landed += record.covered.within(stretch).span if record else 0
             planned += (record.planned - record.covered).within(stretch).span if record else 0
@@ -84,7 +87,7 @@ def period_of(
         planned=planned,
         landed_below=below,
         until=until,
-        unended=tuple((item.topic, item.partition) for item in unended),
+        unended=tuple((item.stream.topic, item.stream.partition) for item in unended),
     )
 
 
@@ -97,13 +100,13 @@ def _nothing_lies(
     earliest, newest = _times(samples)
     has = [f"Kafka's records go from {earliest} to {newest}"] if earliest and newest else []
     has += [
-        f"{item.topic}/{item.partition} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
+        f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
         if item.log_start < item.readable_end(spec.isolation)
-        else f"{item.topic}/{item.partition} has none"
+        else f"{item.stream} has none"
         for item in largest[:_NAMED]
     ]
     open_ = [
-        f"{item.topic}/{item.partition} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
+        f"{item.stream} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
         for item in waiting_for_stable(largest, spec.isolation)
     ]
     return EmptyPeriodError(
@@ -121,15 +124,15 @@ def _times(samples: Sequence[Sample]) -> tuple[str | None, str | None]:
     return timestamp(min(firsts, default=None)), timestamp(max(lasts, default=None))
 
 
-def _head(item: PartitionSnapshot, spec: PipelineSpec) -> tuple[str, int, OffsetRange] | None:
+def _head(item: PartitionSnapshot, spec: PipelineSpec) -> Slice | None:
     end = item.readable_end(spec.isolation)
-    return (item.topic, item.partition, OffsetRange(item.log_start, end)) if item.log_start < end else None
+    return Slice(item.stream, OffsetRange(item.log_start, end)) if item.log_start < end else None
 
 
-def _tail(item: PartitionSnapshot, spec: PipelineSpec) -> tuple[str, int, OffsetRange] | None:
+def _tail(item: PartitionSnapshot, spec: PipelineSpec) -> Slice | None:
     end = item.readable_end(spec.isolation)
     start = max(item.log_start, end - _TAIL)
-    return (item.topic, item.partition, OffsetRange(start, end)) if start < end else None
+    return Slice(item.stream, OffsetRange(start, end)) if start < end else None
 
 
 def _in_words(bounds: Bounds) -> str:

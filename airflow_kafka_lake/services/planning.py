@@ -19,9 +19,10 @@ from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
 from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, together
 from airflow_kafka_lake.core.sealing import check_seals
 from airflow_kafka_lake.core.segments import Graph
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import host_clock
 from airflow_kafka_lake.services.forecasting import forecast, weigh
@@ -127,30 +128,30 @@ def decide(
     refused: list[GroupOffsetError] = []
     pending: list[PendingCommitError] = []
     for item in selected:
-        older = [stream for key, stream in known.items() if _is_older_generation(key, item, sizes[item.topic])]
+        older = [stream for key, stream in known.items() if _is_older_generation(key, item, sizes[item.stream.topic])]
         expanded = _is_expanded(spec, item, known, recorded.layouts)
         try:
-            answer = generation_gap(spec.name, item, known.get(item.key), older, recorded.graph, ends) or asked_of(
-                spec, bounds, item, known.get(item.key), times, origins.get(item.key, item), expanded
+            answer = generation_gap(spec.name, item, known.get(item.stream), older, recorded.graph, ends) or asked_of(
+                spec, bounds, item, known.get(item.stream), times, origins.get(item.stream, item), expanded
             )
         except PendingCommitError as error:
             pending.append(error)
         except GroupOffsetError as error:
             refused.append(error)
-            blocked.append(Blocked(topic=item.topic, partition=item.partition, reason=error.message))
+            blocked.append(Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=error.message))
         else:
             (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
     if pending:
         raise together(pending)
     if refused and not asked:
         raise refused[0]
-    wanted = {item.snapshot.key: item for item in asked}
+    wanted = {item.snapshot.stream: item for item in asked}
     unknown = [item for item in snapshot.unknown if bounds.partitions is None or item.partition in bounds.partitions]
     everything = not blocked and not unknown
     period = period_of(ports, spec, bounds, asked, known, times, everything=everything)
     segments = _grown(spec, snapshot, recorded, asked, declare)
     waiting = segments.growth.waiting
-    asked = [item for item in asked if (item.snapshot.topic, item.snapshot.partition) not in waiting]
+    asked = [item for item in asked if (item.snapshot.stream.topic, item.snapshot.stream.partition) not in waiting]
     blocked += [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
     weights = weigh(ports, spec, wanted.values(), known)
     at, agreed = snapshot.observed_at, bounds.acknowledge_order
@@ -166,7 +167,7 @@ def _grown(
     declare: Declare,
 ) -> Grown:
     """Decide what becomes of the segments of every topic that was observed."""
-    topics = topics_seen(snapshot, {item.snapshot.key for item in asked})
+    topics = topics_seen(snapshot, {item.snapshot.stream for item in asked})
     growth = Growth()
     for topic in topics:
         growth |= check_seals(spec, topic, known) | develop(spec, topic, known)
@@ -174,30 +175,32 @@ def _grown(
     return grown(known.graph, growth | declare(then, topics))
 
 
-def _epoch_ends(
-    ports: Ports, selected: Sequence[PartitionSnapshot], known: Mapping[StreamKey, StreamRecord]
-) -> EpochEnds:
+def _epoch_ends(ports: Ports, selected: Sequence[PartitionSnapshot], known: Mapping[Stream, StreamRecord]) -> EpochEnds:
     """Ask where the leader epochs ended under which streams were planned before; nobody is asked while none changed."""
-    doubts = epochs_in_doubt((item, known[item.key].leader_epoch) for item in selected if item.key in known)
+    doubts = epochs_in_doubt((item, known[item.stream].leader_epoch) for item in selected if item.stream in known)
     return ports.source.epoch_ends(doubts) if doubts else {}
 
 
 def _sizes(snapshot: Snapshot) -> dict[str, int]:
     """Return how many partitions each topic has."""
-    there = [(item.topic, item.partition) for item in snapshot.partitions]
+    there = [(item.stream.topic, item.stream.partition) for item in snapshot.partitions]
     there += [(item.topic, item.partition) for item in snapshot.unknown]
     return {topic: partition + 1 for topic, partition in sorted(there)}
 
 
-def _is_older_generation(key: StreamKey, item: PartitionSnapshot, partitions: int) -> bool:
+def _is_older_generation(key: Stream, item: PartitionSnapshot, partitions: int) -> bool:
     """Say whether a stream is of an older generation, and a partition's to mind: one that is no more is another's."""
-    return key[0] == item.topic and key[1] != item.topic_id and key[2] % partitions == item.partition
+    return (
+        key.topic == item.stream.topic
+        and key.topic_id != item.stream.topic_id
+        and key.partition % partitions == item.stream.partition
+    )
 
 
 def _is_expanded(
     spec: PipelineSpec,
     item: PartitionSnapshot,
-    known: Mapping[StreamKey, StreamRecord],
+    known: Mapping[Stream, StreamRecord],
     layouts: Sequence[Layout],
 ) -> bool:
     """Say whether a partition has come since its topic was first planned.
@@ -205,27 +208,31 @@ def _is_expanded(
     One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
     end has moved since, so that only the log's begin is sure to lose nothing.
     """
-    siblings = [key[2] for key in known if key[:2] == item.key[:2]]
+    siblings = [key.partition for key in known if key[:2] == item.stream[:2]]
     if not siblings:
         return False
-    at_first = [layout.partitions for layout in layouts if layout.topic_id == item.topic_id] or [max(siblings) + 1]
-    return item.partition >= min(at_first) or spec.start.kind is PolicyKind.LATEST
+    at_first = [layout.partitions for layout in layouts if layout.topic_id == item.stream.topic_id] or [
+        max(siblings) + 1
+    ]
+    return item.stream.partition >= min(at_first) or spec.start.kind is PolicyKind.LATEST
 
 
 def _start_offsets(
     ports: Ports,
     spec: PipelineSpec,
     selected: Sequence[PartitionSnapshot],
-    known: Mapping[StreamKey, StreamRecord],
-) -> dict[StreamKey, PartitionSnapshot]:
+    known: Mapping[Stream, StreamRecord],
+) -> dict[Stream, PartitionSnapshot]:
     """Observe the start policy's group where it is another one than the end policy's, for new streams only.
 
     A partition that is not seen this time has an offset that is not known: the other group's is none of its own.
     """
     needed = spec.start.kind is PolicyKind.GROUP and spec.end.group not in (None, spec.start.group)
-    new = [item for item in selected if item.key not in known]
+    new = [item for item in selected if item.stream not in known]
     if not needed or not new:
         return {}
-    seen = ports.source.snapshot(sorted({item.topic for item in new}), spec.start.group)
-    unknown = {item.key: replace(item, group_offset=None, group_offset_state=GroupOffsetState.UNKNOWN) for item in new}
-    return unknown | {item.key: item for item in seen.partitions}
+    seen = ports.source.snapshot(sorted({item.stream.topic for item in new}), spec.start.group)
+    unknown = {
+        item.stream: replace(item, group_offset=None, group_offset_state=GroupOffsetState.UNKNOWN) for item in new
+    }
+    return unknown | {item.stream: item for item in seen.partitions}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from airflow_kafka_lake.core.accounting import EXPLAINED, Gap
+from airflow_kafka_lake.core.accounting import EXPLAINED
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import StaleFenceError, TransientError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch, ending, without
+from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, ending
 from airflow_kafka_lake.ports import Ports
 
 MOST_CAREFUL = 100
@@ -35,12 +36,12 @@ def compared_carefully(ports: Ports, job: CompareJob) -> CompareJob:
     if len(job.stretches) > MOST_CAREFUL:
         return job
     bodies, ends = _divided(ports, job, lambda: None)
-    return replace(job, singly=ends, unread=without(job.stretches, (*bodies, *ends)))
+    return replace(job, singly=ends, unread=tuple(SliceSet(job.stretches) - SliceSet((*bodies, *ends))))
 
 
 def _divided(
     ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
-) -> tuple[tuple[Stretch, ...], tuple[Stretch, ...]]:
+) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
     """Return what of a job's stretches small polls read, and their last records."""
     try:
         records = _last_records(ports, job, heartbeat)
@@ -53,11 +54,9 @@ def _divided(
     return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
 
 
-def _last_records(
-    ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
-) -> Mapping[Stretch, RangeSet]:
+def _last_records(ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]) -> Mapping[Slice, RangeSet]:
     """Return where each stretch has a record, from its end back to `CAREFUL_POLL` records."""
-    found: dict[Stretch, RangeSet] = {}
+    found: dict[Slice, RangeSet] = {}
     asked, width = job.stretches, CAREFUL_POLL
     while asked:
         gaps = {_tail(stretch, width): stretch for stretch in asked}
@@ -71,6 +70,6 @@ def _last_records(
     return found
 
 
-def _tail(stretch: Stretch, width: int) -> Gap:
+def _tail(stretch: Slice, width: int) -> Slice:
     last = OffsetRange(max(stretch.range.start, stretch.range.end - width), stretch.range.end)
-    return Gap(topic=stretch.topic, topic_id=stretch.topic_id, partition=stretch.partition, range=last)
+    return stretch.part(last)

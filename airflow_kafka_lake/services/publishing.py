@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from airflow_kafka_lake.core.accounting import Receipt
@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Claim, Publication, RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.staging import Stretch, merged
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.waves import (
     Absent,
     AttemptKey,
@@ -52,18 +52,18 @@ class Proven:
     receipts: tuple[Receipt, ...]
 
 
-def replaced(claim: Claim) -> tuple[Stretch, ...]:
+def replaced(claim: Claim) -> tuple[Slice, ...]:
     """Return the stretches of a claim that were reopened: main may hold rows of an earlier reading of them."""
-    return merged(item.stretch for item in claim.ranges if item.generation)
+    return tuple(SliceSet(item.slice for item in claim.ranges if item.generation))
 
 
-def require_replaceable(table: LakeTable, stretches: Sequence[Stretch]) -> None:
+def require_replaceable(table: LakeTable, stretches: Sequence[Slice]) -> None:
     """Refuse a table whose rows cannot be taken out of their files, before a job is run for that.
 
     What forbids it lies on the table, so one offset tells: at most the files around it are opened.
     """
     for first in stretches[:1]:
-        table.visible([replace(first, range=OffsetRange(first.range.start, first.range.start + 1))])
+        table.visible([first.part(OffsetRange(first.range.start, first.range.start + 1))])
 
 
 def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Token:
@@ -76,7 +76,7 @@ def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Toke
         wave=claim.key.wave,
         attempt=(attempt or claim.key).attempt,
         fence=claim.key.fence,
-        ranges=ranges_digest((item.topic_id, item.partition, item.range) for item in claim.ranges),
+        ranges=ranges_digest(item.slice for item in claim.ranges),
         kind=kind,
     )
 
@@ -110,7 +110,7 @@ def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -
     if missing := next((item for item in claim.ranges if item.id not in receipts), None):
         raise IdentityError(
             f"attempt {attempt} of wave {claim.key.wave} is in table {claim.table} without a receipt for "
-            f"{missing.topic}/{missing.partition} {missing.range}. Run: kafka-lake rebuild {claim.pipeline}",
+            f"{missing.stream} {missing.range}. Run: kafka-lake rebuild {claim.pipeline}",
             wave=claim.key.wave,
         )
     ports.ledger.settle(claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values()))
@@ -118,10 +118,7 @@ def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -
 
 def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, Receipt]:
     """Return the receipts of a claim's ranges that an attempt has left in the lake, by range id."""
-    rows = {
-        (row.topic, row.topic_id, row.partition, row.range): row
-        for row in ports.lake.table(claim.table).receipts(attempt)
-    }
+    rows = {(*row.stream, row.range): row for row in ports.lake.table(claim.table).receipts(attempt)}
     left = ((item, rows.get((*item.stream, item.range))) for item in claim.ranges)
     return {item.id: _receipt(item, row) for item, row in left if row}
 
@@ -129,10 +126,7 @@ def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, R
 def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
     return Receipt(
         range_id=item.id,
-        topic=item.topic,
-        topic_id=item.topic_id,
-        partition=item.partition,
-        range=item.range,
+        slice=item.slice,
         rows=row.rows,
         first_offset=row.first_offset,
         last_offset=row.last_offset,
@@ -151,10 +145,7 @@ def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]
             attempt=proven.attempt.attempt,
             fence=proven.attempt.fence,
             kind="rows",
-            topic=item.topic,
-            topic_id=item.topic_id,
-            partition=item.partition,
-            range=item.range,
+            slice=item.slice,
             generation=ranges[item.range_id].generation,
             rows=item.rows,
             first_offset=item.first_offset,
@@ -218,7 +209,7 @@ def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, proven: Proven
 def _commit(
     ports: Ports, claim: Claim, table: LakeTable, head: TableHead, proven: Proven, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
-    line = check_head(ports, claim.pipeline, claim.table, head, sorted({item.topic_id for item in claim.ranges}))
+    line = check_head(ports, claim.pipeline, claim.table, head, sorted({item.stream.topic_id for item in claim.ranges}))
     check_settled(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
     ports.ledger.mark_publishing(claim.key)

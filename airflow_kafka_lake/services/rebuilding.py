@@ -150,7 +150,7 @@ def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembe
 
 def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, known: Remembered) -> list[str]:
     """Return every table that the pipeline may have landed in; Kafka is asked only for names behind a pattern."""
-    found = {*(record.tables if record else ()), *(spec.table_for(stream.topic) for stream in known.streams)}
+    found = {*(record.tables if record else ()), *(spec.table_for(stream.stream.topic) for stream in known.streams)}
     if "{topic}" not in spec.table:
         return sorted({*found, spec.table})
     topics = spec.topics if spec.topic_pattern is None else ports.source.topics(spec.topics, spec.topic_pattern)
@@ -186,8 +186,8 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     """Move main of a table that has anything of ours, then read what it says."""
     lake = ports.lake.table(table)
     everyones = lake.all_receipts()
-    receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.topic)]
-    seen = {row.topic_id for row in receipts} | {item.topic_id for item in known.streams}
+    receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
+    seen = {row.stream.topic_id for row in receipts} | {item.stream.topic_id for item in known.streams}
     ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
     theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token, seen, theirs)
@@ -196,7 +196,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     ports.say(f"reading history, rows and receipts of {table}")
     commits, holdings = lake.commits(), lake.holdings(sorted(owners))
     waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
-    receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.topic_id in owners]
+    receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.stream.topic_id in owners]
     now, owner = lake.head(), (ports.ledger.ledger_id(), spec.name)
     if now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in owners} != {owner}:
         raise overtaken_rebuild(spec.name)  # rows and receipts are of two moments
@@ -215,7 +215,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
 
 def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
     """Say whether a topic is this pipeline's: another ledger may have a pipeline of the same name for other topics."""
-    if topic in spec.topics or any(stream.topic == topic for stream in known.streams):
+    if topic in spec.topics or any(stream.stream.topic == topic for stream in known.streams):
         return True
     return spec.topic_pattern is not None and topic_matcher(spec.topic_pattern)(topic)
 

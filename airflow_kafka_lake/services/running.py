@@ -130,7 +130,7 @@ def _settle(ports: Ports, pipeline: str) -> None:
 def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
     """Say what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
-    words = [f"{item.topic}/{item.partition} {item.range} {item.state.lower()}: {way_out(item)}" for item in stuck]
+    words = [f"{item.stream} {item.range} {item.state.lower()}: {way_out(item)}" for item in stuck]
     words += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]
     return tuple(words)
 
@@ -145,7 +145,7 @@ def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), la
         return
     first = left[0]
     message = f"{len(left)} ranges of plan {plan_id} are not settled"
-    where = f"{first.topic}/{first.partition} {first.range}, {first.state}"
+    where = f"{first.stream} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
         if first.wave in later:
             waves = len({item.wave for item in left})

@@ -30,14 +30,16 @@ def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Seg
     """
 
     def declare(known: Known, topics: Sequence[Topic]) -> Growth:
-        topic = _topic(topics, stream.topic)
-        if topic.id != stream.topic_id:
-            raise StateError(f"topic {stream.topic} of id {stream.topic_id} is gone: it ends where it ended")
-        _refuse_unobserved(topic, [stream.partition])
-        return Growth(segments=(declared(topic, stream.partition, at, known),))
+        topic = _topic(topics, stream.stream.topic)
+        if topic.id != stream.stream.topic_id:
+            raise StateError(
+                f"topic {stream.stream.topic} of id {stream.stream.topic_id} is gone: it ends where it ended"
+            )
+        _refuse_unobserved(topic, [stream.stream.partition])
+        return Growth(segments=(declared(topic, stream.stream.partition, at, known),))
 
-    decided = _record(ports, spec, Bounds(topic=stream.topic), declare)
-    return next(item for item in decided.growth.segments if item.stream == stream.key and item.declared_at)
+    decided = _record(ports, spec, Bounds(topic=stream.stream.topic), declare)
+    return next(item for item in decided.growth.segments if item.stream == stream.stream and item.declared_at)
 
 
 def migrate(
@@ -63,7 +65,7 @@ def migrate(
         return migrated(spec, old, new, seals, known)
 
     decided = _record(ports, spec, Bounds(), declare)
-    return tuple(item for item in decided.growth.segments if item.stream[0] == target)
+    return tuple(item for item in decided.growth.segments if item.stream.topic == target)
 
 
 def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_kafka_lake.core.accounting import Gap
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
 from airflow_kafka_lake.core.checking.report import Observed, Scope
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.seams import PositionColumns, Seam, SeamQuestion, ask, judge
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Ports
 
 
@@ -69,38 +68,32 @@ def seams(
 
     Raises what `ports.LakeTable.positions` does, and UsageError for columns that are not given as they should be.
     """
-    streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
-    topics = sorted({stream.topic for stream in streams})
+    streams = [stream for stream in evidence.ledger.streams if stream.stream in scope]
+    topics = sorted({stream.stream.topic for stream in streams})
     columns = PositionColumns.parse(live.columns, topics) if live.columns else PositionColumns()
     shared = live.table in {table.identifier for table in evidence.tables}
     ports.say(f"reading {live.table}")
     contents = ports.lake.table(live.table).positions(columns, topics, live_only=shared)
-    rows = {(item.topic, item.partition): item for item in contents}
-    ranges: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    rows = {(item.stream.topic, item.stream.partition): item for item in contents}
+    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
     for item in evidence.ledger.ranges:
         ranges[item.stream].append(item)
     questions, lines = [], []
     for stream in streams:
-        bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.topic, stream.partition))
+        bounds, theirs = observed.bounds.get(stream.stream), rows.get((stream.stream.topic, stream.stream.partition))
         if bounds is None:
-            why = observed.states.get(stream.key, "unknown")
-            lines.append(f"{stream.topic}/{stream.partition} ({stream.topic_id}): not judged: {why}")
+            why = observed.states.get(stream.stream, "unknown")
+            lines.append(f"{stream.stream} ({stream.stream.topic_id}): not judged: {why}")
             continue
         offsets = theirs.offsets if theirs else RangeSet()
-        questions.append(ask(stream.key, stream.origin, ranges[stream.key], offsets, bounds.group_offset))
+        questions.append(ask(stream.stream, stream.origin, ranges[stream.stream], offsets, bounds.group_offset))
         if theirs and theirs.duplicates:
-            lines.append(f"{stream.topic}/{stream.partition}: the live stream has {theirs.duplicates:,} rows twice")
+            lines.append(f"{stream.stream}: the live stream has {theirs.duplicates:,} rows twice")
     return Seams(table=live.table, seams=_judged(ports, spec, questions), lines=tuple(lines))
 
 
 def _judged(ports: Ports, spec: PipelineSpec, questions: Sequence[SeamQuestion]) -> tuple[Seam, ...]:
-    gaps = {
-        question.stream: [
-            Gap(topic=question.stream[0], topic_id=question.stream[1], partition=question.stream[2], range=item)
-            for item in question.open
-        ]
-        for question in questions
-    }
+    gaps = {question.stream: [Slice(question.stream, item) for item in question.open] for question in questions}
     asked = [gap for mine in gaps.values() for gap in mine]
     said = ports.batches.explain(asked, spec.isolation) if asked else {}
     return tuple(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from airflow_kafka_lake.core.accounting import Gap
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.reopening import Share, parts, to_be_shared
 from airflow_kafka_lake.core.shares import shares
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -27,12 +27,9 @@ def count_shares(
     found: dict[tuple[str, OffsetRange], Share] = {}
     for item in to_be_shared(ranges, stretch):
         ports.say(f"counting the rows of {item.range}, which is cut")
-        visible = RangeSet.union(holding.offsets for holding in ports.lake.table(table).visible([item.stretch]))
+        visible = RangeSet.union(holding.offsets for holding in ports.lake.table(table).visible([item.slice]))
         readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
-        gaps = [
-            Gap(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=gap)
-            for gap in visible.gaps(readable)
-        ]
+        gaps = [Slice(item.stream, gap) for gap in visible.gaps(readable)]
         said = ports.batches.explain(gaps, spec.isolation) if gaps else {}
         assert item.accounting is not None
         try:

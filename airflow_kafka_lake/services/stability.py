@@ -25,7 +25,7 @@ def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTra
     if not waiting:
         return ()
     try:
-        return oldest(ports.source.transactions([(item.topic, item.partition) for item in waiting], None))
+        return oldest(ports.source.transactions([(item.stream.topic, item.stream.partition) for item in waiting], None))
     except KafkaLakeError as error:
         ports.say(f"which transactions are open is not known: {error.message}")
         return ()
@@ -36,7 +36,9 @@ def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds)
     if bounds.end is not None:  # a period that reaches beyond what is stable is refused
         return ()
     reached = {
-        (item.snapshot.topic, item.snapshot.partition) for item in plan.streams if item.end >= item.snapshot.last_stable
+        (item.snapshot.stream.topic, item.snapshot.stream.partition)
+        for item in plan.streams
+        if item.end >= item.snapshot.last_stable
     }
     return tuple(
         item for item in transactions if item.hangs(plan.observed_at) and (item.topic, item.partition) in reached

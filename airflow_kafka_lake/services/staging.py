@@ -21,7 +21,8 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.losses import held_by
 from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.segments import gate_closed
-from airflow_kafka_lake.core.staging import StageJob, Stretch, packing, shared, without
+from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.staging import StageJob, packing
 from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
@@ -132,7 +133,7 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
         adopt(ports, held, found)
         return None
     _pass_gate(ports, held.key.wave, held.pipeline)
-    topic_ids = sorted({item.topic_id for item in held.ranges})
+    topic_ids = sorted({item.stream.topic_id for item in held.ranges})
     check_head(ports, held.pipeline, held.table, found.head, topic_ids)
     require_replaceable(ports.lake.table(held.table), replaced(held))
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
@@ -157,7 +158,7 @@ def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: H
     refuse_to_lose(ports, held.pipeline, table, held.attempts, held.ranges, give_up=give_up, why=OTHERWISE_DECODED)
     if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
         return Shortfall(verdicts=failed)
-    how = decoders(ports, asked, {item.topic for item in held.ranges})
+    how = decoders(ports, asked, {item.stream.topic for item in held.ranges})
     staged = _stage_or_find(ports, held, how, heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
@@ -185,7 +186,7 @@ def _stage_or_find(
         if failed := _lost_meanwhile(ports, held):
             return failed
 
-        def again(part: Sequence[RangeRecord], untimely: Sequence[Stretch]) -> Staged:
+        def again(part: Sequence[RangeRecord], untimely: Sequence[Slice]) -> Staged:
             return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat, untimely)
 
         if found := read_otherwise(ports, held, error, again, heartbeat):
@@ -227,7 +228,7 @@ def _held(seen: Seen) -> tuple[Verdict, ...]:
 
 
 def _stage(
-    ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat, untimely: Sequence[Stretch] = ()
+    ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat, untimely: Sequence[Slice] = ()
 ) -> Staged:
     job = stage_job(held, how, untimely)
     if History.of(held.attempts).in_doubt:
@@ -247,9 +248,10 @@ def _stage(
     return staged
 
 
-def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Stretch] = ()) -> StageJob:
+def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Slice] = ()) -> StageJob:
     """Build the request for a claim's ranges: touching ranges are read as one stretch, and what is untimely apart."""
-    stretches = without(_stretches(held.ranges), untimely)
+    asked, apart = SliceSet(item.slice for item in held.ranges), SliceSet(untimely)
+    stretches = tuple(asked - apart)
     tasks, per_task = packing(stretches, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
     return StageJob(
         pipeline=held.pipeline,
@@ -261,11 +263,5 @@ def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Str
         tasks=tasks,
         max_records_per_partition=per_task,
         decoders=how,
-        untimely=shared(_stretches(held.ranges), untimely),
+        untimely=tuple(asked & apart),
     )
-
-
-def _stretches(ranges: Sequence[RangeRecord]) -> list[Stretch]:
-    return [
-        Stretch(topic=item.topic, topic_id=item.topic_id, partition=item.partition, range=item.range) for item in ranges
-    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
 from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
-from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.waves import (
     Absent,
     AttemptRecord,
@@ -54,7 +54,7 @@ def fenced(
     *,
     by_force: bool = False,
     spared: str | None = None,
-    skipped: Stretch | None = None,
+    skipped: Slice | None = None,
     give_up: str | None,
 ) -> Claim | None:
     """Claim a wave and make sure that no earlier publisher can show what is taken away from it any more.
@@ -78,7 +78,7 @@ def fenced(
 
 
 def _move_main(
-    ports: Ports, claim: Claim, spared: str | None, skipped: Stretch | None, give_up: str | None
+    ports: Ports, claim: Claim, spared: str | None, skipped: Slice | None, give_up: str | None
 ) -> Found | Absent:
     """Look, move main away from the head that was seen after the fence went up, and look once more.
 
@@ -91,7 +91,7 @@ def _move_main(
     if isinstance(look, Found):
         return look
     token, ledger_id = token_of(claim, "fence"), ports.ledger.ledger_id()
-    topic_ids = sorted({item.topic_id for item in claim.ranges})
+    topic_ids = sorted({item.stream.topic_id for item in claim.ranges})
     kept = _kept(table, claim, spared, skipped)
     ending = [item for item in claim.attempts if item.attempt != kept]
     if give_up is not None:
@@ -113,7 +113,7 @@ def _move_main(
     )
 
 
-def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Stretch | None) -> str | None:
+def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | None) -> str | None:
     """Return the attempt whose branch stays, because no row of what is taken away is in it.
 
     An attempt without receipts has never begun to publish, and cannot any more: only its branch can be `spared`. A skip
@@ -124,7 +124,8 @@ def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Stretch |
         return None if table.receipts(spared) else spared
     planned = {(item.stream, item.range) for item in claim.ranges}
     if skipped is None or any(
-        (item.topic_id, item.partition) == (skipped.topic_id, skipped.partition) and item.range.overlaps(skipped.range)
+        (item.stream.topic_id, item.stream.partition) == (skipped.stream.topic_id, skipped.stream.partition)
+        and item.range.overlaps(skipped.range)
         for item in claim.ranges
     ):
         return None

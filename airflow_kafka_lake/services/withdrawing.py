@@ -59,24 +59,24 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     may begin among what is planned and gone.
     """
     reason = needed_reason(reason)
-    streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
+    streams = {stream.stream: stream for stream in ports.ledger.streams(subject.pipeline)}
     selection.require(subject.pipeline, streams.values())
     found = [item for item in subject.ranges if selection.has(item.stream)]
     touched = [streams[key] for key in sorted({item.stream for item in found})]
     asked = stretches(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
-        seen = ports.source.snapshot(sorted({item.topic for item in touched}), None).partitions
+        seen = ports.source.snapshot(sorted({item.stream.topic for item in touched}), None).partitions
         low = {
-            item.key: item
+            item.stream: item
             for item in seen
-            if any(i.stream == item.key and i.range.start < item.log_start for i in found)
+            if any(i.stream == item.stream and i.range.start < item.log_start for i in found)
         }
         refuse_gone(ports, selection.start, touched, low)
     wanted = [(i, asked[i.stream]) for i in found if i.stream in asked and i.range.overlaps(asked[i.stream])]
     waves = ports.ledger.waves(subject.pipeline) if wanted else ()
     what, kept = withdrawal(subject.pipeline, subject.name, reason, streams.values(), waves, wanted)
     if not what.ranges:
-        stays = [f"{item.record.topic}/{item.record.partition} {item.record.range}: {item.reason}" for item in kept]
+        stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
         why = stays[0] if stays else "nothing is planned there that is not read yet (see kafka-lake status)"
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
     if not dry_run:

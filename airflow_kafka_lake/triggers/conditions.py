@@ -51,8 +51,7 @@ class PlanResolved:
         first = left[0]
         return Answer(
             done=False,
-            words=f"{len(left)} ranges of plan {self.plan} are open, first {first.topic}/{first.partition} "
-            f"{first.range}, {first.state}",
+            words=f"{len(left)} ranges of plan {self.plan} are open, first {first.stream} {first.range}, {first.state}",
         )
 
 
@@ -118,9 +117,9 @@ class WatermarkReached:
         everything = ledger.streams(self.pipeline)
         if missing := not_known_yet(ledger, self.pipeline, self.topic, everything):
             raise LookupError(missing)
-        known = [stream for stream in everything if stream.topic == self.topic]
+        known = [stream for stream in everything if stream.stream.topic == self.topic]
         if self.at_ms is None:
-            partitions = {stream.partition for stream in known}
+            partitions = {stream.stream.partition for stream in known}
             if self.partition is None and not partitions:
                 raise LookupError(f"the ledger knows no stream of {self.topic} yet")
             # Also those that a plan has seen and could not observe.
@@ -145,7 +144,7 @@ class WatermarkReached:
             if target is None:
                 raise LookupError(f"Kafka has no record of {self.topic}/{number} that late yet")
             targets[number] = target
-        return [stream for stream in known if stream.topic_id == topic.topic_id], targets
+        return [stream for stream in known if stream.stream.topic_id == topic.topic_id], targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +190,7 @@ class WaveLaunchable:
 
 def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
     """Return the stream of a partition, None when there is none; refuse to choose between generations of a topic."""
-    found = [stream for stream in streams if (stream.topic, stream.partition) == (topic, partition)]
+    found = [stream for stream in streams if (stream.stream.topic, stream.stream.partition) == (topic, partition)]
     if len(found) > 1:
         raise UsageError(
             f"topic {topic} was re-created, and the ledger knows {len(found)} generations of partition {partition}: "
@@ -207,7 +206,7 @@ def not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, known: Sequen
 
     Refuses to wait for a topic that is none of a pipeline's, and never was: nothing would ever come of it.
     """
-    topics = {stream.topic for stream in known}
+    topics = {stream.stream.topic for stream in known}
     if topic in topics:
         return None
     record = ledger.pipeline(pipeline)

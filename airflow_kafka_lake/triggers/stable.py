@@ -31,9 +31,10 @@ class GroupStable:
             return Answer(done=True, words=f"commits of group {self.group!r} are still pending, and the time is over")
         snapshot = source().snapshot(sorted({topic for topic, _ in self.partitions}), self.group)
         pending = [
-            f"{item.topic}/{item.partition}"
+            f"{item.stream}"
             for item in snapshot.partitions
-            if (item.topic, item.partition) in self.partitions and item.group_offset_state is GroupOffsetState.UNSTABLE
+            if (item.stream.topic, item.stream.partition) in self.partitions
+            and item.group_offset_state is GroupOffsetState.UNSTABLE
         ]
         if not pending:
             return Answer(done=True, words=f"no commit of group {self.group!r} is pending")

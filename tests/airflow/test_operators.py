@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import (
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (
     AdvanceWatermarkOperator,
@@ -567,9 +568,9 @@ def test_bad_file_is_a_task_that_fails_with_the_reason(context: Context) -> None
 
 def test_events_name_every_stream_a_hundred_at_a_time() -> None:
     """A wide pipeline's events stay small, and none of its offsets is recorded as told that no event has named."""
-    moves = [
-        Advance(sequence=n, topic="t", topic_id="i", partition=n, start=0, end=n + 1, rows=1) for n in range(250)
-    ] + [Advance(sequence=300, topic="t", topic_id="i", partition=0, start=1, end=9, rows=8)]
+    moves = [Advance(stream=Stream("t", "i", n), sequence=n, start=0, end=n + 1, rows=1) for n in range(250)] + [
+        Advance(stream=Stream("t", "i", 0), sequence=300, start=1, end=9, rows=8)
+    ]
     extras = event_extras("wide", None, moves)
     assert [len(extra["streams"]) for extra in extras] == [MAX_STREAMS, MAX_STREAMS, 51]
     assert [extra["sequence"] for extra in extras] == [99, 199, 300]

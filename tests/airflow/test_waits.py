@@ -470,8 +470,8 @@ def child_of_an_expansion(world: World) -> tuple[list[str], str, str]:
     world.clock.advance(timedelta(seconds=300))
     world.produce(1)
     made = plan(world.ports(), ORDERS.spec, Bounds(), plan_id="child").plan
-    (child,) = [wave.id for wave in made.waves if any(item.partition == 2 for item in wave.ranges)]
-    (old,) = [item.id for wave in made.waves for item in wave.ranges if item.partition == 0]
+    (child,) = [wave.id for wave in made.waves if any(item.stream.partition == 2 for item in wave.ranges)]
+    (old,) = [item.id for wave in made.waves for item in wave.ranges if item.stream.partition == 0]
     return [wave.id for wave in made.waves if wave.id != child], child, old
 
 

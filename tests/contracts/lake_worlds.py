@@ -26,6 +26,7 @@ from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import AttemptOutcome, AttemptRecord, TableHead, Token
 from airflow_kafka_lake.jobs.stage import STAGED_BY
@@ -83,10 +84,7 @@ def receipt(attempt: str, kind: str = "rows", end: int = 10) -> ReceiptRow:
         attempt=attempt,
         fence=1,
         kind=kind,
-        topic="orders",
-        topic_id=TOPIC_ID,
-        partition=0,
-        range=OffsetRange(0, end),
+        slice=Slice(Stream("orders", TOPIC_ID, 0), OffsetRange(0, end)),
         generation=0,
         rows=end - 1,
         first_offset=0 if end > 1 else None,

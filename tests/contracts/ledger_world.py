@@ -11,9 +11,9 @@ from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, Verdict
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, Holder, RangeState
 from airflow_kafka_lake.ports import Ledger
 
@@ -30,22 +30,14 @@ def attempt_id() -> str:
     return f"{next(_numbers):016x}"
 
 
-def key_of(partition: int = 0, topic: str = "orders") -> StreamKey:
+def key_of(partition: int = 0, topic: str = "orders") -> Stream:
     """Return the stream of a partition."""
-    return (topic, f"id-{topic}", partition)
+    return Stream(topic, f"id-{topic}", partition)
 
 
-def snapshot_of(key: StreamKey, end: int = 1000) -> PartitionSnapshot:
+def snapshot_of(key: Stream, end: int = 1000) -> PartitionSnapshot:
     """Return what Kafka would say of a stream."""
-    return PartitionSnapshot(
-        topic=key[0],
-        topic_id=key[1],
-        partition=key[2],
-        leader_epoch=3,
-        log_start=0,
-        last_stable=end,
-        high_watermark=end,
-    )
+    return PartitionSnapshot(stream=key, leader_epoch=3, log_start=0, last_stable=end, high_watermark=end)
 
 
 def plan_of(
@@ -59,7 +51,7 @@ def plan_of(
 ) -> Plan:
     """Build a plan whose waves hold `(partition, start, end)`, with the stream versions that are on record."""
     name = plan or f"p{next(_numbers)}"
-    known = {record.key: record for record in ledger.streams(spec.name)}
+    known = {record.stream: record for record in ledger.streams(spec.name)}
     keys = sorted({key_of(partition, topic) for wave in waves for partition, _, _ in wave})
     streams = [
         PlannedStream(
@@ -93,10 +85,7 @@ def _planned(name: str, topic: str, partition: int, start: int, end: int) -> Pla
     key = key_of(partition, topic)
     return PlannedRange(
         id=name,
-        topic=key[0],
-        topic_id=key[1],
-        partition=partition,
-        range=OffsetRange(start, end),
+        slice=Slice(Stream(key[0], key[1], partition), OffsetRange(start, end)),
         estimated_bytes=(end - start) * 10,
     )
 
@@ -122,10 +111,7 @@ def receipts_of(ranges: Iterable[RangeRecord], control: int = 0) -> list[Receipt
         found.append(
             Receipt(
                 range_id=item.id,
-                topic=item.topic,
-                topic_id=item.topic_id,
-                partition=item.partition,
-                range=item.range,
+                slice=item.slice,
                 rows=rows,
                 first_offset=item.range.start if rows else None,
                 last_offset=item.range.start + rows - 1 if rows else None,

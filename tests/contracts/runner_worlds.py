@@ -13,8 +13,9 @@ from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Publication, Staged
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import Committed, Token
 from airflow_kafka_lake.ports import JobRunner, Lake
 from tests import markers
@@ -79,18 +80,16 @@ class RunnerWorld:
     def close(self) -> None:
         """Give back what is open."""
 
-    def stretch(self, start: int, end: int, partition: int = 0) -> Stretch:
-        return Stretch(
-            topic=self.topic.name, topic_id=self.topic.id, partition=partition, range=OffsetRange(start, end)
-        )
+    def stretch(self, start: int, end: int, partition: int = 0) -> Slice:
+        return Slice(Stream(self.topic.name, self.topic.id, partition), OffsetRange(start, end))
 
     def job(
         self,
-        *stretches: Stretch,
+        *stretches: Slice,
         isolation: Isolation = Isolation.READ_COMMITTED,
         decoders: Sequence[Decoder] = (),
-        untimely: Sequence[Stretch] = (),
-        singly: Sequence[Stretch] = (),
+        untimely: Sequence[Slice] = (),
+        singly: Sequence[Slice] = (),
         table: str = "",
     ) -> StageJob:
         """Return an attempt's job of its own."""

@@ -19,9 +19,10 @@ from confluent_kafka.admin import (
 )
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import BatchReader
@@ -177,11 +178,11 @@ def name() -> str:
     return f"b-{uuid.uuid4().hex}"
 
 
-def gap(topic: str, topic_id: str, start: int, end: int, partition: int = 0) -> Gap:
-    return Gap(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+def gap(topic: str, topic_id: str, start: int, end: int, partition: int = 0) -> Slice:
+    return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
-def letters(asked: Gap, said: Sequence[Explanation]) -> str:
+def letters(asked: Slice, said: Sequence[Explanation]) -> str:
     """One letter per offset: c(ontrol), a(borted), k (compacted), ! (unreadable), t (untimely), ? (unexplained)."""
     names = {
         Fate.CONTROL: "c",
@@ -195,7 +196,7 @@ def letters(asked: Gap, said: Sequence[Explanation]) -> str:
     return "".join(names[fates.get(at, Fate.UNEXPLAINED)] for at in range(asked.range.start, asked.range.end))
 
 
-def explained(world: World, asked: Gap, isolation: Isolation = COMMITTED) -> str:
+def explained(world: World, asked: Slice, isolation: Isolation = COMMITTED) -> str:
     return letters(asked, world.reader.explain([asked], isolation)[asked])
 
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import GroupMirror
 from tests.contracts.test_offset_source import QUIET, BrokerWorld, MemoryWorld
@@ -31,8 +31,8 @@ class Mirror:
         world.create(self.topic, 2)
         world.produce(self.topic, 5)
 
-    def key(self, partition: int = 0) -> StreamKey:
-        return (self.topic, self.world.source.describe([self.topic])[0].topic_id, partition)
+    def key(self, partition: int = 0) -> Stream:
+        return Stream(self.topic, self.world.source.describe([self.topic])[0].topic_id, partition)
 
     def told(self) -> dict[int, int | None]:
         seen = self.world.source.snapshot([self.topic], self.group).partitions
@@ -93,8 +93,7 @@ def test_group_that_is_consumed_with_refuses_by_partition(mirror: Mirror) -> Non
 
 def test_offset_of_another_generation_is_refused(mirror: Mirror) -> None:
     """The name is the same; the offset means nothing in it."""
-    _, topic_id, _ = mirror.key()
-    stranger = (mirror.topic, topic_id[::-1], 0)
+    stranger = Stream(mirror.topic, mirror.key().topic_id[::-1], 0)
     refused = mirror.mirror.commit(mirror.group, {stranger: 3, mirror.key(1): 0})
     assert list(refused) == [stranger]
     assert "another id" in refused[stranger]

@@ -13,8 +13,9 @@ from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Mismatch
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,
@@ -89,7 +90,10 @@ def test_rows_are_the_records_of_the_stretches(world: RunnerWorld) -> None:
         (1, 0, None, b"other", (), AT_MS),
         (1, 1, None, b"partition", (), AT_MS),
     ]
-    streams = {item.partition: (item.topic, item.topic_id, item.offsets, item.duplicates) for item in staged.streams}
+    streams = {
+        item.stream.partition: (item.stream.topic, item.stream.topic_id, item.offsets, item.duplicates)
+        for item in staged.streams
+    }
     here = (world.topic.name, world.topic.id)
     assert streams == {0: (*here, RangeSet.of((1, 3), (4, 5)), 0), 1: (*here, RangeSet.of((0, 2)), 0)}
     assert staged.bytes > 0
@@ -263,7 +267,7 @@ def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -
 # Comparing
 
 
-def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tuple[Stretch, ...]) -> Comparison:
+def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tuple[Slice, ...]) -> Comparison:
     """Compare a stretch with a snapshot."""
     said: list[str] = []
     job = CompareJob(

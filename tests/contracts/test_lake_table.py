@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
 from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     Absent,
@@ -180,7 +181,7 @@ def test_staged_rows_are_on_no_readers_main(world: World) -> None:
     found = world.table.staged(attempt, lambda: beats.append(1))
     assert found is not None
     assert beats, "nobody was told that the reading goes on"
-    assert [(s.partition, s.offsets, s.duplicates) for s in found.streams] == [
+    assert [(s.stream.partition, s.offsets, s.duplicates) for s in found.streams] == [
         (0, RangeSet.of((5, 8), (9, 10)), 0),
         (1, RangeSet.of((3, 4)), 0),
     ]
@@ -508,13 +509,16 @@ def test_positions_are_read_from_any_writer(world: World) -> None:
     publish(world, attempt)
     world.write_foreign()
     found = world.table.positions(columns, ["orders"], live_only=False)
-    assert [(item.topic, item.topic_id, item.partition, item.offsets, item.duplicates) for item in found] == [
+    assert [
+        (item.stream.topic, item.stream.topic_id, item.stream.partition, item.offsets, item.duplicates)
+        for item in found
+    ] == [
         ("orders", "", 0, RangeSet.of((0, 2), (4, 5)), 1),
         ("orders", "", 1, RangeSet.of((4, 5)), 0),
     ]
     assert world.table.positions(columns, ["orders"], live_only=True) == ()
     (foreign,) = world.table.positions(columns, ["orders", "other"], live_only=True)
-    assert (foreign.topic, foreign.offsets) == ("other", RangeSet.of((0, 1)))
+    assert (foreign.stream.topic, foreign.offsets) == ("other", RangeSet.of((0, 1)))
 
 
 def test_receipts_are_added_once(world: World) -> None:
@@ -588,7 +592,7 @@ def test_holdings_tell_whose_rows_are_there(world: World) -> None:
     world.stage(unpublished, offsets(9))
     world.write_foreign()
     expected = (
-        Holding(attempt=None, topic="other", topic_id="other", partition=0, offsets=RangeSet.of((0, 1))),
+        Holding(stream=Stream("other", "other", 0), attempt=None, offsets=RangeSet.of((0, 1))),
         holding(first, RangeSet.of((0, 2), (4, 5))),
         holding(first, RangeSet.of((0, 1)), partition=1),
         holding(second, RangeSet.of((1, 2), (5, 6)), duplicates=1),
@@ -606,9 +610,7 @@ def holding(
     attempt: str, found: RangeSet, *, partition: int = 0, topic_id: str = TOPIC_ID, duplicates: int = 0
 ) -> Holding:
     """Return what main holds of topic `orders`."""
-    return Holding(
-        attempt=attempt, topic="orders", topic_id=topic_id, partition=partition, offsets=found, duplicates=duplicates
-    )
+    return Holding(stream=Stream("orders", topic_id, partition), attempt=attempt, offsets=found, duplicates=duplicates)
 
 
 def test_head_names_the_publish_that_main_was_moved_away_from(world: World) -> None:

@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.events import Event
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Claim, Published, Verdict
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.waves import WAVE_TRANSITIONS, Act, AttemptKey, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Ledger
 from tests.contracts.ledger_world import (
@@ -403,7 +404,7 @@ def test_settle_records_the_numbers(ledger: Ledger) -> None:
     ]
     row = items[0].row
     assert (row.wave, row.attempt, row.fence, row.generation) == (wave, key.attempt, 1, 0)
-    assert (row.topic, row.topic_id, row.partition) == ("orders", "id-orders", 0)
+    assert (row.stream.topic, row.stream.topic_id, row.stream.partition) == ("orders", "id-orders", 0)
     assert (row.rows, row.first_offset, row.last_offset, row.accounting) == (7, 0, 6, full.accounting)
 
 
@@ -430,8 +431,11 @@ SPOILT: dict[str, Callable[[Receipt, Receipt], list[Receipt]]] = {
     "none": lambda *_: [],
     "twice": lambda first, second: [first, second, second],
     "foreign": lambda first, second: [first, second, replace(second, range_id="r9")],
-    "shifted": lambda first, second: [first, replace(second, range=OffsetRange(0, 11))],
-    "other partition": lambda first, second: [first, replace(second, partition=7)],
+    "shifted": lambda first, second: [first, replace(second, slice=second.slice.part(OffsetRange(0, 11)))],
+    "other partition": lambda first, second: [
+        first,
+        replace(second, slice=Slice(second.stream._replace(partition=7), second.range)),
+    ],
     "unexplained": lambda first, second: [
         first,
         replace(second, accounting=Accounting(visible=9, unexplained=1), rows=9),

@@ -35,7 +35,7 @@ def pieces(ledger: Ledger, partition: int = 0) -> list[tuple[int, int, str]]:
     return [
         (item.range.start, item.range.end, item.state.value)
         for item in ledger.ranges(pipeline=SPEC.name)
-        if item.partition == partition
+        if item.stream.partition == partition
     ]
 
 
@@ -179,7 +179,7 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
         Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="whole"),
     ]
     ledger.take(wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0")
-    found = [item for item in ledger.ranges(pipeline=SPEC.name) if item.partition == 0]
+    found = [item for item in ledger.ranges(pipeline=SPEC.name) if item.stream.partition == 0]
     assert [(item.id, str(item.range), item.state, item.wave, item.reason) for item in found] == [
         (source.id, "0-4", RangeState.PLANNED, wave, None),
         (f"{source.id}.4", "4-5", RangeState.HELD, wave, "bad"),

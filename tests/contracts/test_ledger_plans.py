@@ -110,7 +110,7 @@ def test_plan_raises_the_version(ledger: Ledger) -> None:
     """Each plan of a stream is a decision about it; origin and watermark stay, what was seen is renewed."""
     planned(ledger, [(0, 0, 10)])
     plan = plan_of(ledger, [(0, 10, 20)], origin=7)
-    newer = replace(snapshot_of(plan.streams[0].snapshot.key, 2000), leader_epoch=9)
+    newer = replace(snapshot_of(plan.streams[0].snapshot.stream, 2000), leader_epoch=9)
     ledger.record_plan(replace(plan, streams=(replace(plan.streams[0], snapshot=newer),)), "tester")
     (stream,) = ledger.streams(SPEC.name)
     assert (stream.origin, stream.version, stream.end_seen, stream.leader_epoch) == (0, 2, 2000, 9)
@@ -145,13 +145,16 @@ def test_streams_can_be_narrowed(ledger: Ledger) -> None:
     """Topic and partitions choose; the order is by key."""
     planned(ledger, [(2, 0, 1), (0, 0, 1), (1, 0, 1)])
     planned(ledger, [(0, 0, 1)], topic="audits")
-    assert [record.key[::2] for record in ledger.streams(SPEC.name)] == [
+    assert [record.stream[::2] for record in ledger.streams(SPEC.name)] == [
         ("audits", 0),
         ("orders", 0),
         ("orders", 1),
         ("orders", 2),
     ]
-    assert [record.partition for record in ledger.streams(SPEC.name, topic="orders", partitions=[2, 1])] == [1, 2]
+    assert [record.stream.partition for record in ledger.streams(SPEC.name, topic="orders", partitions=[2, 1])] == [
+        1,
+        2,
+    ]
     assert ledger.streams(SPEC.name, partitions=[]) == ()
     assert ledger.streams("other") == ()
 

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream, RestoredWave
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
@@ -37,7 +38,7 @@ def token() -> Token:
 def what(ledger: Ledger, *guards: AttemptKey, **given: Any) -> Restoration:
     """Return a restoration made from what is on record."""
     empty: dict[str, Any] = {"tables": {}, "streams": (), "waves": (), "skips": (), "reopened": (), "fences": {}}
-    versions = {stream.key: stream.version for stream in ledger.streams(SPEC.name)}
+    versions = {stream.stream: stream.version for stream in ledger.streams(SPEC.name)}
     return Restoration(
         **{
             **empty,
@@ -58,10 +59,7 @@ def receipt(start: int, end: int, rows: int | None = None, partition: int = 0) -
     topic, topic_id, _ = key_of()
     return Receipt(
         range_id=f"new-{partition}-{start}",
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        range=OffsetRange(start, end),
+        slice=Slice(Stream(topic, topic_id, partition), OffsetRange(start, end)),
         rows=visible,
         first_offset=start if visible else None,
         last_offset=start + visible - 1 if visible else None,
@@ -85,14 +83,16 @@ def wave(name: str, *receipts: Receipt, attempt: str | None = None, fence: int =
 def ranges(ledger: Ledger) -> list[tuple[int, int, RangeState]]:
     """Return the pieces of partition 0."""
     found = ledger.ranges(pipeline=SPEC.name)
-    return [(item.range.start, item.range.end, item.state) for item in found if item.partition == 0]
+    return [(item.range.start, item.range.end, item.state) for item in found if item.stream.partition == 0]
 
 
 def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     """Streams with their origins, waves with their attempts, ranges with their numbers, skips, the table's UUID."""
     restored = wave("p1-w0", receipt(5, 10, rows=4), receipt(0, 3, partition=1), fence=3)
     skip = RestoredSkip(id="s1", stream=key_of(), at=AT, passed=RangeSet.of((10, 12), (20, 21)))
-    streams = [RestoredStream(key=key_of(n), origin=5 - 5 * n, end_seen=21, leader_epoch=(4, None)[n]) for n in (0, 1)]
+    streams = [
+        RestoredStream(stream=key_of(n), origin=5 - 5 * n, end_seen=21, leader_epoch=(4, None)[n]) for n in (0, 1)
+    ]
     told = ("raw.orders", origin_receipt("orders", "p1", key_of(), 5, ledger_id=ledger.ledger_id(), at=AT))
     made = what(
         ledger, tables={"raw.orders": "u1"}, streams=streams, waves=(restored,), skips=(skip,), receipts=(told,)
@@ -105,7 +105,7 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     assert [(s.origin, s.watermark, s.end_seen) for s in streams_now] == [(5, 5, 21), (0, 0, 21)]
     assert [s.leader_epoch for s in streams_now] == [4, None]
     assert ranges(ledger) == [(5, 10, RangeState.SETTLED), (10, 12, RangeState.SKIPPED), (20, 21, RangeState.SKIPPED)]
-    (first,) = [item for item in ledger.ranges(wave="p1-w0") if item.partition == 0]
+    (first,) = [item for item in ledger.ranges(wave="p1-w0") if item.stream.partition == 0]
     assert (first.rows, first.first_offset, first.last_offset) == (4, 5, 8)
     assert first.accounting == Accounting(visible=4, control=1)
     found = ledger.wave("p1-w0")

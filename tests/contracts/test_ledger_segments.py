@@ -10,8 +10,8 @@ from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, Led
 from airflow_kafka_lake.core.growth import Growth, Layout
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.segments import Segment
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import AT, SPEC, key_of, planned, settled, skipped, staged, taken
@@ -19,7 +19,7 @@ from tests.contracts.ledger_world import AT, SPEC, key_of, planned, settled, ski
 PARENT, CHILD = key_of(0), key_of(1)
 
 
-def segment(stream: StreamKey, start: int = 0, seal: int | None = None, *parents: tuple[StreamKey, int]) -> Segment:
+def segment(stream: Stream, start: int = 0, seal: int | None = None, *parents: tuple[Stream, int]) -> Segment:
     """Return a segment; one with a seal is sealed for good."""
     return Segment(stream=stream, start=start, layout=2, seal=seal, sealed=seal is not None, parents=frozenset(parents))
 

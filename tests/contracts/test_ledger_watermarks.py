@@ -27,7 +27,7 @@ from tests.kit.memory_ledger import MemoryLedger
 
 def moves(ledger: Ledger) -> list[tuple[int, int, int, int]]:
     """Advance, and return `(partition, start, end, rows)` of each move."""
-    return [(move.partition, move.start, move.end, move.rows) for move in ledger.advance(SPEC.name)]
+    return [(move.stream.partition, move.start, move.end, move.rows) for move in ledger.advance(SPEC.name)]
 
 
 def watermark(ledger: Ledger, partition: int = 0) -> int:

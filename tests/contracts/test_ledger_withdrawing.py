@@ -50,7 +50,7 @@ def test_withdrawn_offsets_are_as_if_they_were_never_planned(ledger: Ledger) -> 
     assert event.detail == "30 offsets in 3 ranges: orders/0 10-20, orders/1 0-20: wrong year"
     (again,) = planned(ledger, [(0, 10, 20), (1, 0, 20)])
     settled(ledger, again)
-    assert [(move.partition, move.end) for move in ledger.advance(SPEC.name)] == [(0, 20), (1, 20)]
+    assert [(move.stream.partition, move.end) for move in ledger.advance(SPEC.name)] == [(0, 20), (1, 20)]
 
 
 def test_range_that_crosses_an_edge_keeps_the_rest_planned(ledger: Ledger) -> None:
@@ -128,6 +128,6 @@ def test_other_streams_are_not_decided_about(ledger: Ledger) -> None:
     """Their versions stay, so that who plans them is not disturbed."""
     planned(ledger, [(0, 0, 10)], [(1, 20, 30)])
     withdrawn(ledger, OffsetRange(0, 20))
-    assert [(s.partition, s.version) for s in ledger.streams(SPEC.name)] == [(0, 2), (1, 1)]
+    assert [(s.stream.partition, s.version) for s in ledger.streams(SPEC.name)] == [(0, 2), (1, 1)]
     assert pieces(ledger, 1) == [(20, 30, RangeState.PLANNED.value)]
     assert key_of(1) not in decided(ledger, OffsetRange(0, 20))[0].versions

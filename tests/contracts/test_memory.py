@@ -17,7 +17,7 @@ from airflow_kafka_lake.adapters.iceberg.runs import Runs
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 ROWS = 40_000
 TOPIC_ID = "A" * 22
@@ -71,9 +71,9 @@ def arrow_memory() -> Iterator[Callable[[], int]]:
         pa.set_memory_pool(before)
 
 
-def everything(files: int) -> list[Stretch]:
+def everything(files: int) -> list[Slice]:
     whole = OffsetRange(0, files * ROWS)
-    return [Stretch(topic="orders", topic_id=TOPIC_ID, partition=0, range=whole)]
+    return [Slice(Stream("orders", TOPIC_ID, 0), whole)]
 
 
 READINGS: dict[str, Callable[[Any, int], Any]] = {

@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
@@ -216,7 +217,7 @@ def test_empty_partition_is_at_zero(world: World, name: str) -> None:
     world.create(name, 3)
     snapshot = world.source.snapshot([name], None)
     assert snapshot.unknown == ()
-    assert [item.partition for item in snapshot.partitions] == [0, 1, 2]
+    assert [item.stream.partition for item in snapshot.partitions] == [0, 1, 2]
     assert {(p.log_start, p.last_stable, p.high_watermark) for p in snapshot.partitions} == {(0, 0, 0)}
     assert {(p.group_offset, p.group_offset_state) for p in snapshot.partitions} == {(None, GroupOffsetState.NONE)}
 
@@ -312,7 +313,7 @@ def test_topic_id_is_as_kafkas_tools_print_it(world: World, name: str) -> None:
     described = world.source.describe([name])[0].topic_id
     assert len(described) == 22
     assert set(described) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    assert seen(world, name).topic_id == described
+    assert seen(world, name).stream.topic_id == described
 
 
 def test_recreated_topic_has_another_id(world: World, name: str) -> None:
@@ -322,7 +323,7 @@ def test_recreated_topic_has_another_id(world: World, name: str) -> None:
     before = seen(world, name)
     world.recreate(name)
     after = seen(world, name)
-    assert after.topic_id != before.topic_id
+    assert after.stream.topic_id != before.stream.topic_id
     assert after.high_watermark == 0
 
 
@@ -332,7 +333,9 @@ def test_new_partitions_are_seen(world: World, name: str) -> None:
     before = seen(world, name)
     world.grow(name, 3)
     after = world.source.snapshot([name], None).partitions
-    assert [(p.topic_id, p.partition) for p in after] == [(before.topic_id, number) for number in range(3)]
+    assert [(p.stream.topic_id, p.stream.partition) for p in after] == [
+        (before.stream.topic_id, number) for number in range(3)
+    ]
 
 
 def test_description_tells_retention(world: World, name: str) -> None:
@@ -478,6 +481,11 @@ def test_epoch_ends_where_the_log_ends_while_it_lasts(world: World, name: str) -
     assert world.source.epoch_ends(epochs) == {(name, 0, 0): 5, (name, 1, 0): 0, (name, 0, 7): None}
 
 
+def part(name: str, wanted: OffsetRange) -> Slice:
+    """Return offsets of the first partition."""
+    return Slice(Stream(name, "", 0), wanted)
+
+
 def test_sample_weighs_records(world: World, name: str) -> None:
     """Bytes and records are per offset; a stretch without a visible record gives nothing, not its neighbour's."""
     world.create(name)
@@ -489,10 +497,10 @@ def test_sample_weighs_records(world: World, name: str) -> None:
     world.produce(name, 2)
     wait_until(lambda: stable(world, name) == 17, timeout=120, failed=AssertionError)
     whole, aborted = OffsetRange(0, 10), OffsetRange(10, 15)
-    (found,) = world.source.sample([(name, 0, whole), (name, 0, aborted)], COMMITTED)
-    assert (found.topic, found.partition, found.bytes_per_offset, found.records_per_offset) == (name, 0, 100.0, 1.0)
+    (found,) = world.source.sample([part(name, whole), part(name, aborted)], COMMITTED)
+    assert (found.stream, found.bytes_per_offset, found.records_per_offset) == (Stream(name, "", 0), 100.0, 1.0)
     assert (found.first_timestamp_ms, found.last_timestamp_ms) == (now - 5000, now - 5000)
-    (both,) = world.source.sample([(name, 0, OffsetRange(10, 14))], Isolation.READ_UNCOMMITTED)
+    (both,) = world.source.sample([part(name, OffsetRange(10, 14))], Isolation.READ_UNCOMMITTED)
     assert both.records_per_offset == 1.0
 
 
@@ -501,7 +509,7 @@ def test_sample_never_resets_to_another_offset(world: World, name: str) -> None:
     world.create(name)
     world.produce(name, 10)
     world.delete_before(name, 5)
-    assert world.source.sample([(name, 0, OffsetRange(0, 4))], COMMITTED) == ()
+    assert world.source.sample([part(name, OffsetRange(0, 4))], COMMITTED) == ()
 
 
 def test_cluster_out_of_reach_ends_every_call(world: World) -> None:
@@ -524,4 +532,4 @@ def test_order_of_the_snapshot_is_by_topic_and_partition(world: World, name: str
     for topic in topics:
         world.create(topic, 2)
     found = world.source.snapshot([*topics, topics[0]], None).partitions
-    assert [(p.topic, p.partition) for p in found] == list(itertools.product(sorted(topics), range(2)))
+    assert [(p.stream.topic, p.stream.partition) for p in found] == list(itertools.product(sorted(topics), range(2)))

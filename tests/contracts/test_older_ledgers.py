@@ -103,9 +103,9 @@ def around(ledger: SqlLedger) -> World:
         wave = waves[number]
         (done,) = [item for item in ledger.attempts(wave.id) if item.outcome is AttemptOutcome.COMMITTED]
         landed = [
-            (item.topic, item.topic_id, item.partition, *record)
+            (item.stream.topic, item.stream.topic_id, item.stream.partition, *record)
             for item in ledger.ranges(wave=wave.id)
-            for record in world.kafka.read(item.topic, item.partition, item.range, SPEC.isolation)
+            for record in world.kafka.read(item.stream.topic, item.stream.partition, item.range, SPEC.isolation)
         ]
         table.stage(done.attempt, landed)
         token = Token(pipeline=SPEC.name, wave=wave.id, attempt=done.attempt, fence=done.fence, ranges="")
@@ -157,10 +157,10 @@ def test_older_ledger_keeps_what_it_knows_and_goes_on(
     assert world.run().exit_code == 1
     assert len(rows_of(empty)["kafka_lake_pipeline"]) == 2, "its configuration counts as changed"
     held = empty.ranges(pipeline=SPEC.name, states=(RangeState.HELD, RangeState.CANCELLED))
-    assert {(item.partition, item.range.start) for item in held} >= {(1, 6), (1, 9)}
+    assert {(item.stream.partition, item.range.start) for item in held} >= {(1, 6), (1, 9)}
     for item in held:
         deciding.release(world.worker(), item.id, "looked at")
     assert world.run().exit_code == 0
     assert world.offsets(0) == [0, 1, 2, 3, 4, 5, *range(10, 17)]
     assert world.offsets(1) == list(range(12))
-    assert {item.partition: item.watermark for item in empty.streams(SPEC.name)} == {0: 17, 1: 12}
+    assert {item.stream.partition: item.watermark for item in empty.streams(SPEC.name)} == {0: 17, 1: 12}

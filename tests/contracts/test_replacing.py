@@ -15,7 +15,7 @@ from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType
 from airflow_kafka_lake.core.errors import SchemaMismatchError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.staging import Stretch
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import Committed, Found, PublishOutcome, Rejected, Requirement, TableHead
 from tests.contracts.lake_worlds import (
     LEDGER,
@@ -52,13 +52,13 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         made.lake.close()
 
 
-def stretch(start: int, end: int, partition: int = 0) -> Stretch:
+def stretch(start: int, end: int, partition: int = 0) -> Slice:
     """Return a stretch of the topic."""
-    return Stretch(topic="orders", topic_id=TOPIC_ID, partition=partition, range=OffsetRange(start, end))
+    return Slice(Stream("orders", TOPIC_ID, partition), OffsetRange(start, end))
 
 
 def replace(
-    world: World, attempt: str, *stretches: Stretch, head: TableHead | None = None, ledger: str = LEDGER
+    world: World, attempt: str, *stretches: Slice, head: TableHead | None = None, ledger: str = LEDGER
 ) -> PublishOutcome:
     """Publish what an attempt has staged in the place of some stretches."""
     return world.table.publish(
@@ -74,7 +74,7 @@ def replace(
 
 def seen(world: World) -> dict[tuple[str, int], str]:
     """Return which offsets of each partition a reader sees, by attempt."""
-    return {(item.attempt or "", item.partition): str(item.offsets) for item in world.table.holdings()}
+    return {(item.attempt or "", item.stream.partition): str(item.offsets) for item in world.table.holdings()}
 
 
 def test_new_rows_take_the_place_of_the_old_ones_in_one_commit(world: World) -> None:
@@ -168,9 +168,9 @@ def test_lost_answer_of_a_replacement_is_found_by_looking(world: World, landed: 
 
 def test_visible_rows_of_a_stretch_are_counted_by_attempt(world: World) -> None:
     """Only those of the stretches, of the topic's generation."""
-    found = {(item.attempt, item.partition): item.offsets for item in world.table.visible([stretch(4, 8)])}
+    found = {(item.attempt, item.stream.partition): item.offsets for item in world.table.visible([stretch(4, 8)])}
     assert found == {(OLD, 0): RangeSet.of((4, 6)), (OTHER, 0): RangeSet.of((6, 8))}
-    elsewhere = Stretch(topic="orders", topic_id="another", partition=0, range=OffsetRange(0, 10))
+    elsewhere = Slice(Stream("orders", "another", 0), OffsetRange(0, 10))
     assert world.table.visible([elsewhere]) == ()
     assert world.table.visible([]) == ()
 

@@ -22,10 +22,10 @@ from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry, RegistrySettings
 from airflow_kafka_lake.adapters.spark_submit.standalone import end_application
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.accounting import Gap
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Publication
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.waves import Absent, Found, Unknown
 from airflow_kafka_lake.hooks.connections import ConnectionSettings
@@ -89,7 +89,7 @@ def kafka_offsets(port: int) -> None:
 
 def kafka_batches(port: int) -> None:
     settings = KafkaSettings.parse({"bootstrap.servers": f"127.0.0.1:{port}"})
-    gap = Gap(topic="orders", topic_id=TOPIC_ID, partition=0, range=OffsetRange(0, 1))
+    gap = Slice(Stream("orders", TOPIC_ID, 0), OffsetRange(0, 1))
     KafkaBatchReader(settings.kafka_python(), timeout_seconds=1.0).explain([gap], Isolation.READ_COMMITTED)
 
 

@@ -186,7 +186,7 @@ def _range(place: Place, state: RangeState) -> str:
     ledger = place.ledger()
     found = ledger.ranges(pipeline=place.name, states=(state,))
     ledger.close()
-    return max(found, key=lambda item: item.partition).id
+    return max(found, key=lambda item: item.stream.partition).id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

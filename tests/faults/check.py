@@ -21,8 +21,8 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.checking.evidence import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.ports import Lake, LedgerReader
 from airflow_kafka_lake.services.checking import gather
 from tests.kit import recorder
@@ -36,7 +36,7 @@ def check(
     spec: PipelineSpec,
     *,
     history: Path | None = None,
-    truth: Mapping[StreamKey, StreamTruth] | None = None,
+    truth: Mapping[Stream, StreamTruth] | None = None,
     at_rest: bool = False,
 ) -> tuple[Finding, ...]:
     """Return everything that is wrong with one pipeline; each finding has kind, stream, offsets, wave and words."""
@@ -44,10 +44,10 @@ def check(
     return judged(gather(ledger, lake, spec, truth=truth, at_rest=at_rest), told)
 
 
-def truth_from(path: Path) -> dict[StreamKey, StreamTruth]:
+def truth_from(path: Path) -> dict[Stream, StreamTruth]:
     """Read a truth file."""
     return {
-        (item["topic"], item["topic_id"], item["partition"]): StreamTruth(
+        Stream(item["topic"], item["topic_id"], item["partition"]): StreamTruth(
             acknowledged=RangeSet.of(*item["acknowledged"]),
             aborted=RangeSet.of(*item.get("aborted", ())),
             log_start=item.get("log_start", 0),

@@ -149,7 +149,7 @@ def _some(chance: random.Random, found: tuple[Any, ...]) -> Any:
 
 def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
     """Plan the next stretch of some streams, as the newest records have it."""
-    known = {stream.partition: stream for stream in ledger.streams(SPEC.name)}
+    known = {stream.stream.partition: stream for stream in ledger.streams(SPEC.name)}
     chosen = chance.sample(sorted(known), k=2)
     stretches = []
     for partition in sorted(chosen):
@@ -193,7 +193,7 @@ def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
         "skip",
         lambda: ledger.skip(
             SPEC.name,
-            key_of(item.partition),
+            key_of(item.stream.partition),
             stretch,
             skip_id=secrets.token_hex(8),
             reason="poison",

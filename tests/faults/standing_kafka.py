@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import Snapshot
-from airflow_kafka_lake.core.streams import StreamKey
 from tests.kit.memory_kafka import MemoryKafka
 
 TOPIC = "orders"
@@ -71,7 +71,7 @@ class StandingKafka(MemoryKafka):
             self.commit_group(name, TOPIC, partition, offset)
         return super().snapshot(topics, group)
 
-    def commit(self, group: str, offsets: Mapping[StreamKey, int]) -> Mapping[StreamKey, str]:
+    def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         """See `ports.GroupMirror`."""
         refused = super().commit(group, offsets)
         lines = [json.dumps([group, key[2], offset]) + "\n" for key, offset in offsets.items() if key not in refused]

@@ -16,9 +16,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_batches.session import Session
-from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
@@ -45,7 +46,7 @@ def broker(service: None) -> Iterator[LocalKafka]:
 
 
 @pytest.fixture(scope="module")
-def gap(broker: LocalKafka) -> Gap:
+def gap(broker: LocalKafka) -> Slice:
     """Some megabytes of aborted transactions: nothing but gaps."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic("aborted", 1, 1)])["aborted"].result(120)
@@ -68,10 +69,10 @@ def gap(broker: LocalKafka) -> Gap:
         assert producer.flush(120) == 0
         producer.abort_transaction(120)
     topic_id = ids[0].replace("+", "-").replace("/", "_").rstrip("=")
-    return Gap(topic="aborted", topic_id=topic_id, partition=0, range=OffsetRange(0, END))
+    return Slice(Stream("aborted", topic_id, 0), OffsetRange(0, END))
 
 
-def assert_explained(reader: KafkaBatchReader, gap: Gap) -> None:
+def assert_explained(reader: KafkaBatchReader, gap: Slice) -> None:
     """Everything is accounted for, and rightly."""
     said = reader.explain([gap], Isolation.READ_COMMITTED)[gap]
     markers = RangeSet.of(*((at, at + 1) for at in range(RECORDS, END, RECORDS + 1)))
@@ -79,7 +80,7 @@ def assert_explained(reader: KafkaBatchReader, gap: Gap) -> None:
     assert RangeSet(item.range for item in said if item.fate is Fate.ABORTED) == RangeSet.between(0, END) - markers
 
 
-def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Gap) -> None:
+def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Slice) -> None:
     """A crash in the middle of the reading only takes time."""
     reader = KafkaBatchReader(
         {"bootstrap_servers": broker.bootstrap}, timeout_seconds=30, bytes_per_second=TRANSACTIONS * RECORDS * SIZE / 3
@@ -109,7 +110,7 @@ def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Gap) -> No
     assert failures == []
 
 
-def test_quota_is_sat_out(broker: LocalKafka, gap: Gap, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quota_is_sat_out(broker: LocalKafka, gap: Slice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty answers of a throttled client are no evidence, and announced waits no failure."""
     broker.tool(
         "kafka.admin.ConfigCommand", "--bootstrap-server", broker.bootstrap, "--alter", "--add-config",
@@ -127,7 +128,7 @@ def test_quota_is_sat_out(broker: LocalKafka, gap: Gap, monkeypatch: pytest.Monk
     assert sum(announced) > 0, "the quota did nothing"
 
 
-def test_broker_that_stands_still_is_unavailable(broker: LocalKafka, gap: Gap) -> None:
+def test_broker_that_stands_still_is_unavailable(broker: LocalKafka, gap: Slice) -> None:
     """A connection that is open and silent ends the wait after the timeout."""
     reader = KafkaBatchReader({"bootstrap_servers": broker.bootstrap}, timeout_seconds=1)
     os.kill(broker.pid, signal.SIGSTOP)
@@ -138,7 +139,7 @@ def test_broker_that_stands_still_is_unavailable(broker: LocalKafka, gap: Gap) -
         os.kill(broker.pid, signal.SIGCONT)
 
 
-def test_wrong_password_is_a_matter_of_settings(broker: LocalKafka, gap: Gap) -> None:
+def test_wrong_password_is_a_matter_of_settings(broker: LocalKafka, gap: Slice) -> None:
     """A refused login is told as one, at once, without the password; the right one is let in by topic rights."""
     settings = {
         "bootstrap_servers": broker.address("LOGIN"),
@@ -155,7 +156,7 @@ def test_wrong_password_is_a_matter_of_settings(broker: LocalKafka, gap: Gap) ->
 
 
 def test_nothing_stays_open_and_nothing_is_logged(
-    broker: LocalKafka, gap: Gap, caplog: pytest.LogCaptureFixture
+    broker: LocalKafka, gap: Slice, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Connections end with the call, also when it fails; what the client library has to say stays with it."""
     own = psutil.Process()

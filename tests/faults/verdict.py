@@ -49,13 +49,17 @@ def problems_amid(place: Place) -> list[str]:
     told = {(*at, value) for at, value in place.acknowledged.items()}
     found += [f"row {row} was never acknowledged" for row in rows.keys() - told]
     for wave in waves:
-        whole = {row for row in told if any(row[0] == i.partition and row[1] in i.range for i in planned[wave.id])}
+        whole = {
+            row for row in told if any(row[0] == i.stream.partition and row[1] in i.range for i in planned[wave.id])
+        }
         seen = whole & rows.keys()
         if seen != whole and (seen or wave.state is WaveState.COMMITTED):
             found.append(f"wave {wave.id} ({wave.state}) is visible in part: {len(seen)} of {len(whole)}")
     for stream in streams:
         if stream.watermark > stream.covered.unbroken_end(stream.origin):
-            found.append(f"partition {stream.partition}: the watermark {stream.watermark} is ahead of {stream.covered}")
+            found.append(
+                f"partition {stream.stream.partition}: the watermark {stream.watermark} is ahead of {stream.covered}"
+            )
     return [*found, *_columns(place, done=False)]
 
 
@@ -64,7 +68,7 @@ def _rows(place: Place, ledger: LedgerReader) -> Iterator[str]:
     rows = place.rows()
     yield from (f"row {row} is there {count} times" for row, count in rows.items() if count > 1)
     settled = {
-        (item.partition, offset)
+        (item.stream.partition, offset)
         for item in ledger.ranges(pipeline=place.name, states=(RangeState.SETTLED,))
         for offset in range(item.range.start, item.range.end)
     }
@@ -79,7 +83,7 @@ def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
     """Every offset has its place, nothing is stuck or left, the watermark is at what is proved."""
     ranges = ledger.ranges(pipeline=place.name)
     for number, end in place.ends.items():
-        known = RangeSet(item.range for item in ranges if item.partition == number)
+        known = RangeSet(item.range for item in ranges if item.stream.partition == number)
         if known.to_pairs() != [[0, end]]:
             yield f"partition {number}: {known} is planned, and [0, {end}) is there"
     for item in ledger.waves(place.name, UNFINISHED):
@@ -87,7 +91,7 @@ def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
     for stream in ledger.streams(place.name):
         proved = stream.covered.unbroken_end(stream.origin)
         if stream.watermark != proved:
-            yield f"partition {stream.partition}: watermark {stream.watermark}, proved to {proved}"
+            yield f"partition {stream.stream.partition}: watermark {stream.watermark}, proved to {proved}"
     if branches := sorted(set(place.iceberg().metadata.refs) - {"main", DEAD_DECODE}):
         yield f"staging branches are left: {branches}"
     if left := ledger.outbox(place.name):
@@ -143,7 +147,7 @@ def _passed(ranges: dict[str, RangeRecord], decision: Ended) -> Iterator[str]:
 
 def _mirror(place: Place, ledger: LedgerReader) -> Iterator[str]:
     """The group was never told more than is proved, nor told to go back, and in the end it knows all."""
-    known = {stream.partition: stream.watermark for stream in ledger.streams(place.name)}
+    known = {stream.stream.partition: stream.watermark for stream in ledger.streams(place.name)}
     last = dict.fromkeys(known, 0)
     for group, partition, offset in told(place.home):
         if not last[partition] <= offset <= known[partition]:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Gap, account
+from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, account
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 
@@ -89,9 +90,9 @@ class Truth:
             unexplained=fates[Fate.UNEXPLAINED],
         )
 
-    def gap(self, start: int, end: int) -> Gap:
+    def gap(self, start: int, end: int) -> Slice:
         """Return a stretch as a gap."""
-        return Gap(topic=self.topic, topic_id=self.topic_id, partition=0, range=OffsetRange(start, end))
+        return Slice(Stream(self.topic, self.topic_id, 0), OffsetRange(start, end))
 
 
 class Writing:
@@ -326,9 +327,9 @@ def truths(kafka: LocalKafka) -> Iterator[Sequence[Truth]]:
         producer.abort_transaction(120)
 
 
-def random_gaps(truths: Sequence[Truth], dice: random.Random) -> dict[Gap, Truth]:
+def random_gaps(truths: Sequence[Truth], dice: random.Random) -> dict[Slice, Truth]:
     """Disjoint stretches of some partitions: short and long, in batches' middles, below the start, beyond the end."""
-    gaps: dict[Gap, Truth] = {}
+    gaps: dict[Slice, Truth] = {}
     for truth in dice.sample(truths, dice.randint(1, 3)):
         edges = sorted(dice.sample(range(truth.end + 3), 2 * dice.randint(1, GAPS_PER_ROUND)))
         if dice.random() < 0.3:
@@ -442,7 +443,7 @@ def test_recreated_topic_is_refused_by_brokers_that_know_names_only(kafka: Local
     writing = Writing(kafka)
     former, other = writing.topic("former"), writing.topic("other")
     write(other, writing.producer(transactional=False), 3, "committed")
-    mistaken = Gap(topic=other.topic, topic_id=former.topic_id, partition=0, range=OffsetRange(0, 1))
+    mistaken = Slice(Stream(other.topic, former.topic_id, 0), OffsetRange(0, 1))
     for api_version in (None, (3, 0)):
         with pytest.raises(IdentityError, match=other.topic):
             reader(kafka, settings={"api_version": api_version}).explain([mistaken], Isolation.READ_COMMITTED)

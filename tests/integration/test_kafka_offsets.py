@@ -157,7 +157,7 @@ def test_moving_leader_is_asked_again(cluster: Cluster) -> None:
     cluster.client.changes["offsets latest stable"] = failing(KafkaError.NOT_LEADER_FOR_PARTITION, 0, times=2)
     snapshot = cluster.source.snapshot([cluster.topic], None)
     assert cluster.client.calls.count("offsets latest stable") == 3
-    assert [(p.partition, p.last_stable) for p in snapshot.partitions] == [(0, 4), (1, 0), (2, 0)]
+    assert [(p.stream.partition, p.last_stable) for p in snapshot.partitions] == [(0, 4), (1, 0), (2, 0)]
 
 
 @pytest.mark.parametrize("bound", ["offsets latest stable", "offsets latest all", "offsets earliest all"])
@@ -165,10 +165,10 @@ def test_partition_that_stays_silent_is_unknown(cluster: Cluster, bound: str) ->
     """After a bounded number of tries a partition is unknown with its reason, and the others are observed."""
     cluster.client.changes[bound] = failing(KafkaError.NOT_LEADER_FOR_PARTITION, 1)
     snapshot = cluster.source.snapshot([cluster.topic], None)
-    assert [p.partition for p in snapshot.partitions] == [0, 2]
+    assert [p.stream.partition for p in snapshot.partitions] == [0, 2]
     assert [(p.topic, p.partition) for p in snapshot.unknown] == [(cluster.topic, 1)]
     assert "leader" in snapshot.unknown[0].reason
-    assert snapshot.unknown[0].topic_id == snapshot.partitions[0].topic_id
+    assert snapshot.unknown[0].topic_id == snapshot.partitions[0].stream.topic_id
     assert cluster.client.calls.count(bound) <= 10
 
 
@@ -198,7 +198,7 @@ def test_partition_without_leader_is_unknown_and_not_asked(cluster: Cluster) -> 
     cluster.client.changes["describe"] = headless
     cluster.client.asked.clear()
     snapshot = cluster.source.snapshot([cluster.topic], None)
-    assert [p.partition for p in snapshot.partitions] == [0, 2]
+    assert [p.stream.partition for p in snapshot.partitions] == [0, 2]
     assert [(p.partition, p.reason) for p in snapshot.unknown] == [(1, "it has no leader now")]
     assert cluster.client.asked == {0, 2}
 
@@ -215,7 +215,13 @@ def test_partitions_added_meanwhile_are_in_the_snapshot(cluster: Cluster) -> Non
 
     cluster.client.before["group"] = grow
     snapshot = cluster.source.snapshot([cluster.topic], "g")
-    assert [p.partition for p in (*snapshot.partitions, *snapshot.unknown)] == [0, 1, 2, 3, 4]
+    assert [*(p.stream.partition for p in snapshot.partitions), *(p.partition for p in snapshot.unknown)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_topic_that_never_rests_is_unstable(cluster: Cluster) -> None:

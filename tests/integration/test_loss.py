@@ -20,8 +20,9 @@ from confluent_kafka.admin import (
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 from tests.rig import Rig
@@ -57,7 +58,7 @@ def assert_hole_is_seen(bootstrap: str, topic_id: str) -> None:
     """What is missing is not explained, and what stands around it is told."""
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
-    whole = Gap(topic="doctored", topic_id=topic_id, partition=0, range=OffsetRange(0, 3))
+    whole = Slice(Stream("doctored", topic_id, 0), OffsetRange(0, 3))
     said = KafkaBatchReader({"bootstrap_servers": bootstrap}).explain([whole], Isolation.READ_COMMITTED)
     seen = {str(item.range): (item.fate, item.seen) for item in said[whole]}
     assert seen["1-2"] == (Fate.UNEXPLAINED, "no batch owns it, and the topic is not compacted")
@@ -122,12 +123,12 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         assert_hole_is_seen(broker.bootstrap, doctored)
         rig.produce(10, begin=10)
         planned = rig.command("plan", str(rig.file), "--json").document
-        epochs = {item.partition: item.leader_epoch for item in source.snapshot([rig.topic], None).partitions}
+        epochs = {item.stream.partition: item.leader_epoch for item in source.snapshot([rig.topic], None).partitions}
 
         restart_with(broker, folder, tmp_path / "older")
         old = dict(rig.acknowledged)
         rig.produce(60, begin=20)
-        now = {item.partition: item for item in source.snapshot([rig.topic], None).partitions}
+        now = {item.stream.partition: item for item in source.snapshot([rig.topic], None).partitions}
         assert (now[0].high_watermark, now[1].high_watermark) == (35, 40), "both are longer than at the plan"
         assert all(now[number].leader_epoch > epochs[number] for number in (0, 1))
         asked = [(rig.topic, number, epochs[number]) for number in (0, 1)]

@@ -31,8 +31,9 @@ from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.hooks.spark import SparkJobs
 from airflow_kafka_lake.jobs.decoding import decoded
@@ -111,8 +112,8 @@ class Topic:
             written = {(self.name, record.get("partition", 0)) for record in records}
             markers.end(producer, self.bootstrap, written, commit=end == "commit")
 
-    def stretch(self, start: int, end: int, partition: int = 0) -> Stretch:
-        return Stretch(topic=self.name, topic_id=self.id, partition=partition, range=OffsetRange(start, end))
+    def stretch(self, start: int, end: int, partition: int = 0) -> Slice:
+        return Slice(Stream(self.name, self.id, partition), OffsetRange(start, end))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def job(table: Table, *stretches: Stretch, tasks: int = 1, limit: int | None = None) -> StageJob:
+def job(table: Table, *stretches: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
     return StageJob(
         pipeline="p",
         wave="w1",

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from airflow_kafka_lake.core.accounting import Accounting, Gap, Receipt
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Difference
 from airflow_kafka_lake.core.decoding import RegisteredSchema
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -25,9 +25,10 @@ from airflow_kafka_lake.core.records import (
 )
 from airflow_kafka_lake.core.reopening import Cut, Reopening
 from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import (
     Absent,
     AttemptKey,
@@ -45,11 +46,10 @@ from airflow_kafka_lake.core.wire import timestamp
 LONGEST = 20_000
 """More items than this are only counted: the lake's whole long memory is no value of one call."""
 
-_STREAM = ("topic", "topic_id", "partition", "range")
 TOLD: Mapping[type, tuple[str, ...]] = {
     Absent: ("head",),
     Accounting: ("visible", "control", "aborted", "compacted", "skipped", "unexplained"),
-    Advance: ("sequence", "topic", "topic_id", "partition", "start", "end", "rows"),
+    Advance: ("sequence", "stream", "start", "end", "rows"),
     AttemptKey: ("wave", "fence", "attempt"),
     AttemptRecord: ("wave", "fence", "attempt", "base", "audited", "outcome"),
     Claim: ("key", "table", "ranges", "attempts"),
@@ -58,26 +58,25 @@ TOLD: Mapping[type, tuple[str, ...]] = {
     Committed: ("snapshot",),
     CompareJob: ("pipeline", "table", "snapshot", "stretches"),
     Comparison: ("records", "bytes", "differences"),
-    Difference: ("topic", "topic_id", "partition", "mismatch", "first", "offsets"),
+    Difference: ("stream", "mismatch", "first", "offsets"),
     Found: ("attempt", "snapshot", "head"),
-    Gap: _STREAM,
-    Holding: ("attempt", "topic", "topic_id", "partition", "offsets", "duplicates"),
-    PartitionSnapshot: ("topic", "topic_id", "partition", "leader_epoch", "log_start", "last_stable", "high_watermark"),
+    Slice: ("stream", "range"),
+    Holding: ("attempt", "stream", "offsets", "duplicates"),
+    PartitionSnapshot: ("stream", "leader_epoch", "log_start", "last_stable", "high_watermark"),
     PositionColumns: ("topic", "partition", "offset"),
     Plan: ("id", "spec", "waves"),
-    PlannedRange: ("id", *_STREAM),
+    PlannedRange: ("id", "slice"),
     PlannedWave: ("id", "table", "ranges"),
     Publication: ("head", "audited", "token", "replaces"),
-    RangeRecord: ("id", *_STREAM, "state", "generation"),
-    Receipt: (*_STREAM, "rows", "accounting"),
-    ReceiptRow: ("wave", "attempt", "fence", "kind", *_STREAM, "generation", "rows", "accounting"),
+    RangeRecord: ("id", "slice", "state", "generation"),
+    Receipt: ("slice", "rows", "accounting"),
+    ReceiptRow: ("wave", "attempt", "fence", "kind", "slice", "generation", "rows", "accounting"),
     RegisteredSchema: ("id", "version", "format"),
     Rejected: ("requirement",),
     Reopening: ("id", "pipeline", "stream", "stretch", "version", "token", "cuts"),
     Snapshot: ("partitions", "unknown"),
     Staged: ("snapshot", "bytes"),
     StageJob: ("wave", "attempt", "table", "stretches"),
-    Stretch: _STREAM,
     TableHead: ("uuid", "snapshot"),
     Token: ("pipeline", "wave", "attempt", "fence", "ranges", "kind"),
     Unclear: ("head",),

@@ -15,7 +15,7 @@ from typing import Any
 from airflow_kafka_lake.core import checking
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
 from tests.kit.operations import Operation, Phase
@@ -143,23 +143,24 @@ def _rows_of(added: Operation, attempt: str) -> list[Mapping[str, Any]]:
 
 
 def _proves(rows: Sequence[Mapping[str, Any]], token: Mapping[str, Any]) -> bool:
-    ranges = {(row["topic_id"], row["partition"], OffsetRange(*row["range"])) for row in rows}
+    slices = {Slice(Stream(*row["slice"]["stream"]), OffsetRange(*row["slice"]["range"])) for row in rows}
     complete = all(
-        not row["accounting"]["unexplained"] and sum(row["accounting"].values()) == row["range"][1] - row["range"][0]
+        not row["accounting"]["unexplained"]
+        and sum(row["accounting"].values()) == row["slice"]["range"][1] - row["slice"]["range"][0]
         for row in rows
     )
-    return complete and ranges_digest(ranges) == token["ranges"]
+    return complete and ranges_digest(slices) == token["ranges"]
 
 
 def _check_watermarks(done: Sequence[Operation], evidence: Evidence, epochs: Epochs) -> Iterator[Finding]:
     """Each move of a watermark begins where the one before ended, and the ledger still has the last one."""
-    moves: dict[StreamKey, dict[tuple[int, int], Mapping[str, Any]]] = defaultdict(dict)
+    moves: dict[Stream, dict[tuple[int, int], Mapping[str, Any]]] = defaultdict(dict)
     for item in done:
         if item.call == "ledger.advance" and item.asked["pipeline"] == evidence.ledger.pipeline:
             since = epochs.of(item)
             for move in item.answer.get("value", ()):
-                moves[move["topic"], move["topic_id"], move["partition"]][since, move["sequence"]] = move
-    watermarks = {stream.key: stream.watermark for stream in evidence.ledger.streams}
+                moves[Stream(*move["stream"])][since, move["sequence"]] = move
+    watermarks = {stream.stream: stream.watermark for stream in evidence.ledger.streams}
     for stream, found in sorted(moves.items()):
         reached, epoch = 0, -1
         for (since, _), move in sorted(found.items()):
@@ -172,7 +173,7 @@ def _check_watermarks(done: Sequence[Operation], evidence: Evidence, epochs: Epo
             yield _moved_back(stream, reached, watermarks[stream])
 
 
-def _moved_back(stream: StreamKey, reached: int, now: int) -> Finding:
+def _moved_back(stream: Stream, reached: int, now: int) -> Finding:
     return Finding(
         kind=FindingKind.WATERMARK_BACK,
         stream=stream,

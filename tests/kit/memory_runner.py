@@ -23,9 +23,9 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Undecoded
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.streams import StreamKey
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
@@ -100,17 +100,17 @@ class MemoryRunner:
         """Compare keys, values, headers and times."""
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
-        kafka: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
-        lake: dict[StreamKey, dict[int, Record]] = defaultdict(dict)
+        kafka: dict[Stream, dict[int, Record]] = defaultdict(dict)
+        lake: dict[Stream, dict[int, Record]] = defaultdict(dict)
         with _as_a_driver("kafka-unreachable"):
             for item in job.stretches:
                 for offset, *record in self._kafka.read(
-                    item.topic, item.partition, item.range, job.isolation, any_time=True
+                    item.stream.topic, item.stream.partition, item.range, job.isolation, any_time=True
                 ):
-                    kafka[item.topic, item.topic_id, item.partition][offset] = tuple(record)
+                    kafka[item.stream][offset] = tuple(record)
         with _as_a_driver("catalog-unreachable"):
             for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
-                lake[topic, topic_id, partition][offset] = tuple(record)
+                lake[Stream(topic, topic_id, partition)][offset] = tuple(record)
         say("compared")
         return Comparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.stretches, kafka, lake)
@@ -135,9 +135,9 @@ class MemoryRunner:
         for part in job.parts:
             with _as_a_driver("kafka-unreachable", **facts):
                 records = self._kafka.read(
-                    part.topic, part.partition, part.range, job.isolation, any_time=part in job.untimely
+                    part.stream.topic, part.stream.partition, part.range, job.isolation, any_time=part in job.untimely
                 )
-            rows += [(part.topic, part.topic_id, part.partition, *record) for record in records]
+            rows += [(part.stream.topic, part.stream.topic_id, part.stream.partition, *record) for record in records]
             heartbeat()
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
             raise JobFailedError(
@@ -165,19 +165,17 @@ def _as_a_driver(unreachable: str, **facts: object) -> Iterator[None]:
 
 def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[Undecoded, ...]:
     by_topic = {topic: decoder for decoder in decoders for topic in decoder.topics}
-    found: dict[StreamKey, list[tuple[int, str]]] = defaultdict(list)
+    found: dict[Stream, list[tuple[int, str]]] = defaultdict(list)
     for topic, topic_id, partition, offset, _, value, *_ in rows:
         if topic in by_topic and value is not None and (problem := _problem(by_topic[topic], value)):
-            found[topic, topic_id, partition].append((offset, problem))
+            found[Stream(topic, topic_id, partition)].append((offset, problem))
     return tuple(
         Undecoded(
-            topic=topic,
-            topic_id=topic_id,
-            partition=partition,
+            stream=stream,
             offsets=RangeSet(OffsetRange(offset, offset + 1) for offset, _ in wrong),
             reason=min(wrong)[1],
         )
-        for (topic, topic_id, partition), wrong in sorted(found.items())
+        for stream, wrong in sorted(found.items())
     )
 
 

@@ -287,7 +287,7 @@ RULES = (
         guard="No range crosses its stream's origin, where the watermark begins.",
         module=_GUARDS,
         function="check_origins",
-        old="item.range.start < origins[range_key(item)] < item.range.end",
+        old="item.range.start < origins[item.stream] < item.range.end",
         new="False",
         red=("tests/contracts/test_ledger_plans.py::test_range_across_the_origin_is_a_mistake[memory]",),
     ),

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.plan import Blocked, Plan
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.segments import Graph, is_drained
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
@@ -51,11 +52,15 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
     world.check()
     streams = world.ledger.streams(world.spec.name)
     there = {(i.topic, i.topic_id, p) for i in world.kafka.describe(world.spec.topics) for p in range(i.partitions)}
-    assert there <= {stream.key for stream in streams}, f"never planned: {there - {stream.key for stream in streams}}"
+    assert there <= {stream.stream for stream in streams}, (
+        f"never planned: {there - {stream.stream for stream in streams}}"
+    )
     for stream in streams:
-        if stream.topic_id == world.topic_ids[stream.topic]:
-            end = world.kafka.log(stream.topic, stream.partition).last_stable
-            assert stream.watermark == end, f"{stream.key}: the watermark is {stream.watermark}, the log ends at {end}"
+        if stream.stream.topic_id == world.topic_ids[stream.stream.topic]:
+            end = world.kafka.log(stream.stream.topic, stream.stream.partition).last_stable
+            assert stream.watermark == end, (
+                f"{stream.stream}: the watermark is {stream.watermark}, the log ends at {end}"
+            )
 
 
 def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError]) -> None:
@@ -64,7 +69,7 @@ def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError
     A range of the same wave that is on hold is nobody's ancestor here, and must keep no other one waiting.
     """
     graph = Graph(world.ledger.segments(world.spec.name))
-    known = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}
+    known = {stream.stream: stream for stream in world.ledger.streams(world.spec.name)}
     refused = {error.facts.get("wave") for error in problems if not isinstance(error, GateClosedError)}
     for wave in world.ledger.waves(world.spec.name, UNFINISHED):
         left = [item for item in world.ledger.ranges(wave=wave.id) if item.state is RangeState.PLANNED]
@@ -95,7 +100,7 @@ def _wait_for_layouts(world: World, plan: Plan | None) -> None:
 def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
     """Try everything once more; what is held again is passed as its reason proposes, and the rest tried once more."""
     ports = world.worker()
-    streams = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}
+    streams = {stream.stream: stream for stream in world.ledger.streams(world.spec.name)}
     stuck = (RangeState.HELD, RangeState.CANCELLED)
     for item in world.ledger.ranges(pipeline=world.spec.name, states=stuck):
         if release or item.state is RangeState.CANCELLED:
@@ -106,15 +111,16 @@ def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
         if found := NAMED_STRETCH.search(item.reason):
             old = OLD_GENERATION.search(item.reason)
             topic_id, partition = (old[1], int(old[2])) if old else (world.topic_ids[item.topic], item.partition)
-            key = (item.topic, topic_id, partition)
+            assert partition is not None
+            key = Stream(item.topic, topic_id, partition)
             pass_unread(ports, streams[key], OffsetRange(int(found[1]), int(found[2])))
 
 
 def _acknowledge(world: World, messages: Sequence[str]) -> None:
     """Let order continue over what was passed unread, where a wave that waits for its turn says so."""
     for found in filter(None, map(OUT_OF_ORDER.search, messages)):
-        key, stretch = (found[1], found[2], int(found[3])), OffsetRange(int(found[4]), int(found[5]))
-        stream = next(item for item in world.ledger.streams(world.spec.name) if item.key == key)
+        key, stretch = Stream(found[1], found[2], int(found[3])), OffsetRange(int(found[4]), int(found[5]))
+        stream = next(item for item in world.ledger.streams(world.spec.name) if item.stream == key)
         deciding.skip(world.worker(), "orders", stream, stretch, reason="gone", acknowledge_order=True)
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import RESOLVED, RangeState
 from tests.kit.memory_ledger import MemoryLedger, State
 from tests.properties.scheduler import Worker
 from tests.world import World
 
-Covered = Mapping[StreamKey, RangeSet]
+Covered = Mapping[Stream, RangeSet]
 HELD = frozenset({RangeState.HELD, RangeState.CANCELLED})
 WITNESSES = frozenset({"published", "skip"})
 """Receipts that say by themselves that a range is passed."""
@@ -40,7 +40,7 @@ class Lives:
     rebuilt: int = 0
     accepts: bool = False
     """Whether a rebuild accepts that main was rolled back: what vanished may be forgotten, and is read again."""
-    origins: dict[StreamKey, int] = field(default_factory=dict)
+    origins: dict[Stream, int] = field(default_factory=dict)
     _begun: dict[int, Begun] = field(default_factory=dict)
 
     def begin(self, worker: Worker) -> None:
@@ -120,8 +120,8 @@ class Lives:
             assert still[key] == stuck[key] - now[key] - again[key], f"{key}: a rebuild changed what is held"
         streams = {key for _, key in before.streams}
         for stream in self.world.ledger.streams(self.world.spec.name):
-            if stream.key not in streams and stream.key in self.origins:
-                assert stream.origin == self.origins[stream.key], f"{stream.key}: another origin, {stream.origin}"
+            if stream.stream not in streams and stream.stream in self.origins:
+                assert stream.origin == self.origins[stream.stream], f"{stream.stream}: another origin, {stream.origin}"
 
     def _proving(self, rows: tuple[ReceiptRow, ...]) -> Iterator[ReceiptRow]:
         """Yield the receipts that prove something, beside a table's rows, tokens and other receipts."""
@@ -145,12 +145,12 @@ def _newest(
 
     With `waiting` it is the other way round: the offsets of these whose generation is older than a reopen of theirs.
     """
-    due: dict[tuple[StreamKey, int], int] = defaultdict(int)
+    due: dict[tuple[Stream, int], int] = defaultdict(int)
     for row in reopened:
         if row.kind == "reopen":
             for offset in range(row.range.start, row.range.end):
                 due[row.stream, offset] = max(due[row.stream, offset], row.generation)
-    found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    found: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in (*settled, *proving, *waiting):
         for offset in range(item.range.start, item.range.end):
             is_newest = item.generation >= due.get((item.stream, offset), 0)
@@ -160,12 +160,12 @@ def _newest(
 
 
 def _ranges(ranges: Iterable[RangeRecord], states: frozenset[RangeState]) -> Covered:
-    found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+    found: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in ranges:
         if item.state in states:
             found[item.stream].append(item.range)
     return _sets(found)
 
 
-def _sets(found: Mapping[StreamKey, list[OffsetRange]]) -> Covered:
+def _sets(found: Mapping[Stream, list[OffsetRange]]) -> Covered:
     return defaultdict(RangeSet, {key: RangeSet(parts) for key, parts in found.items()})

@@ -12,10 +12,10 @@ from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import Weights, build_plan
 from airflow_kafka_lake.core.plan import Asked, Plan
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.staging import Stretch
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 
 TOP = 60
 """Offsets stay below this."""
@@ -53,7 +53,7 @@ explanations = st.lists(
 
 stretches = st.lists(
     st.builds(
-        lambda topic, partition, item: Stretch(topic=topic, topic_id=f"id-{topic}", partition=partition, range=item),
+        lambda topic, partition, item: Slice(Stream(topic, f"id-{topic}", partition), item),
         st.sampled_from(["a", "b"]),
         st.integers(min_value=0, max_value=2),
         offset_ranges(),
@@ -68,7 +68,7 @@ class World:
 
     spec: PipelineSpec
     asked: tuple[Asked, ...]
-    known: dict[StreamKey, StreamRecord]
+    known: dict[Stream, StreamRecord]
     weights: Weights
 
     def plan(self) -> Plan:
@@ -90,13 +90,13 @@ def worlds(draw: st.DrawFn) -> World:
     )
     weight = st.one_of(st.sampled_from([0.01, 1.0, 1000.0]), st.floats(min_value=0.001, max_value=50.0))
     asked: list[Asked] = []
-    known: dict[StreamKey, StreamRecord] = {}
+    known: dict[Stream, StreamRecord] = {}
     for topic, partition in sorted(streams):
         snapshot = draw(_snapshots(topic, partition))
         origin = draw(offsets)
         asked.append(Asked(snapshot=snapshot, origin=origin, start=draw(offsets), end=draw(offsets), reason="drawn"))
         if draw(st.booleans()):
-            known[snapshot.key] = _record(snapshot, origin=draw(offsets), planned=draw(range_sets()))
+            known[snapshot.stream] = _record(snapshot, origin=draw(offsets), planned=draw(range_sets()))
     weights = Weights(
         by_partition={key: draw(weight) for key in sorted(streams) if draw(st.booleans())}, fallback=draw(weight)
     )
@@ -107,9 +107,7 @@ def worlds(draw: st.DrawFn) -> World:
 def _snapshots(draw: st.DrawFn, topic: str, partition: int) -> PartitionSnapshot:
     log_start, last_stable, high_watermark = sorted(draw(st.tuples(offsets, offsets, offsets)))
     return PartitionSnapshot(
-        topic=topic,
-        topic_id=f"id-{topic}",
-        partition=partition,
+        stream=Stream(topic, f"id-{topic}", partition),
         leader_epoch=0,
         log_start=log_start,
         last_stable=last_stable,
@@ -119,9 +117,7 @@ def _snapshots(draw: st.DrawFn, topic: str, partition: int) -> PartitionSnapshot
 
 def _record(snapshot: PartitionSnapshot, *, origin: int, planned: RangeSet) -> StreamRecord:
     return StreamRecord(
-        topic=snapshot.topic,
-        topic_id=snapshot.topic_id,
-        partition=snapshot.partition,
+        stream=snapshot.stream,
         origin=origin,
         watermark=origin,
         version=1,

@@ -152,7 +152,7 @@ class Surroundings:
         gone = set(mine[: step.b] if step.b else mine[-1:])
         for row in table.rows():
             if row.partition == partition and row.offset in gone:
-                self.world.deleted[row.topic, row.topic_id, row.partition].add(row.offset)
+                self.world.deleted[row.stream].add(row.offset)
         table.delete_foreign(lambda row: row.partition == partition and row.offset in gone)
 
 

@@ -14,24 +14,24 @@ from hypothesis import strategies as st
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import cut
 from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from tests.properties.strategies import World, as_set, offset_ranges, worlds
 
 pytestmark = pytest.mark.properties
 
 
-def _by_stream(plan: Plan) -> dict[StreamKey, list[OffsetRange]]:
-    found: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+def _by_stream(plan: Plan) -> dict[Stream, list[OffsetRange]]:
+    found: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in plan.ranges:
-        found[item.topic, item.topic_id, item.partition].append(item.range)
+        found[item.stream].append(item.range)
     return found
 
 
-def _wanted(world: World) -> dict[StreamKey, set[int]]:
+def _wanted(world: World) -> dict[Stream, set[int]]:
     wanted = {}
     for item in world.asked:
-        record = world.known.get(item.snapshot.key)
-        wanted[item.snapshot.key] = set(range(item.start, item.end)) - as_set(record.planned if record else ())
+        record = world.known.get(item.snapshot.stream)
+        wanted[item.snapshot.stream] = set(range(item.start, item.end)) - as_set(record.planned if record else ())
     return wanted
 
 
@@ -42,7 +42,7 @@ def test_plan_covers_exactly_what_is_missing(world: World) -> None:
     wanted = _wanted(world)
     assert set(ranges) <= set(wanted)
     for item in world.asked:
-        key = item.snapshot.key
+        key = item.snapshot.stream
         readable = {offset for offset in wanted[key] if offset >= item.snapshot.log_start}
         assert as_set(ranges[key]) == readable
         assert sum(piece.span for piece in ranges[key]) == len(readable)
@@ -53,9 +53,9 @@ def test_every_expired_stretch_is_named(world: World) -> None:
     """What a plan leaves out because retention has passed is in `blocked`, stretch by stretch, and nothing else is."""
     expected = set()
     for item in world.asked:
-        gone = {offset for offset in _wanted(world)[item.snapshot.key] if offset < item.snapshot.log_start}
+        gone = {offset for offset in _wanted(world)[item.snapshot.stream] if offset < item.snapshot.log_start}
         for stretch in RangeSet(OffsetRange(offset, offset + 1) for offset in gone):
-            expected.add((item.snapshot.topic, item.snapshot.partition, f"offsets {stretch} are gone"))
+            expected.add((item.snapshot.stream.topic, item.snapshot.stream.partition, f"offsets {stretch} are gone"))
     blocked = world.plan().blocked
     assert {(item.topic, item.partition, item.reason.partition(":")[0]) for item in blocked} == expected
     assert len(blocked) == len(expected)
@@ -67,10 +67,10 @@ def test_waves_keep_the_limits(world: World) -> None:
     spec = world.spec
     for wave in world.plan().waves:
         assert wave.ranges
-        assert {spec.table_for(item.topic) for item in wave.ranges} == {wave.table}
+        assert {spec.table_for(item.stream.topic) for item in wave.ranges} == {wave.table}
         assert sum(item.estimated_bytes for item in wave.ranges) <= spec.max_wave_bytes or len(wave.ranges) == 1
         for item in wave.ranges:
-            one = world.weights.by_partition.get((item.topic, item.partition), world.weights.fallback)
+            one = world.weights.by_partition.get((item.stream.topic, item.stream.partition), world.weights.fallback)
             assert item.estimated_bytes <= spec.target_range_bytes + math.ceil(one) + 2
 
 
@@ -80,9 +80,9 @@ def test_streams_are_planned_in_order(world: World) -> None:
     plan = world.plan()
     for ranges in _by_stream(plan).values():
         assert all(left.end <= right.start for left, right in pairwise(ranges))
-    origins = {stream.snapshot.key: stream.origin for stream in plan.streams}
+    origins = {stream.snapshot.stream: stream.origin for stream in plan.streams}
     for item in plan.ranges:
-        assert not item.range.start < origins[item.topic, item.topic_id, item.partition] < item.range.end
+        assert not item.range.start < origins[item.stream] < item.range.end
 
 
 @given(worlds())
@@ -103,7 +103,7 @@ def test_planning_again_plans_nothing(world: World) -> None:
         key: dataclasses.replace(record, planned=record.planned | RangeSet(ranges[key]))
         for key, record in world.known.items()
     }
-    asked = tuple(item for item in world.asked if item.snapshot.key in known)
+    asked = tuple(item for item in world.asked if item.snapshot.stream in known)
     again = dataclasses.replace(world, known=known, asked=asked).plan()
     assert again.waves == ()
     assert again.changes_nothing

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch, merged, packing
+from airflow_kafka_lake.core.staging import StageJob, packing
 from tests.properties.strategies import as_set, stretches
 
 pytestmark = pytest.mark.properties
 
 
-def _job(items: tuple[Stretch, ...]) -> StageJob:
+def _job(items: tuple[Slice, ...]) -> StageJob:
     return StageJob(
         pipeline="orders",
         wave="w",
@@ -30,43 +31,45 @@ def _job(items: tuple[Stretch, ...]) -> StageJob:
     )
 
 
-def _offsets(items: list[Stretch] | tuple[Stretch, ...]) -> set[tuple[str, str, int, int]]:
-    return {(s.topic, s.topic_id, s.partition, offset) for s in items for offset in as_set([s.range])}
+def _offsets(items: list[Slice] | tuple[Slice, ...]) -> set[tuple[str, str, int, int]]:
+    return {
+        (s.stream.topic, s.stream.topic_id, s.stream.partition, offset) for s in items for offset in as_set([s.range])
+    }
 
 
 @given(stretches)
-def test_scans_cover_each_stretch_once(items: list[Stretch]) -> None:
+def test_scans_cover_each_stretch_once(items: list[Slice]) -> None:
     """No stretch is lost or read twice."""
     assert Counter(s for scan in _job(tuple(items)).scans() for s in scan) == Counter(items)
 
 
 @given(stretches)
-def test_scan_has_one_stretch_per_partition(items: list[Stretch]) -> None:
+def test_scan_has_one_stretch_per_partition(items: list[Slice]) -> None:
     """Spark's `assign` takes one start and end per partition; there are no more reads than that needs."""
     scans = _job(tuple(items)).scans()
     for scan in scans:
-        assert len({(s.topic, s.partition) for s in scan}) == len(scan)
-    assert len(scans) == max(Counter((s.topic, s.partition) for s in items).values(), default=0)
+        assert len({(s.stream.topic, s.stream.partition) for s in scan}) == len(scan)
+    assert len(scans) == max(Counter((s.stream.topic, s.stream.partition) for s in items).values(), default=0)
 
 
 @given(stretches)
-def test_merging_keeps_every_offset(items: list[Stretch]) -> None:
+def test_merging_keeps_every_offset(items: list[Slice]) -> None:
     """Joined stretches hold the same offsets, each once, and nothing touches."""
-    joined = merged(items)
+    joined = tuple(SliceSet(items))
     assert _offsets(joined) == _offsets(items)
     assert sum(s.range.span for s in joined) == len(_offsets(items))
-    assert merged(joined) == joined
+    assert tuple(SliceSet(joined)) == joined
 
 
 @given(stretches)
-def test_job_reads_back(items: list[Stretch]) -> None:
+def test_job_reads_back(items: list[Slice]) -> None:
     """What the driver gets is what was asked."""
     job = _job(tuple(items))
     assert StageJob.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
 @given(stretches, st.integers(min_value=0, max_value=10**6), st.integers(min_value=1, max_value=10**5))
-def test_packing_gives_tasks_of_the_asked_size(items: list[Stretch], size: int, task: int) -> None:
+def test_packing_gives_tasks_of_the_asked_size(items: list[Slice], size: int, task: int) -> None:
     """There are as many tasks as the bytes need, and no piece is longer than a task's share of the offsets."""
     tasks, longest = packing(items, size, task)
     total = sum(s.range.span for s in items)

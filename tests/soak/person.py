@@ -45,15 +45,17 @@ class Person:
                 ledger.close()
             for item in held:
                 if not lane.person:
-                    self.findings.append(f"unexpected hold: {item.topic}/{item.partition} {item.range}: {item.reason}")
+                    self.findings.append(
+                        f"unexpected hold: {item.stream.topic}/{item.stream.partition} {item.range}: {item.reason}"
+                    )
                 self.command("release", item.id, "--reason", "the soak's person on call")
 
     def _pass_what_is_gone(self, pipeline: str, stream: StreamRecord) -> None:
         end = stream.end_seen if self._is_old(stream) else self._log_start(stream)
         if stream.watermark >= end:
             return
-        stretch = ["--partition", str(stream.partition), "--from", str(stream.watermark), "--to", str(end)]
-        which = ["--topic", stream.topic, f"--topic-id={stream.topic_id}"]
+        stretch = ["--partition", str(stream.stream.partition), "--from", str(stream.watermark), "--to", str(end)]
+        which = ["--topic", stream.stream.topic, f"--topic-id={stream.stream.topic_id}"]
         code, answer = self.command(
             "skip", pipeline, *which, *stretch, "--reason", "Kafka has it no longer", "--acknowledge-order"
         )
@@ -61,13 +63,13 @@ class Person:
             self.skipped += answer.get("skipped", 0)
 
     def _is_old(self, stream: StreamRecord) -> bool:
-        return stream.topic_id != self._place.topic_ids[stream.topic]
+        return stream.stream.topic_id != self._place.topic_ids[stream.stream.topic]
 
     def _log_start(self, stream: StreamRecord) -> int:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
-        partition = TopicPartition(stream.topic, stream.partition)
+        partition = TopicPartition(stream.stream.topic, stream.stream.partition)
         admin = self._place.new_admin()  # one that outlived a broker knows only old leaders, and does not ask again
         asked = admin.list_offsets({partition: OffsetSpec.earliest()}, request_timeout=30)
         return int(asked[partition].result(timeout=40).offset)

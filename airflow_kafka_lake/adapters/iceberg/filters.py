@@ -18,7 +18,7 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions import And as All
 
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.staging import Stretch, offsets_of
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 
 # PyIceberg's own signatures are hidden from type checkers by the model class they are declared in.
 _in = cast(Callable[[str, set[str]], BooleanExpression], In)
@@ -36,10 +36,10 @@ def among(column: str, values: Iterable[str]) -> BooleanExpression:
     return _in(column, set(values))
 
 
-def near(stretches: Iterable[Stretch]) -> BooleanExpression:
+def near(stretches: Iterable[Slice]) -> BooleanExpression:
     """Return the filter for rows of some stretches, and perhaps of offsets of the same streams between them."""
     found: list[BooleanExpression] = []
-    for (_, topic_id, partition), offsets in offsets_of(stretches).items():
+    for (_, topic_id, partition), offsets in SliceSet(stretches).items():
         parts = offsets.ranges
         if len(parts) > _MOST:
             parts = (OffsetRange(parts[0].start, parts[-1].end),)

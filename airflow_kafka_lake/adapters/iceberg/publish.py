@@ -49,7 +49,7 @@ def make_ready(
     return Ready(
         prepared=prepare(table, staged.files),
         schema_id=staged.snapshot.schema_id if staged.files else None,
-        topic_ids=frozenset(stream.topic_id for stream in content.streams),
+        topic_ids=frozenset(stream.stream.topic_id for stream in content.streams),
         source=source,
     )
 
@@ -81,7 +81,7 @@ class Publisher:
         replacing = self._replacing(publication, ready, heartbeat) if publication.replaces else ready
         if isinstance(replacing, Rejected):
             return replacing
-        topic_ids = ready.topic_ids | {item.topic_id for item in publication.replaces}
+        topic_ids = ready.topic_ids | {item.stream.topic_id for item in publication.replaces}
         return self._move(
             _move(publication, replacing), lambda head: self._stranger(head, topic_ids, publication.owner)
         )

@@ -38,6 +38,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import ReceiptRow
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 _PATIENCE_SECONDS = 45
 """Half of a lease and less: who waits here still holds its wave."""
@@ -161,7 +162,7 @@ class Receipts:
     def rows_of(self, attempt: str) -> tuple[ReceiptRow, ...]:
         """Return the `rows` receipts of an attempt, by stream and start."""
         found = self._read(And(among("attempt", [attempt]), among("kind", ["rows"])))
-        return tuple(sorted(found, key=lambda r: (r.topic, r.topic_id, r.partition, r.range)))
+        return tuple(sorted(found, key=lambda r: (*r.stream, r.range)))
 
     def published(self, attempts: Sequence[str]) -> str | None:
         """Return an attempt among these that was settled; None when the table has none of them."""
@@ -208,8 +209,8 @@ def _identity(row: ReceiptRow) -> Identity:
     return (
         row.attempt,
         row.kind,
-        row.topic_id,
-        row.partition,
+        row.stream.topic_id,
+        row.stream.partition,
         row.range.start,
         row.range.end,
         row.generation,
@@ -223,9 +224,9 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
         "attempt": row.attempt,
         "fence": row.fence,
         "kind": row.kind,
-        "kafka_topic": row.topic,
-        "kafka_topic_id": row.topic_id,
-        "kafka_partition": row.partition,
+        "kafka_topic": row.stream.topic,
+        "kafka_topic_id": row.stream.topic_id,
+        "kafka_partition": row.stream.partition,
         "start_offset": row.range.start,
         "end_offset": row.range.end,
         "generation": row.generation,
@@ -246,10 +247,10 @@ def _row(record: dict[str, Any]) -> ReceiptRow:
         attempt=record["attempt"],
         fence=record["fence"],
         kind=record["kind"],
-        topic=record["kafka_topic"],
-        topic_id=record["kafka_topic_id"],
-        partition=record["kafka_partition"],
-        range=OffsetRange(record["start_offset"], record["end_offset"]),
+        slice=Slice(
+            Stream(record["kafka_topic"], record["kafka_topic_id"], record["kafka_partition"]),
+            OffsetRange(record["start_offset"], record["end_offset"]),
+        ),
         generation=record["generation"],
         rows=record["row_count"],
         first_offset=record["first_offset"],

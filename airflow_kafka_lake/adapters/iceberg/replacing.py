@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding
-from airflow_kafka_lake.core.staging import Stretch, offsets_of
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 
 _Flags = NDArray[np.bool_]
 
@@ -57,12 +57,12 @@ class Replacement:
 
 
 def visible(
-    table: Table, stretches: Sequence[Stretch], identifier: str, heartbeat: Callable[[], None]
+    table: Table, stretches: Sequence[Slice], identifier: str, heartbeat: Callable[[], None]
 ) -> tuple[Holding, ...]:
     """Read the position columns of the files that may hold rows of some stretches."""
     if not stretches:
         return ()
-    chosen, wanted = near(stretches), offsets_of(stretches)
+    chosen, wanted = near(stretches), SliceSet(stretches)
 
     def chosen_rows() -> Iterator[pa.RecordBatch]:
         for batch in batches_of(table, chosen, HELD, files_of(table, chosen, identifier)):
@@ -72,7 +72,7 @@ def visible(
     return holdings_of(chosen_rows(), identifier)
 
 
-def tasks_for(table: Table, stretches: Sequence[Stretch], identifier: str) -> tuple[FileScanTask, ...]:
+def tasks_for(table: Table, stretches: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:
     """Return main's files that may hold rows of some stretches, as of this load; by their bounds, unopened.
 
     Equality deletes are refused: they do not reach rows that are written later, so deleted rows would show again.
@@ -81,11 +81,11 @@ def tasks_for(table: Table, stretches: Sequence[Stretch], identifier: str) -> tu
 
 
 def replacement(
-    table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Stretch], heartbeat: Callable[[], None]
+    table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Slice], heartbeat: Callable[[], None]
 ) -> Replacement:
     """Write anew what is left of each file; one that holds nothing of the stretches stays, one that holds nothing else
     is not opened. Rows that position deletes have deleted are gone."""
-    wanted = offsets_of(stretches)
+    wanted = SliceSet(stretches)
     single = len(stretches) == 1
     whole = _StrictMetricsEvaluator(table.schema(), near(stretches)).eval
     removed: list[DataFile] = []
@@ -105,7 +105,7 @@ def replacement(
     return Replacement(removed=tuple(removed), rewritten=tuple(rewritten))
 
 
-def _inside(rows: pa.Table | pa.RecordBatch, wanted: Mapping[tuple[str, str, int], RangeSet]) -> _Flags:
+def _inside(rows: pa.Table | pa.RecordBatch, wanted: SliceSet) -> _Flags:
     """Say of each row whether it is at one of some streams' offsets; a row without a position is not."""
     offsets = _numbers(rows.column("kafka_offset"))
     streams = (

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Holding
+from airflow_kafka_lake.core.slices import Stream
 
 POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")
 """The columns that say which offset of which stream a row is."""
@@ -29,8 +30,8 @@ class Runs:
     """Collects batches of positions; `contents` says per stream which offsets were in them and how many twice."""
 
     def __init__(self) -> None:
-        self._starts: dict[tuple[str, str, int], list[_Ints]] = defaultdict(list)
-        self._ends: dict[tuple[str, str, int], list[_Ints]] = defaultdict(list)
+        self._starts: dict[Stream, list[_Ints]] = defaultdict(list)
+        self._ends: dict[Stream, list[_Ints]] = defaultdict(list)
 
     def add(self, batch: pa.RecordBatch | pa.Table, where: str) -> None:
         """Take the rows of one batch; SchemaMismatchError when a position is null, with `where` it was."""
@@ -55,7 +56,7 @@ class Runs:
         distinct, members = np.unique(streams, axis=0, return_inverse=True)
         for number, (topic, topic_id, partition) in enumerate(distinct):
             mine = members.reshape(-1) == number
-            key = (topics[topic], ids[topic_id], int(partition))
+            key = Stream(topics[topic], ids[topic_id], int(partition))
             self._starts[key].append(offsets[firsts[mine]])
             self._ends[key].append(offsets[lasts[mine]] + 1)
 
@@ -81,14 +82,7 @@ def holdings_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[Holding,
         for attempt in pc.unique(placed.column("ingest_attempt")).to_pylist():
             found[attempt or ""].add(placed.filter(_by(placed.column("ingest_attempt"), attempt)), where)
     return tuple(
-        Holding(
-            attempt=attempt or None,
-            topic=content.topic,
-            topic_id=content.topic_id,
-            partition=content.partition,
-            offsets=content.offsets,
-            duplicates=content.duplicates,
-        )
+        Holding(stream=content.stream, attempt=attempt or None, offsets=content.offsets, duplicates=content.duplicates)
         for attempt in sorted(found)
         for content in found[attempt].contents()
     )
@@ -103,14 +97,12 @@ def _by(column: pa.Array, attempt: str | None) -> pa.Array:
     return pc.is_null(column) if attempt is None else pc.equal(column, attempt)
 
 
-def _content(key: tuple[str, str, int], starts: _Ints, ends: _Ints) -> StreamContent:
+def _content(key: Stream, starts: _Ints, ends: _Ints) -> StreamContent:
     rows = int((ends - starts).sum())
     if not np.all(starts[1:] > ends[:-1]):  # files are in offset order, most of them without an edge inside a run
         starts, ends = _merged(starts, ends)
     offsets = RangeSet.of_sorted(starts.data, ends.data)
-    return StreamContent(
-        topic=key[0], topic_id=key[1], partition=key[2], offsets=offsets, duplicates=rows - offsets.span
-    )
+    return StreamContent(stream=key, offsets=offsets, duplicates=rows - offsets.span)
 
 
 def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:

@@ -30,7 +30,8 @@ from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, U
 from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of
+from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 
 _DROP_TRIES = 10
@@ -218,9 +219,7 @@ class IcebergTable:
                 table=self.identifier,
             )
 
-    def visible(
-        self, stretches: Sequence[Stretch], heartbeat: Callable[[], None] = lambda: None
-    ) -> tuple[Holding, ...]:
+    def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
         """Return what main holds of some stretches, by attempt; files whose bounds exclude them are not opened."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from airflow_kafka_lake.adapters.iceberg.runs import POSITION, Runs
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.records import Undecoded
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 _STREAM = list(POSITION[:3])
 
@@ -18,7 +18,7 @@ class Failures:
 
     def __init__(self) -> None:
         self._offsets = Runs()
-        self._first: dict[StreamKey, tuple[int, str]] = {}
+        self._first: dict[Stream, tuple[int, str]] = {}
 
     def add(self, group: pa.Table, where: str) -> None:
         """Take the rows of one row group that carry an error."""
@@ -31,7 +31,9 @@ class Failures:
             plain = plain.set_column(number, name, plain.column(name).cast(pa.string()))
         first = plain.sort_by("kafka_offset").group_by(_STREAM, use_threads=False)
         for row in first.aggregate([("kafka_offset", "first"), (ERROR_COLUMN, "first")]).to_pylist():
-            self._note(tuple(row[name] for name in _STREAM), row["kafka_offset_first"], row[f"{ERROR_COLUMN}_first"])
+            self._note(
+                Stream(*(row[name] for name in _STREAM)), row["kafka_offset_first"], row[f"{ERROR_COLUMN}_first"]
+            )
 
     def merge(self, other: Failures) -> None:
         """Take over what another one collected."""
@@ -43,14 +45,12 @@ class Failures:
         """Return every stream with failures, sorted."""
         return tuple(
             Undecoded(
-                topic=item.topic,
-                topic_id=item.topic_id,
-                partition=item.partition,
+                stream=item.stream,
                 offsets=item.offsets,
-                reason=self._first[item.topic, item.topic_id, item.partition][1],
+                reason=self._first[item.stream][1],
             )
             for item in self._offsets.contents()
         )
 
-    def _note(self, stream: StreamKey, offset: int, reason: str) -> None:
+    def _note(self, stream: Stream, offset: int, reason: str) -> None:
         self._first[stream] = min((offset, reason), self._first.get(stream, (offset, reason)))

@@ -11,6 +11,7 @@ from confluent_kafka import Uuid
 
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot, UnknownPartition
 
 GroupOffset = tuple[int | None, GroupOffsetState]
@@ -61,9 +62,7 @@ def assembled(
         observed_at=observed_at,
         partitions=tuple(
             PartitionSnapshot(
-                topic=key[0],
-                topic_id=topics[key[0]].id,
-                partition=key[1],
+                stream=Stream(key[0], topics[key[0]].id, key[1]),
                 leader_epoch=item.leader_epoch,
                 log_start=item.log_start,
                 last_stable=item.last_stable,

@@ -11,7 +11,7 @@ from airflow_kafka_lake.adapters.kafka.client import Client, Key
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Clock
 
 _COORDINATING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
@@ -35,11 +35,13 @@ class KafkaGroupMirror:
         self._source = KafkaOffsetSource(settings, clock=clock, timeout_seconds=timeout_seconds, connect=connect)
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
-    def commit(self, group: str, offsets: Mapping[StreamKey, int]) -> Mapping[StreamKey, str]:
+    def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         """See `ports.GroupMirror`."""
-        ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key[0] for key in offsets}))}
-        refused = {key: f"the topic has another id now, {ids[key[0]]}" for key in offsets if ids[key[0]] != key[1]}
-        wanted = {(key[0], key[2]): key for key in offsets if key not in refused}
+        ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key.topic for key in offsets}))}
+        refused = {
+            key: f"the topic has another id now, {ids[key.topic]}" for key in offsets if ids[key.topic] != key.topic_id
+        }
+        wanted = {(key.topic, key.partition): key for key in offsets if key not in refused}
         if not wanted:
             return refused
         for pause in (*_PAUSES, None):

@@ -10,11 +10,9 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPar
 
 from airflow_kafka_lake.adapters.kafka.client import LogToPython
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.snapshots import Sample
 from airflow_kafka_lake.core.spec import Isolation
-
-Stretch = tuple[str, int, OffsetRange]
 
 STRETCHES = 16
 SECONDS = 5.0
@@ -23,7 +21,7 @@ BYTES = 1024 * 1024
 _STRETCH_SECONDS = 1.5
 
 
-def sample(settings: KafkaSettings, stretches: Sequence[Stretch], isolation: Isolation) -> tuple[Sample, ...]:
+def sample(settings: KafkaSettings, stretches: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
     """Read at the start of at most `STRETCHES` stretches, spread evenly over all, within `SECONDS` altogether.
 
     A stretch that gave no record within the bound is left out. Nothing is committed to a group.
@@ -59,9 +57,9 @@ def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object
     )
 
 
-def _read(consumer: Consumer, stretch: Stretch, until: float) -> Sample | None:
-    topic, partition, wanted = stretch
-    consumer.assign([TopicPartition(topic, partition, wanted.start)])
+def _read(consumer: Consumer, stretch: Slice, until: float) -> Sample | None:
+    wanted = stretch.range
+    consumer.assign([TopicPartition(stretch.stream.topic, stretch.stream.partition, wanted.start)])
     records = weight = 0
     seen_to = wanted.start
     first: int | None = None
@@ -83,8 +81,7 @@ def _read(consumer: Consumer, stretch: Stretch, until: float) -> Sample | None:
         return None
     span = seen_to - wanted.start
     return Sample(
-        topic=topic,
-        partition=partition,
+        stream=stretch.stream,
         bytes_per_offset=weight / span,
         records_per_offset=records / span,
         first_timestamp_ms=first,
@@ -92,15 +89,18 @@ def _read(consumer: Consumer, stretch: Stretch, until: float) -> Sample | None:
     )
 
 
-def _messages(consumer: Consumer, stretch: Stretch, until: float) -> Iterator[Message]:
+def _messages(consumer: Consumer, stretch: Slice, until: float) -> Iterator[Message]:
     """Yield a partition's records until its end, an error of it, or the time."""
     while (left := until - time.monotonic()) > 0:
         message = consumer.poll(left)
-        if message is None or (message.topic(), message.partition()) != stretch[:2]:
+        if message is None or (message.topic(), message.partition()) != (
+            stretch.stream.topic,
+            stretch.stream.partition,
+        ):
             continue
         if message.error():
             return
-        if message.offset() >= stretch[2].start:
+        if message.offset() >= stretch.range.start:
             yield message
 
 

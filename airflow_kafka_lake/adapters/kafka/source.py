@@ -26,6 +26,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     UnstableError,
 )
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.snapshots import (
     Sample,
     Snapshot,
@@ -154,9 +155,9 @@ class KafkaOffsetSource:
         """See `ports.OffsetSource`."""
         return transactions.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
 
-    def sample(self, stretches: Sequence[sampling.Stretch], isolation: Isolation) -> tuple[Sample, ...]:
+    def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`; reads at most 16 stretches in about 5 s, spread evenly over those given."""
-        return sampling.sample(self._settings, stretches, isolation)
+        return sampling.sample(self._settings, slices, isolation)
 
     def _described(self, topics: Sequence[str]) -> dict[str, Topic]:
         names = sorted(set(topics))

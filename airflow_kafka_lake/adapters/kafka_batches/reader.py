@@ -12,12 +12,12 @@ from typing import Any
 from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, ClosingSelector, KafkaNetClient, errors
 from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
 from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
-from airflow_kafka_lake.core.accounting import Explanation, Fate, Gap
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.batches import divided, lost
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.streams import StreamKey
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECONNECT_AFTER_MS = 1000
@@ -44,8 +44,8 @@ class KafkaBatchReader:
         self._bytes_per_second = bytes_per_second
 
     def explain(
-        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
-    ) -> Mapping[Gap, tuple[Explanation, ...]]:
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Say of every gap what its offsets are: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
 
         Under read_uncommitted aborted records have rows, so a missing one is UNEXPLAINED. Raises IdentityError when a
@@ -54,13 +54,13 @@ class KafkaBatchReader:
         """
         if not gaps:
             return {}
-        by_stream: dict[StreamKey, list[Gap]] = defaultdict(list)
+        by_stream: dict[Stream, list[Slice]] = defaultdict(list)
         for gap in gaps:
-            by_stream[gap.topic, gap.topic_id, gap.partition].append(gap)
+            by_stream[gap.stream].append(gap)
         with self._connected() as client:
             session = Session(client, by_stream, timeout=self._timeout)
             found = client._manager.run(self._read, session, by_stream, isolation, heartbeat)  # noqa: SLF001  # no other door
-        said: dict[Gap, tuple[Explanation, ...]] = {}
+        said: dict[Slice, tuple[Explanation, ...]] = {}
         for stream, its_gaps in by_stream.items():
             parts = divided(found[stream], [gap.range for gap in its_gaps])
             said |= {gap: parts[gap.range] for gap in its_gaps}
@@ -69,10 +69,10 @@ class KafkaBatchReader:
     async def _read(
         self,
         session: Session,
-        by_stream: Mapping[StreamKey, Sequence[Gap]],
+        by_stream: Mapping[Stream, Sequence[Slice]],
         isolation: Isolation,
         heartbeat: Callable[[], None],
-    ) -> Mapping[StreamKey, Sequence[Explanation]]:
+    ) -> Mapping[Stream, Sequence[Explanation]]:
         """Read all streams, one after the other on each leader, the leaders side by side."""
         await session.check_identity()
         pace = Pace(self._bytes_per_second)

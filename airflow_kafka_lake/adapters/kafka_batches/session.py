@@ -19,7 +19,7 @@ from airflow_kafka_lake.adapters.kafka_batches.client import (
 )
 from airflow_kafka_lake.core.batches import AbortedTransaction
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Session:
     ConnectionSettingsError when the broker refuses the login or the topic.
     """
 
-    def __init__(self, client: KafkaNetClient, streams: Iterable[StreamKey], *, timeout: float) -> None:
+    def __init__(self, client: KafkaNetClient, streams: Iterable[Stream], *, timeout: float) -> None:
         self._client = client
         self._manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
         self._ids: dict[str, uuid.UUID] = {}
@@ -98,12 +98,12 @@ class Session:
         """Compare every topic's id with the recorded one, and learn who leads the partitions."""
         await self._patiently(self._describe)
 
-    def leader(self, stream: StreamKey) -> int | None:
+    def leader(self, stream: Stream) -> int | None:
         """Return the broker that leads a partition, as last heard."""
         topic, _, partition = stream
         return self._leaders.get((topic, partition))
 
-    async def fetch(self, stream: StreamKey, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
+    async def fetch(self, stream: Stream, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
         """Read batches from the one that owns `offset`, or the first after it; None when the offset is out of range.
 
         However small `max_bytes` is, one whole batch comes back if there is one below the end that the isolation
@@ -111,7 +111,7 @@ class Session:
         """
         return await self._patiently(lambda: self._fetch(stream, offset, isolation, max_bytes))
 
-    async def first_offset(self, stream: StreamKey) -> int:
+    async def first_offset(self, stream: Stream) -> int:
         """Ask for the first offset that can be read."""
         return await self._patiently(lambda: self._first_offset(stream))
 
@@ -159,7 +159,7 @@ class Session:
             for item in topic.partitions:
                 self._leaders[topic.name, item.partition_index] = item.leader_id
 
-    async def _ask_leader(self, stream: StreamKey, request: Any) -> Any:
+    async def _ask_leader(self, stream: Stream, request: Any) -> Any:
         if self.leader(stream) is None:
             await self._describe()
         leader = self.leader(stream)
@@ -175,7 +175,7 @@ class Session:
             raise _ThrottledError(throttled_ms / 1000)
         return await self._manager.send(request, node_id=broker)
 
-    async def _fetch(self, stream: StreamKey, offset: int, isolation: int, max_bytes: int) -> Answer | None:
+    async def _fetch(self, stream: Stream, offset: int, isolation: int, max_bytes: int) -> Answer | None:
         topic, _, partition = stream
         piece = FetchRequest.FetchTopic.FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
@@ -212,7 +212,7 @@ class Session:
             high_watermark=data.high_watermark,
         )
 
-    async def _first_offset(self, stream: StreamKey) -> int:
+    async def _first_offset(self, stream: Stream) -> int:
         topic, _, partition = stream
         piece = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
             partition_index=partition, timestamp=_EARLIEST, current_leader_epoch=-1

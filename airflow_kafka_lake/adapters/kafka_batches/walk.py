@@ -10,8 +10,8 @@ from airflow_kafka_lake.adapters.kafka_batches.session import Answer, Session
 from airflow_kafka_lake.core.accounting import Explanation
 from airflow_kafka_lake.core.batches import Pieces, explain, joined, unexplained
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.streams import StreamKey
 
 _ONE_BATCH = 1
 _FIRST_STREAM_BYTES, _LARGEST_STREAM_BYTES = 64 * 1024, 4 * 1024 * 1024
@@ -56,7 +56,7 @@ class Walk:
     def __init__(
         self,
         session: Session,
-        stream: StreamKey,
+        stream: Stream,
         asked: RangeSet,
         isolation: Isolation,
         pace: Pace,

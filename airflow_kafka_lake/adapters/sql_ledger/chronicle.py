@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.events import Event, Line
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import Advance, OutboxItem, ReceiptRow
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Token, WaveState
 
 
@@ -107,10 +107,8 @@ def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance,
     )
     return tuple(
         Advance(
+            stream=Stream(row.topic, row.topic_id, row.partition),
             sequence=row.sequence,
-            topic=row.topic,
-            topic_id=row.topic_id,
-            partition=row.partition,
             start=row.start_offset,
             end=row.end_offset,
             rows=row.row_count,
@@ -138,10 +136,7 @@ def _receipt(row: Any) -> ReceiptRow:
         attempt=row.attempt,
         fence=row.fence,
         kind=row.kind,
-        topic=row.topic,
-        topic_id=row.topic_id,
-        partition=row.partition,
-        range=OffsetRange(row.start_offset, row.end_offset),
+        slice=Slice(Stream(row.topic, row.topic_id, row.partition), OffsetRange(row.start_offset, row.end_offset)),
         generation=row.generation,
         rows=row.row_count,
         first_offset=row.first_offset,
@@ -153,7 +148,7 @@ def _receipt(row: Any) -> ReceiptRow:
 
 
 def put_into_outbox(
-    connection: Connection, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], streams: Mapping[StreamKey, int]
+    connection: Connection, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], streams: Mapping[Stream, int]
 ) -> None:
     """Put receipts, each with its table, on their way to the lake; `streams` are the ids of their streams."""
     values = [
@@ -190,6 +185,6 @@ def accept_deletes(
     """See `ports.Ledger.accept_deletes`."""
     keys = (stream.c.topic, stream.c.topic_id, stream.c.partition)
     found = connection.execute(select(stream.c.id, *keys).where(stream.c.pipeline == pipeline))
-    put_into_outbox(connection, pipeline, receipts, {(r.topic, r.topic_id, r.partition): r.id for r in found})
+    put_into_outbox(connection, pipeline, receipts, {Stream(r.topic, r.topic_id, r.partition): r.id for r in found})
     said = history.deleted([row for _, row in receipts], reason)
     record_event(connection, pipeline, actor, "accept-deletes", decision, said)

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import PipelineRecord, Published, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.waves import (
     AttemptOutcome,
@@ -141,10 +142,7 @@ def _range(row: Any) -> RangeRecord:
         pipeline=row.pipeline,
         plan=row.plan or row.skip,
         wave=row.wave or row.skip,
-        topic=row.topic,
-        topic_id=row.topic_id,
-        partition=row.partition,
-        range=OffsetRange(row.start_offset, row.end_offset),
+        slice=Slice(Stream(row.topic, row.topic_id, row.partition), OffsetRange(row.start_offset, row.end_offset)),
         state=row.state,
         reason=row.reason,
         estimated_bytes=row.estimated_bytes,

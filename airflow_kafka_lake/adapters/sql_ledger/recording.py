@@ -26,8 +26,8 @@ from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows,
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.plan import Plan, PlannedStream
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 
 PLANS_KEPT = 1_000
@@ -98,9 +98,11 @@ def record_plan(connection: Connection, plan: Plan, actor: str, clock: HostClock
     name = plan.spec.name
     known = _lock_streams(connection, plan)
     for item in plan.streams:
-        found = known.get(item.snapshot.key)
+        found = known.get(item.snapshot.stream)
         if (found.version if found else None) != item.version:
-            raise guards.overtaken(f"Stream {item.snapshot.key} of pipeline {name} was planned by somebody else first.")
+            raise guards.overtaken(
+                f"Stream {item.snapshot.stream} of pipeline {name} was planned by somebody else first."
+            )
     if connection.execute(select(plan_.c.number).where(plan_.c.id == plan.id)).first():
         raise guards.overtaken(f"Plan {plan.id} is on record already.")
     guards.check_origins(plan, {key: row.origin for key, row in known.items()})
@@ -143,12 +145,12 @@ def record_plan(connection: Connection, plan: Plan, actor: str, clock: HostClock
     record_event(connection, name, actor, "plan", plan.id, history.planned(plan))
 
 
-def _tell_origins(connection: Connection, plan: Plan, ids: dict[StreamKey, int]) -> None:
+def _tell_origins(connection: Connection, plan: Plan, ids: dict[Stream, int]) -> None:
     """Put the origins of new streams into the outbox: a rebuild finds them nowhere else."""
     new = [
         {
-            "stream": ids[item.snapshot.key],
-            "table_name": plan.spec.table_for(item.snapshot.topic),
+            "stream": ids[item.snapshot.stream],
+            "table_name": plan.spec.table_for(item.snapshot.stream.topic),
             "start_offset": item.origin,
             "end_offset": item.origin + 1,
         }
@@ -185,9 +187,9 @@ def plan_version(connection: Connection, spec: PipelineSpec) -> int:
 
 def _stream_values(item: PlannedStream, plan: Plan) -> dict[str, Any]:
     return {
-        "topic": item.snapshot.topic,
-        "topic_id": item.snapshot.topic_id,
-        "partition": item.snapshot.partition,
+        "topic": item.snapshot.stream.topic,
+        "topic_id": item.snapshot.stream.topic_id,
+        "partition": item.snapshot.stream.partition,
         "origin": item.origin,
         "watermark": item.origin,
         "end_seen": item.snapshot.readable_end(plan.spec.isolation),
@@ -195,12 +197,12 @@ def _stream_values(item: PlannedStream, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _lock_streams(connection: Connection, plan: Plan) -> dict[StreamKey, Any]:
+def _lock_streams(connection: Connection, plan: Plan) -> dict[Stream, Any]:
     names = ("topic", "topic_id", "partition")
     given = rows(
         connection,
         [stream.c[name] for name in names],
-        (dict(zip(names, item.snapshot.key, strict=True)) for item in plan.streams),
+        (dict(zip(names, item.snapshot.stream, strict=True)) for item in plan.streams),
     )
     query = (
         select(stream.c.id, stream.c.version, stream.c.origin, *(stream.c[name] for name in names))
@@ -209,7 +211,7 @@ def _lock_streams(connection: Connection, plan: Plan) -> dict[StreamKey, Any]:
         .order_by(stream.c.id)
         .with_for_update(of=stream)
     )
-    return {(row.topic, row.topic_id, row.partition): row for row in connection.execute(query)}
+    return {Stream(row.topic, row.topic_id, row.partition): row for row in connection.execute(query)}
 
 
 def _same(given: Any, names: Sequence[str]) -> ColumnElement[bool]:
@@ -219,10 +221,10 @@ def _same(given: Any, names: Sequence[str]) -> ColumnElement[bool]:
     return first
 
 
-def _write_streams(connection: Connection, plan: Plan, ids: dict[StreamKey, int]) -> dict[StreamKey, int]:
+def _write_streams(connection: Connection, plan: Plan, ids: dict[Stream, int]) -> dict[Stream, int]:
     new = [item for item in plan.streams if item.version is None]
     old = [
-        {"id": ids[item.snapshot.key], "version": item.version, **_stream_values(item, plan)}
+        {"id": ids[item.snapshot.stream], "version": item.version, **_stream_values(item, plan)}
         for item in plan.streams
         if item.version is not None
     ]
@@ -243,23 +245,23 @@ def _write_streams(connection: Connection, plan: Plan, ids: dict[StreamKey, int]
     return {key: row.id for key, row in _lock_streams(connection, plan).items()}
 
 
-def _write_snapshots(connection: Connection, plan: Plan, number: int, ids: dict[StreamKey, int]) -> None:
+def _write_snapshots(connection: Connection, plan: Plan, number: int, ids: dict[Stream, int]) -> None:
     """Keep what was seen of the streams of which something is planned, and forget what older plans saw.
 
     What is forgotten at once has a bound, so that the first plan after an upgrade is not a slow one.
     """
-    planned = {guards.range_key(item) for item in plan.ranges}
-    seen = [_snapshot(item, ids) for item in plan.streams if item.snapshot.key in planned]
+    planned = {item.stream for item in plan.ranges}
+    seen = [_snapshot(item, ids) for item in plan.streams if item.snapshot.stream in planned]
     insert_rows(connection, snapshot, seen, plan=plan.id, number=number)
     key = (snapshot.c.plan, snapshot.c.stream)
     old = select(*key).where(snapshot.c.number <= number - PLANS_KEPT).order_by(snapshot.c.number)
     connection.execute(delete(snapshot).where(tuple_(*key).in_(old.limit(FORGOTTEN_AT_ONCE))))
 
 
-def _snapshot(item: PlannedStream, ids: dict[StreamKey, int]) -> dict[str, Any]:
+def _snapshot(item: PlannedStream, ids: dict[Stream, int]) -> dict[str, Any]:
     seen = item.snapshot
     return {
-        "stream": ids[seen.key],
+        "stream": ids[seen.stream],
         "leader_epoch": seen.leader_epoch,
         "log_start": seen.log_start,
         "last_stable": seen.last_stable,
@@ -272,17 +274,17 @@ def _snapshot(item: PlannedStream, ids: dict[StreamKey, int]) -> dict[str, Any]:
     }
 
 
-def _ranges(plan: Plan, ids: dict[StreamKey, int]) -> list[dict[str, Any]]:
-    epochs = {item.snapshot.key: item.snapshot.leader_epoch for item in plan.streams}
+def _ranges(plan: Plan, ids: dict[Stream, int]) -> list[dict[str, Any]]:
+    epochs = {item.snapshot.stream: item.snapshot.leader_epoch for item in plan.streams}
     return [
         {
             "id": item.id,
             "wave": group.id,
-            "stream": ids[guards.range_key(item)],
+            "stream": ids[item.stream],
             "start_offset": item.range.start,
             "end_offset": item.range.end,
             "estimated_bytes": item.estimated_bytes,
-            "leader_epoch": epochs[guards.range_key(item)],
+            "leader_epoch": epochs[item.stream],
         }
         for group in plan.waves
         for item in group.ranges

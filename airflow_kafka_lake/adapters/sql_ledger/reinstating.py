@@ -18,7 +18,7 @@ from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, Timestamp, ins
 from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.rebuilding.editing import edits
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, WaveState
 
 
@@ -52,7 +52,7 @@ def _lock(connection: Connection, what: Restoration) -> None:
     """
     name = what.spec.name
     found = connection.execute(select(stream).where(stream.c.pipeline == name).order_by(stream.c.id).with_for_update())
-    versions = {(row.topic, row.topic_id, row.partition): row.version for row in found}
+    versions = {Stream(row.topic, row.topic_id, row.partition): row.version for row in found}
     held = {(key.wave, key.fence, key.attempt) for key in what.guards}
     columns = select(wave.c.id, wave.c.fence, wave.c.attempt, wave.c.state)
     waves = connection.execute(columns.where(_mine(name)).order_by(wave.c.id).with_for_update())
@@ -82,12 +82,10 @@ def _write_plan(connection: Connection, what: Restoration, actor: str) -> None:
         )
 
 
-def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey, Any]:
+def _write_streams(connection: Connection, what: Restoration) -> dict[Stream, Any]:
     new = [
         {
-            "topic": item.key[0],
-            "topic_id": item.key[1],
-            "partition": item.key[2],
+            **item.stream._asdict(),
             "origin": item.origin,
             "watermark": item.origin,
             "end_seen": item.end_seen,
@@ -97,7 +95,7 @@ def _write_streams(connection: Connection, what: Restoration) -> dict[StreamKey,
     ]
     insert_rows(connection, stream, new, pipeline=what.spec.name, version=0)
     found = connection.execute(select(stream).where(stream.c.pipeline == what.spec.name))
-    ids = {(row.topic, row.topic_id, row.partition): row for row in found}
+    ids = {Stream(row.topic, row.topic_id, row.partition): row for row in found}
     longer = [{"id": ids[key].id, "end_seen": end, "leader_epoch": epoch} for key, (end, epoch) in what.ends.items()]
     given = rows(connection, [stream.c.id, stream.c.end_seen, stream.c.leader_epoch], longer)
     connection.execute(
@@ -189,7 +187,7 @@ def _place(connection: Connection, item: RestoredWave) -> int:
     return int(connection.execute(select(func.max(attempt_.c.fence)).where(same)).scalar_one())
 
 
-def _write_skips(connection: Connection, what: Restoration, ids: Mapping[StreamKey, Any]) -> None:
+def _write_skips(connection: Connection, what: Restoration, ids: Mapping[Stream, Any]) -> None:
     known = set(connection.execute(select(skip.c.id)).scalars())
     for item in what.skips:
         if item.id not in known:
@@ -209,7 +207,7 @@ def _write_skips(connection: Connection, what: Restoration, ids: Mapping[StreamK
             )
 
 
-def _write_ranges(connection: Connection, changed: Edits, ids: Mapping[StreamKey, Any]) -> None:
+def _write_ranges(connection: Connection, changed: Edits, ids: Mapping[Stream, Any]) -> None:
     """Remove what gives way before its pieces come: at no moment do two ranges overlap."""
     gone = rows(connection, [range_.c.id], ({"id": name} for name in sorted(changed.removed)))
     query = select(range_.c.id, range_.c.plan, range_.c.wave, range_.c.skip).join(gone, gone.c.id == range_.c.id)
@@ -218,7 +216,7 @@ def _write_ranges(connection: Connection, changed: Edits, ids: Mapping[StreamKey
     insert_rows(connection, range_, [_values(item, ids, homes) for item in changed.placed])
 
 
-def _values(item: Placed, ids: Mapping[StreamKey, Any], homes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _values(item: Placed, ids: Mapping[Stream, Any], homes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     record = item.record
     if item.source is not None:
         home = homes[item.source]
@@ -247,7 +245,7 @@ def _values(item: Placed, ids: Mapping[StreamKey, Any], homes: Mapping[str, dict
     }
 
 
-def _write_watermarks(connection: Connection, changed: Edits, ids: Mapping[StreamKey, Any]) -> None:
+def _write_watermarks(connection: Connection, changed: Edits, ids: Mapping[Stream, Any]) -> None:
     reached = changed.watermarks
     fallen = [{"id": ids[key].id, "watermark": min(ids[key].watermark, end)} for key, end in reached.items()]
     given = rows(connection, [stream.c.id, stream.c.watermark], fallen)

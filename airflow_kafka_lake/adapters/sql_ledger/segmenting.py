@@ -16,8 +16,8 @@ from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, rows, upsert
 from airflow_kafka_lake.core import guards
 from airflow_kafka_lake.core.growth import Growth, Layout
 from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, SegmentKey, gate_of
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import RangeState
 
 _STREAM = ("topic", "topic_id", "partition")
@@ -64,8 +64,8 @@ def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
     return tuple(sorted(made, key=lambda item: item.key))
 
 
-def _key(row: Any) -> StreamKey:
-    return (row.topic, row.topic_id, row.partition)
+def _key(row: Any) -> Stream:
+    return Stream(row.topic, row.topic_id, row.partition)
 
 
 def _edges(name: str) -> Any:
@@ -134,7 +134,7 @@ def _write_layouts(connection: Connection, name: str, seen: Sequence[Layout], at
     )
 
 
-def _stream_ids(connection: Connection, name: str, wanted: Sequence[Segment]) -> dict[StreamKey, int]:
+def _stream_ids(connection: Connection, name: str, wanted: Sequence[Segment]) -> dict[Stream, int]:
     values = [dict(zip(_STREAM, key, strict=True)) for key in sorted({item.stream for item in wanted})]
     given = rows(connection, [stream.c[column] for column in _STREAM], values)
     same = (stream.c.topic_id == given.c.topic_id) & (stream.c.partition == given.c.partition)
@@ -142,7 +142,7 @@ def _stream_ids(connection: Connection, name: str, wanted: Sequence[Segment]) ->
     return {_key(row): row.id for row in connection.execute(query.where(stream.c.pipeline == name))}
 
 
-def _write_segments(connection: Connection, wanted: Sequence[Segment], ids: dict[StreamKey, int], at: datetime) -> None:
+def _write_segments(connection: Connection, wanted: Sequence[Segment], ids: dict[Stream, int], at: datetime) -> None:
     values = [
         {
             "stream": ids[item.stream],

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
 
@@ -27,7 +27,7 @@ class Skip:
 
     id: str
     pipeline: str
-    stream: StreamKey
+    stream: Stream
     stretch: OffsetRange
     reason: str
     actor: str
@@ -122,7 +122,7 @@ def _write_skip(connection: Connection, asked: Skip, key: int, cut: guards.SkipC
             for item in cut.passed
         ],
         pipeline=asked.pipeline,
-        table_name=reading.spec_of(spec.spec).table_for(asked.stream[0]),
+        table_name=reading.spec_of(spec.spec).table_for(asked.stream.topic),
         kind="skip",
         wave=asked.id,
         attempt=asked.id,

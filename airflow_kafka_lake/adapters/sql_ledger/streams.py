@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, select, union_all
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import range_, skip, stream
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import RESOLVED, RangeState
 
@@ -41,9 +42,7 @@ def streams(
         passed = RangeSet.between(row.origin, row.watermark).ranges
         found.append(
             StreamRecord(
-                topic=row.topic,
-                topic_id=row.topic_id,
-                partition=row.partition,
+                stream=Stream(row.topic, row.topic_id, row.partition),
                 origin=row.origin,
                 watermark=row.watermark,
                 version=row.version,
@@ -55,7 +54,7 @@ def streams(
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
             )
         )
-    return tuple(sorted(found, key=lambda record: record.key))
+    return tuple(sorted(found, key=lambda record: record.stream))
 
 
 def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]]) -> dict[int, RangeSet]:

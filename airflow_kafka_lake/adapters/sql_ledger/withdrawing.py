@@ -12,7 +12,7 @@ from airflow_kafka_lake.adapters.sql_ledger.deciding import give_back, lock_wave
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, rows
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.withdrawing import Withdrawal, refuse_overtaken
 
 
@@ -31,7 +31,7 @@ def withdraw(connection: Connection, what: Withdrawal, actor: str) -> None:
     record_event(connection, what.pipeline, actor, "withdraw", what.subject, str(what))
 
 
-def _lock_streams(connection: Connection, what: Withdrawal) -> dict[StreamKey, Any]:
+def _lock_streams(connection: Connection, what: Withdrawal) -> dict[Stream, Any]:
     names = ("topic", "topic_id", "partition")
     keys = (dict(zip(names, key, strict=True)) for key in what.versions)
     given = rows(connection, [stream.c[name] for name in names], keys)
@@ -43,10 +43,10 @@ def _lock_streams(connection: Connection, what: Withdrawal) -> dict[StreamKey, A
         .order_by(stream.c.id)
         .with_for_update(of=stream)
     )
-    return {(row.topic, row.topic_id, row.partition): row for row in connection.execute(query)}
+    return {Stream(row.topic, row.topic_id, row.partition): row for row in connection.execute(query)}
 
 
-def _kept(what: Withdrawal, ids: dict[StreamKey, int]) -> Iterable[dict[str, Any]]:
+def _kept(what: Withdrawal, ids: dict[Stream, int]) -> Iterable[dict[str, Any]]:
     for item in what.ranges:
         for piece in item.kept:
             yield {

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.checking.settled import check_settled
 from airflow_kafka_lake.core.checking.witnesses import Witnesses, check_witnesses
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -37,16 +37,16 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda item: item.place))
 
 
-def rows_seen(evidence: Evidence) -> dict[StreamKey, list[Holding]]:
+def rows_seen(evidence: Evidence) -> dict[Stream, list[Holding]]:
     """Return what readers of the tables see of each stream, by attempt."""
-    found: dict[StreamKey, list[Holding]] = defaultdict(list)
+    found: dict[Stream, list[Holding]] = defaultdict(list)
     for table in evidence.tables:
         for holding in table.holdings:
             found[holding.stream].append(holding)
     return found
 
 
-def offsets_seen(evidence: Evidence) -> dict[StreamKey, RangeSet]:
+def offsets_seen(evidence: Evidence) -> dict[Stream, RangeSet]:
     """Return at which offsets of each stream readers of the tables see a row."""
     return {key: RangeSet.union(item.offsets for item in held) for key, held in rows_seen(evidence).items()}
 
@@ -95,19 +95,19 @@ def _by_others(item: RangeRecord, evidence: Evidence) -> str:
     who = f" by {last.engine}" if last.engine else ""
     return (
         f". {last.deleted} rows were deleted{who} with snapshot {last.snapshot} at {timestamp(last.at)}. If that was "
-        f"on purpose, record it: kafka-lake accept-deletes {item.pipeline} --topic {item.topic} --partition "
-        f"{item.partition} --from {item.range.start} --to {item.range.end} --reason TEXT"
+        f"on purpose, record it: kafka-lake accept-deletes {item.pipeline} --topic {item.stream.topic} --partition "
+        f"{item.stream.partition} --from {item.range.start} --to {item.range.end} --reason TEXT"
     )
 
 
-def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[StreamKey, list[RangeRecord]]:
-    found: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[Stream, list[RangeRecord]]:
+    found: dict[Stream, list[RangeRecord]] = defaultdict(list)
     for item in ranges:
         found[item.stream].append(item)
     return found
 
 
-def _twice(stream: StreamKey, holdings: Sequence[Holding], rows: RangeSet) -> Iterator[Finding]:
+def _twice(stream: Stream, holdings: Sequence[Holding], rows: RangeSet) -> Iterator[Finding]:
     """Find offsets that several attempts brought, and rows that one attempt brought twice."""
     extra = sum(holding.offsets.span + holding.duplicates for holding in holdings) - rows.span
     if extra:
@@ -138,7 +138,7 @@ def _check_replaced(item: RangeRecord, holdings: Sequence[Holding], witnesses: W
 
 
 def _check_strays(
-    stream: StreamKey, holdings: Sequence[Holding], ranges: Sequence[RangeRecord], witnesses: Witnesses
+    stream: Stream, holdings: Sequence[Holding], ranges: Sequence[RangeRecord], witnesses: Witnesses
 ) -> Iterator[Finding]:
     """Every row belongs to a settled range, to a published attempt whose settlement is still to come, or to a range
     that was reopened and is not read again yet (or never will be: it was skipped then)."""
@@ -169,7 +169,7 @@ def _check_strays(
             yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=left, words=words)
 
 
-def _check_contents(stream: StreamKey, rows: RangeSet, truth: StreamTruth, evidence: Evidence) -> Iterator[Finding]:
+def _check_contents(stream: Stream, rows: RangeSet, truth: StreamTruth, evidence: Evidence) -> Iterator[Finding]:
     if aborted := rows & truth.aborted:
         words = f"records of aborted transactions are visible at {aborted.in_words()}"
         yield Finding(kind=FindingKind.ABORTED_VISIBLE, stream=stream, offsets=aborted, words=words)

@@ -9,14 +9,14 @@ from typing import Any
 from airflow_kafka_lake.core.checking.evidence import Finding, FindingKind
 from airflow_kafka_lake.core.comparing import Comparison, Difference, Mismatch
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """How many offsets of a stream were compared, and which were not, and why."""
 
-    stream: StreamKey
+    stream: Stream
     offsets: int
     left_out: RangeSet
     why: str
@@ -30,7 +30,7 @@ class Deep:
     comparison: Comparison
     streams: tuple[Compared, ...]
     compacted: frozenset[str]
-    deletions: Mapping[StreamKey, int] = field(default_factory=dict)
+    deletions: Mapping[Stream, int] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
         """Find every difference that neither cleaning nor deleting explains."""
@@ -54,7 +54,7 @@ class Deep:
         return tuple(
             item
             for item in self.comparison.differences
-            if item.mismatch is Mismatch.UNKNOWN and item.topic in self.compacted
+            if item.mismatch is Mismatch.UNKNOWN and item.stream.topic in self.compacted
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -97,15 +97,14 @@ def _sentence(records: int, offsets: int, wrong: int) -> str:
 
 def _cleaned(item: Difference) -> str:
     return (
-        f"{item.topic}/{item.partition}: {item.offsets:,} rows have no record in Kafka any more, the first at "
+        f"{item.stream}: {item.offsets:,} rows have no record in Kafka any more, the first at "
         f"{item.first}: the topic is compacted, they could not be compared"
     )
 
 
 def _deleted(item: Difference) -> str:
     return (
-        f"{item.topic}/{item.partition}: {item.offsets:,} records have no row, the first at {item.first}: they were "
-        "deleted on purpose"
+        f"{item.stream}: {item.offsets:,} records have no row, the first at {item.first}: they were deleted on purpose"
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.records import Commit, Holding, RangeRecord, ReceiptRow, WaveRecord
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import AttemptRecord, RangeState
 
 SHOWN = 100
@@ -42,7 +43,7 @@ class Finding:
 
     kind: FindingKind
     words: str
-    stream: StreamKey | None = None
+    stream: Stream | None = None
     offsets: RangeSet = field(default_factory=RangeSet)
     wave: str | None = None
     table: str | None = None
@@ -65,7 +66,9 @@ class Finding:
     @property
     def place(self) -> tuple[str, ...]:
         """Where findings stand in a list: streams in their order, then waves, then tables."""
-        stream = (self.stream[0], self.stream[1], f"{self.stream[2]:06}") if self.stream else ("~", "", "")
+        stream = (
+            (self.stream.topic, self.stream.topic_id, f"{self.stream.partition:06}") if self.stream else ("~", "", "")
+        )
         return (*stream, self.wave or "", self.table or "", self.kind, self.words)
 
 
@@ -130,7 +133,7 @@ class TableEvidence:
     commits: tuple[Commit, ...] = ()
     holdings: tuple[Holding, ...] = ()
     receipts: tuple[ReceiptRow, ...] = ()
-    digests: Mapping[StreamKey, Mapping[int, int | str]] = field(default_factory=dict)
+    digests: Mapping[Stream, Mapping[int, int | str]] = field(default_factory=dict)
     damaged: str | None = None
 
 
@@ -140,7 +143,7 @@ class Evidence:
 
     ledger: LedgerEvidence
     tables: tuple[TableEvidence, ...]
-    truth: Mapping[StreamKey, StreamTruth] = field(default_factory=dict)
+    truth: Mapping[Stream, StreamTruth] = field(default_factory=dict)
     at_rest: bool = False
 
     @property

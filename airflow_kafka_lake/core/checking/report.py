@@ -15,7 +15,8 @@ from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, RangeRecord
 from airflow_kafka_lake.core.segments import Segment
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.strips import Bounds, strip
 from airflow_kafka_lake.core.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.wire import timestamp
@@ -35,8 +36,8 @@ NAMED = 3
 class Observed:
     """What Kafka has of the streams now, and, of those that are not among `bounds`, why that is not known."""
 
-    bounds: Mapping[StreamKey, Bounds] = field(default_factory=dict)
-    states: Mapping[StreamKey, str] = field(default_factory=dict)
+    bounds: Mapping[Stream, Bounds] = field(default_factory=dict)
+    states: Mapping[Stream, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +79,12 @@ def audit_document(
     one then.
     """
     observed = observed or Observed()
-    streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
+    streams = [stream for stream in evidence.ledger.streams if stream.stream in scope]
     shown = scope.of(evidence, findings)
-    known = {stream.key for stream in streams}
+    known = {stream.stream for stream in streams}
     lines = _lines(evidence, streams, shown, observed)
     for line, stream in zip(lines, streams, strict=True):
-        line["seals"] = [item.seal for item in segments if item.stream == stream.key and item.sealed]
+        line["seals"] = [item.seal for item in segments if item.stream == stream.stream and item.sealed]
     return {
         "pipeline": evidence.ledger.pipeline,
         "audited_at": timestamp(at),
@@ -105,21 +106,21 @@ def _lines(
     evidence: Evidence, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
 ) -> list[Json]:
     seen, unreadable, deletions = rows_seen(evidence), evidence.unreadable, evidence.deletions
-    ranges: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
     for item in evidence.ledger.ranges:
         ranges[item.stream].append(item)
-    problems: dict[StreamKey | None, list[str]] = defaultdict(list)
+    problems: dict[Stream | None, list[str]] = defaultdict(list)
     for finding in findings:
         problems[finding.stream].append(finding.words)
     return [
         _line(
             stream,
-            ranges[stream.key],
-            None if any(item.wave in unreadable for item in ranges[stream.key]) else seen.get(stream.key, []),
+            ranges[stream.stream],
+            None if any(item.wave in unreadable for item in ranges[stream.stream]) else seen.get(stream.stream, []),
             observed,
             deletions,
         )
-        | {"problems": problems[stream.key]}
+        | {"problems": problems[stream.stream]}
         for stream in streams
     ]
 
@@ -136,11 +137,11 @@ def _line(
     resolved = [item for item in ranges if item.state in RESOLVED]
     coverage = RangeSet(item.range for item in resolved)
     accounting, missing, deleted = _audited(resolved, rows, deletions)
-    bounds = observed.bounds.get(stream.key)
+    bounds = observed.bounds.get(stream.stream)
     return {
-        "topic": stream.topic,
-        "topic_id": stream.topic_id,
-        "partition": stream.partition,
+        "topic": stream.stream.topic,
+        "topic_id": stream.stream.topic_id,
+        "partition": stream.stream.partition,
         "coverage": coverage.to_pairs(),
         "span": coverage.span,
         "rows": total,
@@ -154,7 +155,7 @@ def _line(
         "watermark": stream.watermark,
         "log_start": bounds.log_start if bounds else None,
         "readable_end": bounds.readable_end if bounds else None,
-        "bounds_state": "observed" if bounds else observed.states.get(stream.key, NOT_ASKED),
+        "bounds_state": "observed" if bounds else observed.states.get(stream.stream, NOT_ASKED),
         "strip": [piece.to_json() for piece in strip(stream.origin, ranges, bounds)],
     }
 

@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, Finding
 from airflow_kafka_lake.core.deletions import Deletions
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Commit, RangeRecord, ReceiptRow, WaveRecord
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     PUBLISHES,
@@ -36,7 +36,7 @@ class Witnesses:
     receipts: Mapping[str, Sequence[ReceiptRow]]
     settled: frozenset[str]
     snapshots: frozenset[int]
-    reopened: Mapping[StreamKey, Sequence[RangeRecord]]
+    reopened: Mapping[Stream, Sequence[RangeRecord]]
     deletions: Deletions
 
     @classmethod
@@ -93,9 +93,9 @@ class Witnesses:
         return self.waves.get(known.wave) if known else None
 
 
-def reopened_ranges(ranges: Iterable[RangeRecord]) -> Mapping[StreamKey, Sequence[RangeRecord]]:
+def reopened_ranges(ranges: Iterable[RangeRecord]) -> Mapping[Stream, Sequence[RangeRecord]]:
     """Return the ranges that were ever reopened, by stream."""
-    found: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+    found: dict[Stream, list[RangeRecord]] = defaultdict(list)
     for item in ranges:
         if item.generation:
             found[item.stream].append(item)
@@ -173,17 +173,17 @@ def _unlike_ledger(token: Token, witnesses: Witnesses, ranges: Sequence[RangeRec
         return f"is {known.outcome} in the ledger, though wave {token.wave} is settled by another attempt"
     if witnesses.is_cut(token.attempt):
         receipts = witnesses.receipts[token.attempt]
-        told = ranges_digest((row.topic_id, row.partition, row.range) for row in receipts)
+        told = ranges_digest(row.slice for row in receipts)
         return None if token.ranges == told else "names other ranges than its receipts"
     shown = [item for item in ranges if item.state in SHOWN_BY_ATTEMPT]
-    if shown and token.ranges != ranges_digest((i.topic_id, i.partition, i.range) for i in shown):
+    if shown and token.ranges != ranges_digest(item.slice for item in shown):
         return "names other ranges than the ledger has of its wave"
     return None
 
 
 def _check_receipts(table: TableEvidence, witnesses: Witnesses) -> Iterator[Finding]:
     """Nothing is visible before every offset of its range is accounted for."""
-    complete: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
+    complete: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
     for attempt, rows in witnesses.receipts.items():
         for row in rows:
             if _complete(row):

@@ -19,8 +19,8 @@ from airflow_kafka_lake.core.rebuilding.restoration import (
     RestoredWave,
 )
 from airflow_kafka_lake.core.records import ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import Token
 
 
@@ -38,28 +38,28 @@ def restoration(
     waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
     skips = _skips(receipts, reopens)
-    streams = _streams(receipts, _told(readings), {stream.key for stream in known.streams})
+    streams = _streams(receipts, _told(readings), {stream.stream for stream in known.streams})
     reached = _ends(receipts)
-    origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
+    origins = {item.stream: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
     tables = {item.table for item in readings}
     mine = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
     untold = [
         (table, origin_receipt(spec.name, token.wave, key, origin, ledger_id=ledger_id, at=now))
         for key, origin in sorted(origins.items())
-        if key not in mine and (table := spec.table_for(key[0])) in tables
+        if key not in mine and (table := spec.table_for(key.topic)) in tables
     ]
     return Restoration(
         spec=spec,
         token=token,
         observed_at=now,
-        versions={stream.key: stream.version for stream in known.streams},
+        versions={stream.stream: stream.version for stream in known.streams},
         guards=known.guards,
         tables={item.table: item.uuid for item in readings},
         streams=streams,
         ends={
-            item.key: reached[item.key]
+            item.stream: reached[item.stream]
             for item in known.streams
-            if item.key in reached and reached[item.key][0] > item.end_seen
+            if item.stream in reached and reached[item.stream][0] > item.end_seen
         },
         waves=waves,
         skips=skips,
@@ -75,7 +75,7 @@ def restoration(
 def _numbered(token: Token, waves: Sequence[RestoredWave], receipts: Iterable[ReceiptRow]) -> tuple[RestoredWave, ...]:
     """Give ranges their ids, and the leader epoch that their attempt has read them under: a log that was cut since has
     other records there."""
-    read: dict[tuple[str, StreamKey], list[ReceiptRow]] = defaultdict(list)
+    read: dict[tuple[str, Stream], list[ReceiptRow]] = defaultdict(list)
     for row in receipts:
         read[row.attempt, row.stream].append(row)
     numbers = iter(range(sum(len(wave.receipts) for wave in waves)))
@@ -119,7 +119,7 @@ def _planned(token: Token, pending: Sequence[Pending], receipts: Sequence[Receip
 
 def _skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSkip, ...]:
     """Return the skips, less what was reopened since."""
-    found: dict[tuple[str, StreamKey, int], list[ReceiptRow]] = defaultdict(list)
+    found: dict[tuple[str, Stream, int], list[ReceiptRow]] = defaultdict(list)
     for row in receipts:
         if row.kind == "skip":
             found[row.attempt, row.stream, row.generation].append(row)
@@ -136,28 +136,30 @@ def _skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSk
     return tuple(sorted((skip for skip in skips if skip.passed), key=lambda skip: (skip.at, skip.id)))
 
 
-def _told(readings: Iterable[TableReading]) -> Mapping[StreamKey, int]:
+def _told(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
     """Return the origins that the lake was told, each by the ledger that owned the topic last, or else the first one.
 
     A planner of a ledger that was lost may tell what it had decided long after another ledger decided anew.
     """
-    origins: dict[StreamKey, int] = {}
+    origins: dict[Stream, int] = {}
     for reading in readings:
         told = (row for row in reading.receipts if row.kind == "origin")
-        for row in sorted(told, key=lambda row: (row.attempt != reading.owners.get(row.topic_id), row.recorded_at)):
+        for row in sorted(
+            told, key=lambda row: (row.attempt != reading.owners.get(row.stream.topic_id), row.recorded_at)
+        ):
             origins.setdefault(row.stream, row.range.start)
     return origins
 
 
 def _streams(
-    receipts: Sequence[ReceiptRow], origins: Mapping[StreamKey, int], known: AbstractSet[StreamKey]
+    receipts: Sequence[ReceiptRow], origins: Mapping[Stream, int], known: AbstractSet[Stream]
 ) -> tuple[RestoredStream, ...]:
     """Return the streams that the ledger lacks, with their origins.
 
     Where the lake was never told one, the smallest offset that any other receipt speaks of stands in for it.
     """
     ends = _ends(receipts)
-    starts: dict[StreamKey, int] = {}
+    starts: dict[Stream, int] = {}
     for row in receipts:
         if row.kind != "origin":
             starts[row.stream] = min(row.range.start, starts.get(row.stream, row.range.start))
@@ -165,16 +167,16 @@ def _streams(
     for key in sorted({*starts, *origins} - known):
         origin = origins[key] if key in origins else starts[key]
         end, epoch = ends.get(key, (origin, None))
-        found.append(RestoredStream(key=key, origin=origin, end_seen=max(origin, end), leader_epoch=epoch))
+        found.append(RestoredStream(stream=key, origin=origin, end_seen=max(origin, end), leader_epoch=epoch))
     return tuple(found)
 
 
-def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[StreamKey, tuple[int, int | None]]:
+def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | None]]:
     """Return up to where any receipt speaks of a stream, and the leader epoch that its log had that end under.
 
     Of several with one end the last of a read or a skip counts: a skip of what a log lost accepts the log as it is.
     """
-    ends: dict[StreamKey, ReceiptRow] = {}
+    ends: dict[Stream, ReceiptRow] = {}
     for row in (row for row in receipts if row.kind != "origin"):
         if (found := ends.get(row.stream)) is None or _reach(row) > _reach(found):
             ends[row.stream] = row

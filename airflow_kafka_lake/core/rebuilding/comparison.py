@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, 
 from airflow_kafka_lake.core.rebuilding.reopens import Reopens
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
 from airflow_kafka_lake.core.records import Holding, RangeRecord, ReceiptRow, range_receipt
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import PUBLISHES, RangeState
 
 
@@ -136,8 +136,8 @@ class _Table:
                 )
         return found
 
-    def _settled_by_place(self) -> Mapping[tuple[StreamKey, OffsetRange], list[RangeRecord]]:
-        found: dict[tuple[StreamKey, OffsetRange], list[RangeRecord]] = defaultdict(list)
+    def _settled_by_place(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
+        found: dict[tuple[Stream, OffsetRange], list[RangeRecord]] = defaultdict(list)
         for item in self.known.ranges:
             undone = self.reopens.undo(item.stream, item.range, item.generation)
             if item.state is RangeState.SETTLED and not undone:
@@ -187,16 +187,16 @@ class _Table:
 
     def _check_strays(
         self,
-        held: Mapping[tuple[str, StreamKey], Holding],
+        held: Mapping[tuple[str, Stream], Holding],
         settled: Mapping[Range, ReceiptRow],
         pending: Sequence[Pending],
     ) -> None:
         """Name rows that no receipt speaks of, and rows that are there twice; where something was reopened, rows of the
         earlier reading stay until it is read again, and for good where that was skipped."""
-        spoken: dict[tuple[str, StreamKey], list[OffsetRange]] = defaultdict(list)
+        spoken: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
         for attempt, stream, part in settled:
             spoken[attempt, stream].append(part)
-        waiting: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+        waiting: dict[Stream, list[OffsetRange]] = defaultdict(list)
         for reopened in pending:
             waiting[reopened.stream].append(reopened.range)
         for row in self.said.receipts:
@@ -298,10 +298,7 @@ def _range(row: ReceiptRow) -> Range:
 def _receipt(row: ReceiptRow) -> Receipt:
     return Receipt(
         range_id="",
-        topic=row.topic,
-        topic_id=row.topic_id,
-        partition=row.partition,
-        range=row.range,
+        slice=row.slice,
         rows=row.rows,
         first_offset=row.first_offset,
         last_offset=row.last_offset,

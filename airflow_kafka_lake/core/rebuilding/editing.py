@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredSkip
 from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, RangeState, WaveState
 
 
@@ -21,7 +21,7 @@ def edits(
     what: Restoration,
     ranges: Sequence[RangeRecord],
     waves: Mapping[str, WaveState],
-    origins: Mapping[StreamKey, int],
+    origins: Mapping[Stream, int],
 ) -> Edits:
     """Decide how recorded ranges give way: what is settled in the lake wins over all, a skip over what is unresolved.
 
@@ -64,9 +64,9 @@ def edits(
     )
 
 
-def _facts(what: Restoration) -> tuple[Mapping[StreamKey, RangeSet], Mapping[StreamKey, RangeSet]]:
-    settled: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
-    skipped: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream, RangeSet]]:
+    settled: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    skipped: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for wave in what.waves:
         for item in wave.receipts:
             settled[item.stream].append(item.range)
@@ -100,10 +100,7 @@ def _settled_ranges(what: Restoration) -> Iterable[Placed]:
                     pipeline=what.spec.name,
                     plan=what.id,
                     wave=wave.wave,
-                    topic=item.topic,
-                    topic_id=item.topic_id,
-                    partition=item.partition,
-                    range=item.range,
+                    slice=item.slice,
                     state=RangeState.SETTLED,
                     reason=None,
                     estimated_bytes=0,
@@ -128,10 +125,7 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
                 pipeline=what.spec.name,
                 plan=what.id,
                 wave=item.wave,
-                topic=topic,
-                topic_id=topic_id,
-                partition=partition,
-                range=part,
+                slice=Slice(Stream(topic, topic_id, partition), part),
                 state=RangeState.PLANNED,
                 reason=None,
                 estimated_bytes=round(UNMEASURED_BYTES_PER_OFFSET * part.span),
@@ -141,10 +135,8 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
             yield Placed(record=record)
 
 
-def _skipped_ranges(
-    what: Restoration, here: Sequence[RangeRecord], origins: Mapping[StreamKey, int]
-) -> Iterable[Placed]:
-    resolved: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+def _skipped_ranges(what: Restoration, here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> Iterable[Placed]:
+    resolved: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in here:
         if item.state in RESOLVED:
             resolved[item.stream].append(item.range)
@@ -164,10 +156,7 @@ def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: in
         pipeline=what.spec.name,
         plan=skip.id,
         wave=skip.id,
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        range=part,
+        slice=Slice(Stream(topic, topic_id, partition), part),
         state=RangeState.SKIPPED,
         reason=RESTORED,
         estimated_bytes=0,
@@ -214,8 +203,8 @@ def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
     return WaveState.PLANNED if RangeState.PLANNED in states else emptied(states)
 
 
-def _reached(here: Sequence[RangeRecord], origins: Mapping[StreamKey, int]) -> dict[StreamKey, int]:
-    covered: dict[StreamKey, list[OffsetRange]] = defaultdict(list)
+def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict[Stream, int]:
+    covered: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in here:
         if item.state not in UNRESOLVED:
             covered[item.stream].append(item.range)

@@ -9,10 +9,11 @@ from airflow_kafka_lake.core.ancestry import Ancestry
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
 from airflow_kafka_lake.core.records import Commit, Holding, Published, RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import AttemptKey
 
-Range = tuple[str, StreamKey, OffsetRange]
+Range = tuple[str, Stream, OffsetRange]
 """Attempt, stream and range of a receipt."""
 
 
@@ -62,7 +63,7 @@ class Difference:
 
     table: str
     attempt: str
-    stream: StreamKey
+    stream: Stream
     range: OffsetRange
     expected: int
     found: int
@@ -72,9 +73,9 @@ class Difference:
         """Return the wire form."""
         return {
             "table": self.table,
-            "topic": self.stream[0],
-            "topic_id": self.stream[1],
-            "partition": self.stream[2],
+            "topic": self.stream.topic,
+            "topic_id": self.stream.topic_id,
+            "partition": self.stream.partition,
             "from": self.range.start,
             "to": self.range.end,
             "attempt": self.attempt,
@@ -84,7 +85,7 @@ class Difference:
         }
 
     def __str__(self) -> str:
-        where = f"{self.table}: {self.stream[0]}/{self.stream[2]} {self.range}"
+        where = f"{self.table}: {self.stream} {self.range}"
         return f"{where}: {self.what} (attempt {self.attempt}: {self.found} rows of {self.expected})"
 
 
@@ -93,7 +94,7 @@ class Pending:
     """A stretch that was reopened and not settled or skipped since: it is to be read again, in this generation."""
 
     table: str
-    stream: StreamKey
+    stream: Stream
     range: OffsetRange
     generation: int
 

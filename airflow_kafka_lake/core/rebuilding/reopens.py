@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import ReceiptRow
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 
 Stretches = Sequence[tuple[OffsetRange, int]]
 """Stretches with the generation in which they are to be read again."""
@@ -18,18 +18,18 @@ Stretches = Sequence[tuple[OffsetRange, int]]
 class Reopens:
     """The reopened stretches of each stream."""
 
-    by_stream: Mapping[StreamKey, Stretches]
+    by_stream: Mapping[Stream, Stretches]
 
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Reopens:
         """Collect them from receipts; those without a generation accept a loss, and are about one attempt only."""
-        found: dict[StreamKey, list[tuple[OffsetRange, int]]] = defaultdict(list)
+        found: dict[Stream, list[tuple[OffsetRange, int]]] = defaultdict(list)
         for row in receipts:
             if row.kind == "reopen" and row.generation:
                 found[row.stream].append((row.range, row.generation))
         return cls(found)
 
-    def undo(self, stream: StreamKey, part: OffsetRange, generation: int) -> bool:
+    def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
         """Say whether some of a range was reopened after it was settled in a generation; what is left of it then has
         records of its own."""
         return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
@@ -38,11 +38,11 @@ class Reopens:
         """Say the same of a receipt."""
         return self.undo(row.stream, row.range, row.generation)
 
-    def later_than(self, stream: StreamKey, generation: int) -> RangeSet:
+    def later_than(self, stream: Stream, generation: int) -> RangeSet:
         """Return what of a stream was reopened after a generation."""
         return RangeSet(item for item, newer in self.by_stream.get(stream, ()) if newer > generation)
 
-    def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[StreamKey, OffsetRange, int]]:
+    def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
         """Yield what nobody has settled or skipped since it was reopened, with its newest generation."""
         done = list(since)
         for stream, stretches in sorted(self.by_stream.items()):

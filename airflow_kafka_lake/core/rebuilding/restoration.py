@@ -10,8 +10,8 @@ from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.reopens import Reopens
 from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptKey, Token, WaveState
 
 
@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.waves import AttemptKey, Token, WaveState
 class RestoredStream:
     """A stream that the ledger does not know."""
 
-    key: StreamKey
+    stream: Stream
     origin: int
     end_seen: int
     leader_epoch: int | None = None
@@ -46,7 +46,7 @@ class RestoredSkip:
     """A skip that the lake has a receipt of; who decided it and why was only in the ledger."""
 
     id: str
-    stream: StreamKey
+    stream: Stream
     at: datetime
     passed: RangeSet
     generation: int = 0
@@ -60,7 +60,7 @@ class RestoredPlan:
     id: str
     wave: str
     table: str
-    stream: StreamKey
+    stream: Stream
     range: OffsetRange
     generation: int
     leader_epoch: int | None = None
@@ -82,7 +82,7 @@ class Restoration:
     spec: PipelineSpec
     token: Token
     observed_at: datetime
-    versions: Mapping[StreamKey, int]
+    versions: Mapping[Stream, int]
     guards: tuple[AttemptKey, ...]
     tables: Mapping[str, str]
     streams: tuple[RestoredStream, ...]
@@ -91,7 +91,7 @@ class Restoration:
     reopened: tuple[str, ...]
     fences: Mapping[str, int]
     receipts: tuple[tuple[str, ReceiptRow], ...]
-    ends: Mapping[StreamKey, tuple[int, int | None]] = field(default_factory=dict)
+    ends: Mapping[Stream, tuple[int, int | None]] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     planned: tuple[RestoredPlan, ...] = ()
     undone: frozenset[str] = frozenset()
@@ -132,7 +132,7 @@ class Edits:
     removed: frozenset[str]
     placed: tuple[Placed, ...]
     waves: Mapping[str, WaveState]
-    watermarks: Mapping[StreamKey, int]
+    watermarks: Mapping[Stream, int]
     new_waves: Mapping[str, str] = field(default_factory=dict)
     """New PLANNED waves, with their tables."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from airflow_kafka_lake.core.accounting import Explanation, Gap
+from airflow_kafka_lake.core.accounting import Explanation
 from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import (
     GroupOffsetState,
     PartitionSnapshot,
@@ -29,7 +30,6 @@ from airflow_kafka_lake.core.snapshots import (
     UnknownPartition,
 )
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.transactions import OpenTransaction
 from tests.kit.memory_kafka.log import UNTIMELY, Entry, Headers, Log
 from tests.kit.memory_kafka.sampling import weigh
@@ -227,7 +227,7 @@ class MemoryKafka:
             found += open_transactions(pending_commits(group or "", self._milliseconds()), "__consumer_offsets", 0)
         return tuple(found)
 
-    def commit(self, group: str, offsets: Mapping[StreamKey, int]) -> Mapping[StreamKey, str]:
+    def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         """See `ports.GroupMirror`; a group in `consumed` has members, and refuses."""
         self._reach()
         topics = self._known([key[0] for key in offsets])
@@ -242,38 +242,38 @@ class MemoryKafka:
         logs = self._topics[topic].logs if topic in self._topics else []
         return logs[partition] if partition < len(logs) else None
 
-    def sample(self, stretches: Sequence[tuple[str, int, OffsetRange]], isolation: Isolation) -> tuple[Sample, ...]:
+    def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`."""
         self._reach()
-        weighed = (weigh(self.log(*stretch[:2]), stretch, isolation) for stretch in stretches)
+        weighed = (weigh(self.log(item.stream.topic, item.stream.partition), item, isolation) for item in slices)
         return tuple(item for item in weighed if item)
 
     def explain(
-        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
-    ) -> Mapping[Gap, tuple[Explanation, ...]]:
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """See `ports.BatchReader`."""
-        found: dict[Gap, tuple[Explanation, ...]] = {}
+        found: dict[Slice, tuple[Explanation, ...]] = {}
         for gap in gaps:
             found[gap] = tuple(self._explained(gap, isolation))
             heartbeat()
         return found
 
-    def _explained(self, gap: Gap, isolation: Isolation) -> Iterator[Explanation]:
+    def _explained(self, gap: Slice, isolation: Isolation) -> Iterator[Explanation]:
         self._reach()
-        topic = self._topics.get(gap.topic)
-        if topic is None or topic.id != gap.topic_id:
-            facts = {"topic": gap.topic, "expected": gap.topic_id, "found": topic and topic.id}
-            raise IdentityError(f"Topic {gap.topic!r} is gone or was created anew since it was planned.", **facts)
-        log = self._reached(gap.topic, gap.partition)
+        topic = self._topics.get(gap.stream.topic)
+        if topic is None or topic.id != gap.stream.topic_id:
+            facts = {"topic": gap.stream.topic, "expected": gap.stream.topic_id, "found": topic and topic.id}
+            raise IdentityError(
+                f"Topic {gap.stream.topic!r} is gone or was created anew since it was planned.", **facts
+            )
+        log = self._reached(gap.stream.topic, gap.stream.partition)
         yield from log.explained(gap.range, isolation, compacted="compact" in topic.cleanup_policy)
 
     def _observed(self, topic: str, topic_id: str, partition: int, log: Log, group: str | None) -> PartitionSnapshot:
         nothing = (None, GroupOffsetState.NONE)
         offset, state = nothing if group is None else self._groups.get((group, topic, partition), nothing)
         return PartitionSnapshot(
-            topic=topic,
-            topic_id=topic_id,
-            partition=partition,
+            stream=Stream(topic, topic_id, partition),
             leader_epoch=log.leader_epoch,
             log_start=log.log_start,
             last_stable=log.last_stable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.snapshots import Sample
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.memory_kafka.log import Log
@@ -12,16 +12,14 @@ from tests.kit.memory_kafka.log import Log
 _RECORDS = 300
 
 
-def weigh(log: Log, stretch: tuple[str, int, OffsetRange], isolation: Isolation) -> Sample | None:
+def weigh(log: Log, wanted: Slice, isolation: Isolation) -> Sample | None:
     """Read a little at the start of a stretch; None when it has no visible record."""
-    topic, partition, wanted = stretch
-    seen = list(itertools.islice(log.records(wanted, isolation), _RECORDS))
+    seen = list(itertools.islice(log.records(wanted.range, isolation), _RECORDS))
     if not seen:
         return None
-    span = (seen[-1][0] + 1 if len(seen) == _RECORDS else wanted.end) - wanted.start
+    span = (seen[-1][0] + 1 if len(seen) == _RECORDS else wanted.range.end) - wanted.range.start
     return Sample(
-        topic=topic,
-        partition=partition,
+        stream=wanted.stream,
         bytes_per_offset=sum(entry.bytes for _, entry in seen) / span,
         records_per_offset=len(seen) / span,
         first_timestamp_ms=seen[0][1].timestamp_ms,

@@ -15,7 +15,8 @@ from airflow_kafka_lake.core.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Holding, Publication
-from airflow_kafka_lake.core.staging import Stretch, branch_of, offsets_of
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.staging import branch_of
 from airflow_kafka_lake.core.waves import (
     PUBLISHES,
     Committed,
@@ -73,9 +74,14 @@ class Row:
         """About how many bytes the row takes."""
         return len(self.key or b"") + len(self.value or b"") + len(self.topic) + 64
 
-    def is_in(self, offsets: Mapping[tuple[str, str, int], RangeSet]) -> bool:
+    @property
+    def stream(self) -> Stream:
+        """The stream of the record."""
+        return Stream(self.topic, self.topic_id, self.partition)
+
+    def is_in(self, offsets: SliceSet) -> bool:
         """Say whether the row is at one of some streams' offsets."""
-        return self.offset in offsets.get((self.topic, self.topic_id, self.partition), RangeSet())
+        return self.offset in offsets[self.stream]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +161,10 @@ class Store:
             commit = None if commit.parent is None else self.commits.get(commit.parent)
 
     def add(
-        self, branch: str, added: Iterable[Row], *, token: Token | None = None, without: Sequence[Stretch] = ()
+        self, branch: str, added: Iterable[Row], *, token: Token | None = None, without: Sequence[Slice] = ()
     ) -> Commit:
         """Commit rows on top of main, less what is replaced there, and let a branch point there."""
-        parent, new, gone = self.refs.get(MAIN), tuple(added), offsets_of(without)
+        parent, new, gone = self.refs.get(MAIN), tuple(added), SliceSet(without)
         rows = (*(row for row in self.rows() if not row.is_in(gone)), *new)
         commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, token=token, added=new, rows=rows)
         self.commits[commit.id] = commit
@@ -215,7 +221,7 @@ class Store:
         staged = self.commits[audited]
         if staged.added and staged.spec != self.spec:
             return Rejected(requirement=Requirement.SPEC)
-        topic_ids = {row.topic_id for row in staged.added} | {item.topic_id for item in publication.replaces}
+        topic_ids = {row.topic_id for row in staged.added} | {item.stream.topic_id for item in publication.replaces}
         return stranger(self.head(), topic_ids, publication.owner)
 
 
@@ -231,30 +237,22 @@ def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) 
 
 def contents_of(rows: Iterable[Row]) -> tuple[StreamContent, ...]:
     """Say per stream which offsets some rows hold, and how many of them twice."""
-    found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    found: dict[Stream, list[int]] = defaultdict(list)
     for row in rows:
-        found[row.topic, row.topic_id, row.partition].append(row.offset)
+        found[row.stream].append(row.offset)
     return tuple(
-        StreamContent(topic=key[0], topic_id=key[1], partition=key[2], offsets=_set(some), duplicates=_twice(some))
-        for key, some in sorted(found.items())
+        StreamContent(stream=key, offsets=_set(some), duplicates=_twice(some)) for key, some in sorted(found.items())
     )
 
 
 def holdings_of(rows: Iterable[Row]) -> tuple[Holding, ...]:
     """Say the same per attempt."""
-    found: dict[tuple[str, str, str, int], list[int]] = defaultdict(list)
+    found: dict[tuple[str, Stream], list[int]] = defaultdict(list)
     for row in rows:
-        found[row.attempt, row.topic, row.topic_id, row.partition].append(row.offset)
+        found[row.attempt, row.stream].append(row.offset)
     return tuple(
-        Holding(
-            attempt=key[0] or None,
-            topic=key[1],
-            topic_id=key[2],
-            partition=key[3],
-            offsets=_set(some),
-            duplicates=_twice(some),
-        )
-        for key, some in sorted(found.items())
+        Holding(attempt=attempt or None, stream=stream, offsets=_set(some), duplicates=_twice(some))
+        for (attempt, stream), some in sorted(found.items())
     )
 
 

@@ -17,7 +17,8 @@ from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, 
 from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import Stretch, attempts_of, branch_of, offsets_of
+from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.waves import (
     EMPTY_TABLE,
     PUBLISHES,
@@ -207,25 +208,24 @@ class MemoryTable:
         """Return what main holds, by attempt."""
         return holdings_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
 
-    def visible(
-        self, stretches: Sequence[Stretch], heartbeat: Callable[[], None] = lambda: None
-    ) -> tuple[Holding, ...]:
+    def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
         """Return what main holds of some stretches, by attempt."""
         heartbeat()
-        return holdings_of(row for row in self.rows() if row.is_in(offsets_of(stretches)))
+        wanted = SliceSet(stretches)
+        return holdings_of(row for row in self.rows() if row.is_in(wanted))
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""
         self._require_reachable()
         for row in rows:
-            key = (row.attempt, row.kind, row.topic_id, row.partition, row.range, row.generation)
+            key = (row.attempt, row.kind, row.stream.topic_id, row.stream.partition, row.range, row.generation)
             self._receipts.setdefault(key, row)
 
     def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
         """Return the `rows` receipts of an attempt."""
         self._require_reachable()
         found = [row for row in self._receipts.values() if row.attempt == attempt and row.kind == "rows"]
-        return tuple(sorted(found, key=lambda r: (r.topic, r.topic_id, r.partition, r.range)))
+        return tuple(sorted(found, key=lambda r: (r.stream.topic, r.stream.topic_id, r.stream.partition, r.range)))
 
     def all_receipts(self) -> tuple[ReceiptRow, ...]:
         """Return every receipt."""

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.holds import Passed
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Advance, RangeRecord, ReceiptRow, Verdict
 from airflow_kafka_lake.core.reopening import Cut, Reopening
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import (
     ON_HOLD,
     RESOLVED,
@@ -129,7 +129,7 @@ class MemoryLedger(MemoryPlanning):
     def skip(
         self,
         pipeline: str,
-        stream: StreamKey,
+        stream: Stream,
         stretch: OffsetRange,
         *,
         skip_id: str,
@@ -150,7 +150,7 @@ class MemoryLedger(MemoryPlanning):
         self,
         draft: State,
         pipeline: str,
-        key: StreamKey,
+        key: Stream,
         stretch: OffsetRange,
         skip_id: str,
         reason: str,
@@ -160,7 +160,7 @@ class MemoryLedger(MemoryPlanning):
     ) -> Passed:
         row = draft.streams.get((pipeline, key))
         if row is None:
-            raise guards.unknown("stream", f"{key[0]}/{key[2]} ({key[1]})")
+            raise guards.unknown("stream", f"{key} ({key.topic_id})")
         if skip_id in draft.skips:
             raise guards.taken_id("skip", skip_id)
         touched = [item for item in draft.pieces(pipeline, key) if item.range.overlaps(stretch)]
@@ -179,9 +179,14 @@ class MemoryLedger(MemoryPlanning):
         for name in sorted(taken_from | {item.wave for item in held if self._holds(draft.waves.get(item.wave), item)}):
             self._give_back(draft, draft.waves[name])
         self._dissolve_empty(draft, {item.wave for item in touched if item.state is RangeState.CANCELLED})
-        table = draft.specs[pipeline][-1].table_for(key[0])
+        table = draft.specs[pipeline][-1].table_for(key.topic)
         for item in cut.passed:
-            told = replace(asked, range=item, accounting=Accounting(skipped=item.span), generation=cut.generation(item))
+            told = replace(
+                asked,
+                slice=asked.slice.part(item),
+                accounting=Accounting(skipped=item.span),
+                generation=cut.generation(item),
+            )
             self._outbox(draft, table, "skip", told, attempt=skip_id, fence=0)
         said = history.skipped(key, stretch, cut.passed.span, reason, cut.waves)
         self._event(draft, pipeline, actor, "skip", skip_id, said)
@@ -279,10 +284,8 @@ class MemoryLedger(MemoryPlanning):
                     continue
                 moved = [item for item in resolved if row.watermark <= item.range.start < end]
                 move = Advance(
+                    stream=row.stream,
                     sequence=len(draft.moves) + 1,
-                    topic=row.topic,
-                    topic_id=row.topic_id,
-                    partition=row.partition,
                     start=row.watermark,
                     end=end,
                     rows=sum(item.rows or 0 for item in moved),

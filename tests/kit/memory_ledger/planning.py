@@ -12,8 +12,9 @@ from airflow_kafka_lake.core.growth import Growth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.records import RangeRecord, origin_receipt
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import RangeState
 from tests.kit.memory_ledger.restoring import MemoryRestoring
 from tests.kit.memory_ledger.state import State, Wave, ordered
@@ -51,7 +52,7 @@ class MemoryPlanning(MemoryRestoring):
             draft.plans[plan.id] = plan.spec
             for stream in plan.streams:
                 self._plan_stream(draft, plan, stream)
-            epochs = {stream.snapshot.key: stream.snapshot.leader_epoch for stream in plan.streams}
+            epochs = {stream.snapshot.stream: stream.snapshot.leader_epoch for stream in plan.streams}
             guards.check_origins(
                 plan, {key: row.origin for (owner, key), row in draft.streams.items() if owner == name}
             )
@@ -63,22 +64,20 @@ class MemoryPlanning(MemoryRestoring):
             self._event(draft, name, actor, "plan", plan.id, history.planned(plan))
 
     def _plan_stream(self, draft: State, plan: Plan, stream: PlannedStream) -> None:
-        seen, key = stream.snapshot, (plan.spec.name, stream.snapshot.key)
+        seen, key = stream.snapshot, (plan.spec.name, stream.snapshot.stream)
         known = draft.streams.get(key)
         if (known.version if known else None) != stream.version:
             raise guards.overtaken(
-                f"Stream {seen.key} of pipeline {plan.spec.name} was planned by somebody else first."
+                f"Stream {seen.stream} of pipeline {plan.spec.name} was planned by somebody else first."
             )
         if known is None:
-            table = plan.spec.table_for(seen.topic)
+            table = plan.spec.table_for(seen.stream.topic)
             told = origin_receipt(
-                plan.spec.name, plan.id, seen.key, stream.origin, ledger_id=self._ledger_id, at=self._clock.now()
+                plan.spec.name, plan.id, seen.stream, stream.origin, ledger_id=self._ledger_id, at=self._clock.now()
             )
             self._send(draft, table, told)
         draft.streams[key] = StreamRecord(
-            topic=seen.topic,
-            topic_id=seen.topic_id,
-            partition=seen.partition,
+            stream=seen.stream,
             origin=known.origin if known else stream.origin,
             watermark=known.watermark if known else stream.origin,
             version=known.version + 1 if known else 1,
@@ -106,21 +105,18 @@ class MemoryPlanning(MemoryRestoring):
             )
 
     @staticmethod
-    def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave, epochs: Mapping[StreamKey, int | None]) -> None:
+    def _plan_ranges(draft: State, plan: Plan, wave: PlannedWave, epochs: Mapping[Stream, int | None]) -> None:
         for item in wave.ranges:
             draft.ranges[item.id] = RangeRecord(
                 id=item.id,
                 pipeline=plan.spec.name,
                 plan=plan.id,
                 wave=wave.id,
-                topic=item.topic,
-                topic_id=item.topic_id,
-                partition=item.partition,
-                range=item.range,
+                slice=item.slice,
                 state=RangeState.PLANNED,
                 reason=None,
                 estimated_bytes=item.estimated_bytes,
-                leader_epoch=epochs[guards.range_key(item)],
+                leader_epoch=epochs[item.stream],
             )
 
     @staticmethod

@@ -22,8 +22,9 @@ from airflow_kafka_lake.core.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, gate_of
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import (
     RESOLVED,
     AttemptOutcome,
@@ -44,7 +45,7 @@ class MemoryReader:
         self._ledger_id = ledger_id
         self._state = State()
         self._lock = threading.RLock()
-        self._covered: dict[tuple[str, StreamKey], tuple[object, StreamRecord]] = {}
+        self._covered: dict[tuple[str, Stream], tuple[object, StreamRecord]] = {}
 
     def snapshot(self) -> State:
         """Return a copy of all state, for `restore`: an older ledger, as after a restored backup."""
@@ -81,15 +82,15 @@ class MemoryReader:
         self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
     ) -> tuple[StreamRecord, ...]:
         state = self._state
-        pieces: dict[StreamKey, list[RangeRecord]] = defaultdict(list)
+        pieces: dict[Stream, list[RangeRecord]] = defaultdict(list)
         for item in state.ranges.values():
             if item.pipeline == pipeline:
                 pieces[item.stream].append(item)
         found = []
         for (owner, key), stream in sorted(state.streams.items(), key=lambda item: item[0]):
-            if owner != pipeline or topic not in (None, key[0]):
+            if owner != pipeline or topic not in (None, key.topic):
                 continue
-            if partitions is None or key[2] in partitions:
+            if partitions is None or key.partition in partitions:
                 found.append(self._with_coverage(state, pipeline, stream, pieces[key]))
         return tuple(found)
 
@@ -98,15 +99,15 @@ class MemoryReader:
     ) -> StreamRecord:
         """Count a stream's offsets once, as long as nothing that they are counted from changes."""
         counted = (stream, pieces, state.skips)
-        before, known = self._covered.get((pipeline, stream.key), (None, stream))
+        before, known = self._covered.get((pipeline, stream.stream), (None, stream))
         if before != counted:
             known = replace(
                 stream,
                 planned=RangeSet(item.range for item in pieces),
                 covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
-                unacknowledged=state.unacknowledged(pipeline, stream.key),
+                unacknowledged=state.unacknowledged(pipeline, stream.stream),
             )
-            self._covered[pipeline, stream.key] = (counted, known)
+            self._covered[pipeline, stream.stream] = (counted, known)
         return known
 
     def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
@@ -229,8 +230,8 @@ class MemoryReader:
         weight: Counter[str] = Counter()
         for item in self._state.ranges_of(wave):
             if item.state is RangeState.SETTLED:
-                offsets[item.topic] += item.range.span
-                weight[item.topic] += item.estimated_bytes
+                offsets[item.stream.topic] += item.range.span
+                weight[item.stream.topic] += item.estimated_bytes
         topics = tuple(TopicCost(topic=t, offsets=offsets[t], kafka_bytes=weight[t]) for t in sorted(offsets))
         tries = [item for (name, _), item in self._state.tries.items() if name == wave and topics]
         return [

@@ -55,10 +55,8 @@ class MemoryRestoring(MemoryAttempts):
 
     def _restore_streams(self, draft: State, what: Restoration) -> None:
         for item in what.streams:
-            draft.streams[what.spec.name, item.key] = StreamRecord(
-                topic=item.key[0],
-                topic_id=item.key[1],
-                partition=item.key[2],
+            draft.streams[what.spec.name, item.stream] = StreamRecord(
+                stream=item.stream,
                 origin=item.origin,
                 watermark=item.origin,
                 version=0,

@@ -15,8 +15,9 @@ from airflow_kafka_lake.core.records import (
     RangeRecord,
 )
 from airflow_kafka_lake.core.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamKey, StreamRecord
+from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.waves import (
     AttemptOutcome,
     AttemptRecord,
@@ -56,7 +57,7 @@ class Skipped:
     """A skip: what was asked for, what it passed, and whether the order may go on over it."""
 
     pipeline: str
-    stream: StreamKey
+    stream: Stream
     stretch: OffsetRange
     passed: RangeSet
     acknowledged: bool
@@ -68,7 +69,7 @@ class State:
 
     specs: dict[str, tuple[PipelineSpec, ...]] = field(default_factory=dict)
     tables: dict[tuple[str, str], str] = field(default_factory=dict)
-    streams: dict[tuple[str, StreamKey], StreamRecord] = field(default_factory=dict)
+    streams: dict[tuple[str, Stream], StreamRecord] = field(default_factory=dict)
     plans: dict[str, PipelineSpec] = field(default_factory=dict)
     waves: dict[str, Wave] = field(default_factory=dict)
     ranges: dict[str, RangeRecord] = field(default_factory=dict)
@@ -96,7 +97,7 @@ class State:
         outcomes = {item.record.outcome: item.record.attempt for (name, _), item in self.tries.items() if name == wave}
         return outcomes[AttemptOutcome.COMMITTED]
 
-    def unacknowledged(self, pipeline: str, key: StreamKey) -> RangeSet:
+    def unacknowledged(self, pipeline: str, key: Stream) -> RangeSet:
         """Return what of a stream was skipped without acknowledging the order."""
         mine = [item for item in self.skips.values() if (item.pipeline, item.stream) == (pipeline, key)]
         left = RangeSet(stretch for item in mine if not item.acknowledged for stretch in item.passed)
@@ -105,7 +106,7 @@ class State:
         still = RangeSet(item.range for item in self.pieces(pipeline, key) if item.state is RangeState.SKIPPED)
         return (left & still) - RangeSet(item.stretch for item in mine if item.acknowledged)
 
-    def pieces(self, pipeline: str, key: StreamKey) -> list[RangeRecord]:
+    def pieces(self, pipeline: str, key: Stream) -> list[RangeRecord]:
         """Return a stream's ranges by start."""
         return ordered(item for item in self.ranges.values() if item.pipeline == pipeline and item.stream == key)
 

@@ -34,9 +34,9 @@ def test_runs_say_what_counting_says(batches: list[list[Position]]) -> None:
     for some in batches:
         runs.add(batch(some), "here")
     found = runs.contents()
-    assert [(c.topic, c.topic_id, c.partition) for c in found] == sorted(counted)
+    assert [(c.stream.topic, c.stream.topic_id, c.stream.partition) for c in found] == sorted(counted)
     for content in found:
-        rows = counted[content.topic, content.topic_id, content.partition]
+        rows = counted[content.stream.topic, content.stream.topic_id, content.stream.partition]
         assert {offset for r in content.offsets for offset in range(r.start, r.end)} == set(rows)
         assert content.duplicates == rows.total() - len(rows)
 

@@ -13,10 +13,11 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-from airflow_kafka_lake.core.accounting import Fate, Gap
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.batches import AbortedTransaction
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kafka_bytes import marker, written
 from tests.scripted_kafka import HANG_UP, NOT_ALLOWED, NOT_LEADER, UNKNOWN_ID, Log, ScriptedKafka, Topic
@@ -49,16 +50,18 @@ def text(topic_id: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
-def gap(kafka: ScriptedKafka, start: int = 0, end: int = 9, *, topic: str = "orders", partition: int = 0) -> Gap:
+def gap(kafka: ScriptedKafka, start: int = 0, end: int = 9, *, topic: str = "orders", partition: int = 0) -> Slice:
     topic_id = text(kafka.topics[topic].id)
-    return Gap(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+    return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
 def reader(kafka: ScriptedKafka, seconds: float = 5) -> KafkaBatchReader:
     return KafkaBatchReader({"bootstrap_servers": kafka.bootstrap}, timeout_seconds=seconds)
 
 
-def told(kafka: ScriptedKafka, *asked: Gap, isolation: Isolation = Isolation.READ_COMMITTED, seconds: float = 5) -> Any:
+def told(
+    kafka: ScriptedKafka, *asked: Slice, isolation: Isolation = Isolation.READ_COMMITTED, seconds: float = 5
+) -> Any:
     """One letter for each offset of each gap; a list when there are several."""
     wanted = asked or (gap(kafka),)
     found = reader(kafka, seconds).explain(wanted, isolation)
@@ -326,11 +329,11 @@ def test_one_topic_has_one_id() -> None:
     """Two ids under one name, or something that is no id, are refused; one id of two partitions is fine."""
     with cluster() as kafka:
         one = gap(kafka)
-        other = Gap(topic="orders", topic_id=text(uuid.uuid4()), partition=1, range=one.range)
+        other = Slice(Stream("orders", text(uuid.uuid4()), 1), one.range)
         with pytest.raises(IdentityError, match="two ids"):
             told(kafka, one, other)
         with pytest.raises(IdentityError, match="22 characters"):
-            told(kafka, Gap(topic="orders", topic_id="orders", partition=0, range=one.range))
+            told(kafka, Slice(Stream("orders", "orders", 0), one.range))
 
 
 def test_offsets_below_the_log_start_are_told_as_such() -> None:
@@ -375,7 +378,7 @@ def test_nothing_stays_open() -> None:
 
 def test_cluster_that_cannot_be_reached_is_unavailable() -> None:
     """Nothing listens: the wait is the one that was given, and repeating is worth it."""
-    nowhere = Gap(topic="orders", topic_id=text(uuid.uuid4()), partition=0, range=OffsetRange(0, 1))
+    nowhere = Slice(Stream("orders", text(uuid.uuid4()), 0), OffsetRange(0, 1))
     with pytest.raises(UnavailableError, match=r"within 0\.2 s"):
         KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=0.2).explain(
             [nowhere], Isolation.READ_COMMITTED

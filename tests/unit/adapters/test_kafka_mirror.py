@@ -13,7 +13,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicParti
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from tests.kit.memory_kafka import MemoryKafka
 
 pytestmark = pytest.mark.unit
@@ -50,8 +50,8 @@ def committed(coordinator: Coordinator, offsets: Mapping[int, int], *, recreated
     settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
     mirror = KafkaGroupMirror(settings, clock=clock, connect=lambda *_, **__: coordinator)  # type: ignore[arg-type, return-value]
     mirror._source = kafka  # type: ignore[assignment]
-    keys: dict[StreamKey, int] = {("orders", topic_id, partition): offset for partition, offset in offsets.items()}
-    return {key[2]: why for key, why in mirror.commit("g", keys).items()}
+    keys = {Stream("orders", topic_id, partition): offset for partition, offset in offsets.items()}
+    return {key.partition: why for key, why in mirror.commit("g", keys).items()}
 
 
 def error(code: int) -> Answer:

@@ -12,6 +12,7 @@ import pytest
 from airflow_kafka_lake.adapters.kafka import sampling
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.snapshots import Sample
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -38,7 +39,7 @@ def sampled(messages: Sequence[Any], start: int, end: int) -> Sample | None:
     """Read a stretch of a consumer that gives these messages."""
     left = iter(messages)
     consumer = SimpleNamespace(assign=lambda _: None, poll=lambda _: next(left))
-    return sampling._read(consumer, ("orders", 0, OffsetRange(start, end)), time.monotonic() + 60)  # type: ignore[arg-type]
+    return sampling._read(consumer, Slice(Stream("orders", "", 0), OffsetRange(start, end)), time.monotonic() + 60)  # type: ignore[arg-type]
 
 
 def test_records_of_an_earlier_assignment_do_not_weigh() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.core.accounting import Fate, Gap, account
+from airflow_kafka_lake.core.accounting import Fate, account
 from airflow_kafka_lake.core.errors import IdentityError, RangeBeyondEndError, RangeExpiredError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.memory_kafka import MemoryKafka
 
@@ -31,7 +32,7 @@ def kafka() -> MemoryKafka:
 
 
 def fates(kafka: MemoryKafka, stretch: OffsetRange, isolation: Isolation) -> dict[str, Fate]:
-    gap = Gap(topic="t", topic_id=kafka.describe(["t"])[0].topic_id, partition=0, range=stretch)
+    gap = Slice(Stream("t", kafka.describe(["t"])[0].topic_id, 0), stretch)
     return {str(item.range): item.fate for item in kafka.explain([gap], isolation)[gap]}
 
 
@@ -51,7 +52,7 @@ def test_what_is_read_and_what_is_explained_is_everything(kafka: MemoryKafka, is
     """Every offset has a row or a reason."""
     rows = RangeSet(OffsetRange(offset, offset + 1) for offset, *_ in kafka.read("t", 0, WHOLE, isolation))
     topic_id = kafka.describe(["t"])[0].topic_id
-    gaps = [Gap(topic="t", topic_id=topic_id, partition=0, range=item) for item in RangeSet((WHOLE,)) - rows]
+    gaps = [Slice(Stream("t", topic_id, 0), item) for item in RangeSet((WHOLE,)) - rows]
     told = [item for items in kafka.explain(gaps, isolation).values() for item in items]
     numbers = account(WHOLE, rows, told)
     assert (numbers.visible, numbers.control, numbers.compacted, numbers.unexplained) == (rows.span, 2, 1, 0)
@@ -79,7 +80,7 @@ def test_no_excuse_is_made_for_a_loss(kafka: MemoryKafka) -> None:
 
 def test_another_generation_explains_nothing(kafka: MemoryKafka) -> None:
     """A topic that was created anew, or is gone, is not the one that was asked about."""
-    gap = Gap(topic="t", topic_id=kafka.describe(["t"])[0].topic_id, partition=0, range=OffsetRange(3, 4))
+    gap = Slice(Stream("t", kafka.describe(["t"])[0].topic_id, 0), OffsetRange(3, 4))
     kafka.create_topic("t", 2)
     with pytest.raises(IdentityError):
         kafka.explain([gap], COMMITTED)
@@ -113,7 +114,7 @@ def test_partition_out_of_reach_is_unknown_alone(kafka: MemoryKafka) -> None:
     kafka.add_partitions("t", 2)
     kafka.log("t", 0).unreachable = "its broker is down"
     snapshot = kafka.snapshot(["t"], None)
-    assert [item.partition for item in snapshot.partitions] == [1]
+    assert [item.stream.partition for item in snapshot.partitions] == [1]
     assert [(item.partition, item.reason) for item in snapshot.unknown] == [(0, "its broker is down")]
     for call in (
         lambda: kafka.read("t", 0, OffsetRange(0, 1), COMMITTED),

@@ -6,8 +6,9 @@ import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from tests.kit.memory_lake import MemoryLake
 from tests.kit.memory_runner import Headers, MemoryRunner
 
@@ -31,7 +32,7 @@ def job(end: int = 5) -> StageJob:
         attempt=ATTEMPT,
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        stretches=(Stretch(topic="orders", topic_id="id", partition=0, range=OffsetRange(0, end)),),
+        stretches=(Slice(Stream("orders", "id", 0), OffsetRange(0, end)),),
         tasks=1,
         max_records_per_partition=None,
     )

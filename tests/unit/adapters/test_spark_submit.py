@@ -33,8 +33,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 
@@ -46,7 +47,7 @@ JOB = StageJob(
     attempt="00112233aabbccdd",
     table="raw.orders",
     isolation=Isolation.READ_COMMITTED,
-    stretches=(Stretch(topic="orders", topic_id="A1", partition=0, range=OffsetRange(0, 10)),),
+    stretches=(Slice(Stream("orders", "A1", 0), OffsetRange(0, 10)),),
     tasks=1,
     max_records_per_partition=None,
 )

@@ -22,17 +22,17 @@ from airflow_kafka_lake.core.comparing import (
     slices,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import Stretch
 
 pytestmark = pytest.mark.unit
 
 
-def stretch(start: int, end: int, partition: int = 0) -> Stretch:
-    return Stretch(topic="orders", topic_id="id", partition=partition, range=OffsetRange(start, end))
+def stretch(start: int, end: int, partition: int = 0) -> Slice:
+    return Slice(Stream("orders", "id", partition), OffsetRange(start, end))
 
 
-def job(*stretches: Stretch, bucket: int = 10, size: int = 25) -> CompareJob:
+def job(*stretches: Slice, bucket: int = 10, size: int = 25) -> CompareJob:
     return CompareJob(
         pipeline="orders",
         table="raw.orders",
@@ -50,7 +50,7 @@ ranges = st.lists(st.integers(0, 300), min_size=2, max_size=12, unique=True).map
 
 
 @given(ranges, st.integers(1, 90))
-def test_slices_are_the_stretches(stretches: list[Stretch], size: int) -> None:
+def test_slices_are_the_stretches(stretches: list[Slice], size: int) -> None:
     """Every offset once, and every slice but the last is full."""
     found = slices(job(*stretches, size=size))
     pieces = [item.range for part in found for item in part]
@@ -72,7 +72,7 @@ def test_a_rate_makes_slices_of_some_seconds() -> None:
 def test_only_buckets_that_differ_are_looked_at_again() -> None:
     """Cut at the ends of the stretches."""
     found = narrowed([stretch(5, 27), stretch(0, 40, 1)], [("id", 0, 0), ("id", 0, 2), ("id", 1, 1)], 10)
-    assert [(item.partition, item.range.start, item.range.end) for item in found] == [
+    assert [(item.stream.partition, item.range.start, item.range.end) for item in found] == [
         (0, 5, 10),
         (0, 20, 27),
         (1, 10, 20),
@@ -83,14 +83,14 @@ def test_what_travels_comes_back() -> None:
     """As JSON."""
     asked = replace(job(stretch(3, 9), stretch(0, 1, 2)), singly=(stretch(5, 7),), unread=(stretch(7, 9),))
     assert CompareJob.from_json(json.loads(json.dumps(asked.to_json()))) == asked
-    difference = Difference(topic="t", topic_id="i", partition=1, mismatch=Mismatch.KEY, first=3, offsets=2)
+    difference = Difference(stream=Stream("t", "i", 1), mismatch=Mismatch.KEY, first=3, offsets=2)
     found = Comparison(records=5, bytes=6, differences=(difference,))
     assert Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
 def test_every_way_to_differ_is_told_apart() -> None:
     """First offset and number, by stream; what lies outside the stretches is not looked at."""
-    stream = ("orders", "id", 0)
+    stream = Stream("orders", "id", 0)
     kafka: dict[int, Record] = dict.fromkeys(range(8), (b"k", b"v", None, 1, 0))
     lake: dict[int, Record] = {**kafka, 99: (b"", b"", None, 1, 0)}
     del lake[0], kafka[7]

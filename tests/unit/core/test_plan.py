@@ -9,6 +9,7 @@ import pytest
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, Weights, build_plan, cut, missing
 from airflow_kafka_lake.core.plan import Asked, Plan
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
 from airflow_kafka_lake.core.streams import StreamRecord
@@ -20,9 +21,7 @@ NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
 def _seen(partition: int = 0, topic: str = "orders", log_start: int = 0, end: int = 100) -> PartitionSnapshot:
     return PartitionSnapshot(
-        topic=topic,
-        topic_id=f"id-{topic}",
-        partition=partition,
+        stream=Stream(topic, f"id-{topic}", partition),
         leader_epoch=1,
         log_start=log_start,
         last_stable=end,
@@ -36,9 +35,7 @@ def _asked(snapshot: PartitionSnapshot, start: int, end: int, origin: int = 0) -
 
 def _record(snapshot: PartitionSnapshot, planned: RangeSet, origin: int = 0) -> StreamRecord:
     return StreamRecord(
-        topic=snapshot.topic,
-        topic_id=snapshot.topic_id,
-        partition=snapshot.partition,
+        stream=snapshot.stream,
         origin=origin,
         watermark=origin,
         version=7,
@@ -53,7 +50,7 @@ def _plan(
 ) -> Plan:
     spec = PipelineSpec(name="orders", topics=("orders",), table=table, target_range_bytes=target, max_wave_bytes=limit)
     weights = Weights(by_partition={}, fallback=10.0)
-    return build_plan("p1", spec, NOW, asked, {record.key: record for record in known}, weights)
+    return build_plan("p1", spec, NOW, asked, {record.stream: record for record in known}, weights)
 
 
 def test_only_what_is_missing_is_planned() -> None:
@@ -77,7 +74,7 @@ def test_recreated_topic_inherits_nothing() -> None:
     """What is planned of the old id says nothing about the new one (law L12)."""
     old = _record(_seen(), RangeSet.of((0, 50)))
     new = PartitionSnapshot(
-        topic="orders", topic_id="id-new", partition=0, leader_epoch=1, log_start=0, last_stable=50, high_watermark=50
+        stream=Stream("orders", "id-new", 0), leader_epoch=1, log_start=0, last_stable=50, high_watermark=50
     )
     assert [item.range for item in _plan(_asked(new, 0, 50), known=(old,)).ranges] == [OffsetRange(0, 50)]
 
@@ -92,7 +89,10 @@ def test_stretch_is_cut_at_the_origin() -> None:
 def test_expired_stretch_blocks_itself_only() -> None:
     """What retention has passed is named with the way out; the rest goes on (law L13)."""
     plan = _plan(_asked(_seen(log_start=10), 4, 20), _asked(_seen(partition=1), 0, 20))
-    assert [(item.partition, item.range) for item in plan.ranges] == [(0, OffsetRange(10, 20)), (1, OffsetRange(0, 20))]
+    assert [(item.stream.partition, item.range) for item in plan.ranges] == [
+        (0, OffsetRange(10, 20)),
+        (1, OffsetRange(0, 20)),
+    ]
     assert len(plan.blocked) == 1
     assert "offsets 4-10 are gone: the log starts at 10" in plan.blocked[0].reason
     assert "kafka-lake skip orders --topic orders --partition 0 --from 4 --to 10 --reason" in plan.blocked[0].reason
@@ -115,7 +115,7 @@ def test_unknown_partition_is_named_not_read_as_empty() -> None:
 def test_early_offsets_of_all_streams_come_first() -> None:
     """No stream waits for another one's whole backlog."""
     plan = _plan(_asked(_seen(0), 0, 40), _asked(_seen(1), 0, 40), target=200, limit=400)
-    assert [[(item.partition, item.range.start) for item in wave.ranges] for wave in plan.waves] == [
+    assert [[(item.stream.partition, item.range.start) for item in wave.ranges] for wave in plan.waves] == [
         [(0, 0), (1, 0)],
         [(0, 20), (1, 20)],
     ]
@@ -124,7 +124,7 @@ def test_early_offsets_of_all_streams_come_first() -> None:
 def test_waves_never_mix_tables() -> None:
     """One commit can publish to one table only."""
     plan = _plan(_asked(_seen(topic="b"), 0, 10), _asked(_seen(topic="a.x"), 0, 10), table="raw.{topic}")
-    assert [(wave.table, [item.topic for item in wave.ranges]) for wave in plan.waves] == [
+    assert [(wave.table, [item.stream.topic for item in wave.ranges]) for wave in plan.waves] == [
         ("raw.a_d_x", ["a.x"]),
         ("raw.b", ["b"]),
     ]
@@ -148,7 +148,7 @@ def test_nothing_to_read_still_records_new_streams() -> None:
 def test_open_transactions_are_named() -> None:
     """Offsets above the last stable one are waited for, visibly."""
     seen = PartitionSnapshot(
-        topic="orders", topic_id="id", partition=0, leader_epoch=1, log_start=0, last_stable=5, high_watermark=9
+        stream=Stream("orders", "id", 0), leader_epoch=1, log_start=0, last_stable=5, high_watermark=9
     )
     assert _plan(_asked(seen, 0, 5)).waiting_for_stable == (seen,)
     assert _plan(_asked(_seen(), 0, 5)).waiting_for_stable == ()

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.plan import Asked
 from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, times_needed
 from airflow_kafka_lake.core.segments import Graph, Segment
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.streams import StreamRecord
@@ -27,13 +28,11 @@ from airflow_kafka_lake.core.times import Times, milliseconds
 pytestmark = pytest.mark.unit
 
 SEEN = PartitionSnapshot(
-    topic="orders", topic_id="id", partition=0, leader_epoch=1, log_start=10, last_stable=90, high_watermark=100
+    stream=Stream("orders", "id", 0), leader_epoch=1, log_start=10, last_stable=90, high_watermark=100
 )
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
 RECORD = StreamRecord(
-    topic="orders",
-    topic_id="id",
-    partition=0,
+    stream=Stream("orders", "id", 0),
     origin=20,
     watermark=30,
     version=1,
@@ -236,14 +235,14 @@ def test_log_that_shrank_is_a_stop() -> None:
 
 def test_unfinished_old_generation_is_a_stop_with_a_way_out() -> None:
     """A re-created topic does not hide what was never read of the old one."""
-    old = dataclasses.replace(RECORD, topic_id="old")
+    old = dataclasses.replace(RECORD, stream=Stream("orders", "old", 0))
     blocked = generation_gap("orders", SEEN, None, (old,), Graph(), {})
     assert blocked is not None
     assert "kafka-lake skip orders --topic" in blocked.reason
     assert "--topic-id=old --partition 0 --from 30 --to 80" in blocked.reason
     done = dataclasses.replace(old, covered=RangeSet.of((20, 80)))
     assert generation_gap("orders", SEEN, None, (done,), Graph(), {}) is None
-    sealed = Graph([Segment(stream=old.key, start=0, layout=1, seal=82, sealed=True)])
+    sealed = Graph([Segment(stream=old.stream, start=0, layout=1, seal=82, sealed=True)])
     blocked = generation_gap("orders", SEEN, None, (done,), sealed, {})
     assert blocked is not None, "what an open transaction had at the end, when the log was sealed"
     assert "--from 80 --to 82" in blocked.reason

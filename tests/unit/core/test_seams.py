@@ -11,20 +11,18 @@ from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.seams import PositionColumns, SeamQuestion, ask, judge
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import RangeState
 
 pytestmark = pytest.mark.unit
 
-STREAM = ("orders", "id", 0)
+STREAM = Stream("orders", "id", 0)
 SETTLED = RangeRecord(
     id="r",
     pipeline="orders",
     plan="p",
     wave="w",
-    topic="orders",
-    topic_id="id",
-    partition=0,
-    range=OffsetRange(0, 50),
+    slice=Slice(Stream("orders", "id", 0), OffsetRange(0, 50)),
     state=RangeState.SETTLED,
     reason=None,
     estimated_bytes=0,
@@ -36,7 +34,7 @@ def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> Se
 
 
 def ranged(start: int, end: int, state: RangeState) -> RangeRecord:
-    return replace(SETTLED, id=str(start), range=OffsetRange(start, end), state=state)
+    return replace(SETTLED, id=str(start), slice=Slice(STREAM, OffsetRange(start, end)), state=state)
 
 
 def test_a_live_stream_that_begins_where_the_pipeline_ends_is_sound() -> None:

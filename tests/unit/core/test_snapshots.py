@@ -6,13 +6,14 @@ import dataclasses
 
 import pytest
 
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation
 
 pytestmark = pytest.mark.unit
 
 SEEN = PartitionSnapshot(
-    topic="orders", topic_id="id-1", partition=3, leader_epoch=None, log_start=2, last_stable=10, high_watermark=14
+    stream=Stream("orders", "id-1", 3), leader_epoch=None, log_start=2, last_stable=10, high_watermark=14
 )
 
 
@@ -24,8 +25,8 @@ def test_readable_end_follows_isolation() -> None:
 
 def test_recreated_topic_is_another_stream() -> None:
     """The key holds the topic's id, not only its name."""
-    assert SEEN.key == ("orders", "id-1", 3)
-    assert dataclasses.replace(SEEN, topic_id="id-2").key != SEEN.key
+    assert SEEN.stream == ("orders", "id-1", 3)
+    assert dataclasses.replace(SEEN, stream=Stream("orders", "id-2", 3)).stream != SEEN.stream
 
 
 def test_no_group_offset_is_no_number() -> None:

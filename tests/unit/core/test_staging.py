@@ -8,26 +8,18 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import (
-    CAREFUL_POLL,
-    StageJob,
-    Stretch,
-    attempts_of,
-    branch_of,
-    ending,
-    merged,
-    packing,
-)
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, attempts_of, branch_of, ending, packing
 
 pytestmark = pytest.mark.unit
 
 
-def _stretch(start: int, end: int, partition: int = 0, topic: str = "orders", topic_id: str = "id") -> Stretch:
-    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+def _stretch(start: int, end: int, partition: int = 0, topic: str = "orders", topic_id: str = "id") -> Slice:
+    return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
-def _job(*stretches: Stretch) -> StageJob:
+def _job(*stretches: Slice) -> StageJob:
     return StageJob(
         pipeline="orders",
         wave="p1-w0",
@@ -63,11 +55,11 @@ def test_name_and_branch_are_the_attempts() -> None:
 
 def test_touching_stretches_become_one() -> None:
     """Neighbouring ranges are one read; another partition or topic generation is not a neighbour."""
-    assert merged([_stretch(5, 9), _stretch(0, 5), _stretch(10, 12)]) == (_stretch(0, 9), _stretch(10, 12))
+    assert tuple(SliceSet([_stretch(5, 9), _stretch(0, 5), _stretch(10, 12)])) == (_stretch(0, 9), _stretch(10, 12))
     apart = (_stretch(0, 5), _stretch(5, 9, partition=1))
-    assert merged(apart) == apart
+    assert tuple(SliceSet(apart)) == apart
     generations = (_stretch(0, 5, topic_id="id-1"), _stretch(5, 9, topic_id="id-2"))
-    assert merged(generations) == generations
+    assert tuple(SliceSet(generations)) == generations
 
 
 @pytest.mark.parametrize(

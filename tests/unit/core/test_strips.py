@@ -6,6 +6,7 @@ import pytest
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.records import RangeRecord
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.strips import Band, Bounds, strip
 from airflow_kafka_lake.core.waves import RangeState
 
@@ -18,10 +19,7 @@ def ranged(start: int, end: int, state: RangeState, reason: str | None = None) -
         pipeline="orders",
         plan="p",
         wave="w",
-        topic="orders",
-        topic_id="id",
-        partition=0,
-        range=OffsetRange(start, end),
+        slice=Slice(Stream("orders", "id", 0), OffsetRange(start, end)),
         state=state,
         reason=reason,
         estimated_bytes=0,

@@ -10,6 +10,7 @@ import pytest
 from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.events import Line
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.waves import Token
 from airflow_kafka_lake.core.wire import (
     LAST,
@@ -41,7 +42,7 @@ def test_times_are_utc_with_milliseconds() -> None:
 
 def test_digest_ignores_order_and_nothing_else() -> None:
     """The same ranges have the same digest; another offset, partition or topic id has another one."""
-    a, b = ("id-a", 0, OffsetRange(0, 5)), ("id-b", 1, OffsetRange(0, 5))
+    a, b = Slice(Stream("a", "id-a", 0), OffsetRange(0, 5)), Slice(Stream("b", "id-b", 1), OffsetRange(0, 5))
     assert ranges_digest([a, b]) == ranges_digest([b, a])
     different = {
         ranges_digest(ranges)
@@ -51,10 +52,10 @@ def test_digest_ignores_order_and_nothing_else() -> None:
             [b],
             [a, b],
             [a, a],
-            [("id-a", 1, OffsetRange(0, 5))],
-            [("id-a", 0, OffsetRange(0, 6))],
-            [("id-a", 0, OffsetRange(1, 5))],
-            [("id-a", 0, OffsetRange(0, 2)), ("id-a", 0, OffsetRange(2, 5))],
+            [Slice(Stream("a", "id-a", 1), OffsetRange(0, 5))],
+            [Slice(Stream("a", "id-a", 0), OffsetRange(0, 6))],
+            [Slice(Stream("a", "id-a", 0), OffsetRange(1, 5))],
+            [Slice(Stream("a", "id-a", 0), OffsetRange(0, 2)), Slice(Stream("a", "id-a", 0), OffsetRange(2, 5))],
         )
     }
     assert len(different) == 9

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.jobs.columns import changes
 from airflow_kafka_lake.jobs.decoding import _by_name
 
@@ -80,10 +81,10 @@ def test_columns_that_every_table_has_are_named_once() -> None:
     from airflow_kafka_lake.adapters.iceberg.schema import LANDING
     from airflow_kafka_lake.core.offsets import OffsetRange
     from airflow_kafka_lake.core.spec import Isolation
-    from airflow_kafka_lake.core.staging import LANDED, StageJob, Stretch
+    from airflow_kafka_lake.core.staging import LANDED, StageJob
     from airflow_kafka_lake.jobs.stage import columns
 
-    stretch = Stretch(topic="orders", topic_id="AAAA", partition=0, range=OffsetRange(0, 1))
+    stretch = Slice(Stream("orders", "AAAA", 0), OffsetRange(0, 1))
     job = StageJob(
         pipeline="orders",
         wave="w0",

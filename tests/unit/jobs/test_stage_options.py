@@ -11,8 +11,9 @@ import pytest
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, Stretch
+from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.jobs.stage import (
     COMMIT_TRIES,
     columns,
@@ -27,11 +28,11 @@ from airflow_kafka_lake.jobs.stage import (
 pytestmark = pytest.mark.unit
 
 
-def stretch(partition: int, start: int, end: int, topic: str = "orders", topic_id: str = "AAAA-_+/=") -> Stretch:
-    return Stretch(topic=topic, topic_id=topic_id, partition=partition, range=OffsetRange(start, end))
+def stretch(partition: int, start: int, end: int, topic: str = "orders", topic_id: str = "AAAA-_+/=") -> Slice:
+    return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
-def job(*stretches: Stretch, tasks: int = 1, limit: int | None = None) -> StageJob:
+def job(*stretches: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
     return StageJob(
         pipeline="orders",
         wave="w1",

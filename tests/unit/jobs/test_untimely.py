@@ -11,13 +11,14 @@ import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, Stretch
+from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs import untimely
 
 pytestmark = pytest.mark.unit
 
-PART = Stretch(topic="orders", topic_id="AAAA", partition=0, range=OffsetRange(5, 7))
+PART = Slice(Stream("orders", "AAAA", 0), OffsetRange(5, 7))
 
 
 @dataclass

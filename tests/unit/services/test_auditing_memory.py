@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, Gap, StreamContent
+from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, StreamContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.records import Staged
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.services import auditing
 from airflow_kafka_lake.services.auditing import audit_attempt
@@ -27,8 +28,8 @@ class Markers:
         self.largest = 0
 
     def explain(
-        self, gaps: Sequence[Gap], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
-    ) -> Mapping[Gap, tuple[Explanation, ...]]:
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+    ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Say of every gap that it is a marker, each in words of its own."""
         self.largest = max(self.largest, len(gaps))
         heartbeat()
@@ -45,7 +46,7 @@ def peak_of(transactions: int) -> int:
     log.high_watermark = 2 * transactions
     held = claim(world.worker(), world.planned_wave())
     offsets = RangeSet(OffsetRange(2 * n, 2 * n + 1) for n in range(transactions))
-    content = StreamContent(topic="orders", topic_id=world.topic_ids["orders"], partition=0, offsets=offsets)
+    content = StreamContent(stream=Stream("orders", world.topic_ids["orders"], 0), offsets=offsets)
     staged = Staged(snapshot=1, bytes=1, streams=(content,))
     markers = Markers()
     tracemalloc.start()

@@ -26,7 +26,7 @@ NANOSECONDS = 1_700_000_000_000_000_000
 def held(world: World) -> dict[tuple[int, str], str]:
     """Return what is on hold and why."""
     found = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
-    return {(item.partition, str(item.range)): item.reason or "" for item in found}
+    return {(item.stream.partition, str(item.range)): item.reason or "" for item in found}
 
 
 def jobs_of(world: World) -> int:
@@ -258,7 +258,7 @@ def unpacked(job: StageJob, records: Sequence[int]) -> set[int]:
     found: set[int] = set()
     for read in stage.reads(job):
         for part in read.stretches:
-            at = part.range.start if part.partition == 0 else part.range.end
+            at = part.range.start if part.stream.partition == 0 else part.range.end
             while at < part.range.end:
                 polled = [offset for offset in records if offset >= at][: read.per_poll or CAREFUL_POLL]
                 found |= {*polled}

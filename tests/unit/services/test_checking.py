@@ -12,7 +12,7 @@ import pytest
 from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.streams import StreamKey
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.claiming import LEASE
@@ -37,7 +37,7 @@ class Scene:
     notes: Notes
 
     @property
-    def stream(self) -> StreamKey:
+    def stream(self) -> Stream:
         return self.world.key()
 
     def evidence(self, *, at_rest: bool = True) -> Evidence:
@@ -493,7 +493,7 @@ def words(scene: Scene) -> list[str]:
 def test_an_acknowledged_stream_that_nobody_knows_is_stuck(scene: Scene) -> None:
     """A partition that was added and never planned."""
     evidence = scene.evidence()
-    added = ("orders", scene.world.topic_ids["orders"], 7)
+    added = Stream("orders", scene.world.topic_ids["orders"], 7)
     (finding,) = check(replace(evidence, truth={**evidence.truth, added: evidence.truth[scene.stream]}))
     assert (finding.kind, finding.stream) == (FindingKind.STUCK, added)
 

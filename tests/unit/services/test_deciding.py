@@ -297,7 +297,7 @@ def test_cancel_and_release_of_one_range_leave_the_others(claimed: bool) -> None
     jobs = len(world.runner.jobs)
     alone, _ = deciding.release(world.worker(), second.id, "repaired")
     assert world.ingest(alone).rows == 3
-    assert [(s.partition, str(s.range)) for s in world.runner.jobs[jobs].stretches] == [(1, "0-3")]
+    assert [(s.stream.partition, str(s.range)) for s in world.runner.jobs[jobs].stretches] == [(1, "0-3")]
     world.advance()
     world.check()
 

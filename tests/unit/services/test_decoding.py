@@ -32,7 +32,7 @@ def send(world: World, *values: bytes, partition: int = 0) -> None:
 def held(world: World) -> list[tuple[int, str]]:
     """Return the partitions and reasons of what is on hold."""
     found = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
-    return [(item.partition, item.reason or "") for item in found]
+    return [(item.stream.partition, item.reason or "") for item in found]
 
 
 def test_without_a_limit_nothing_stops_a_wave() -> None:

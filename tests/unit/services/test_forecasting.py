@@ -21,7 +21,7 @@ def fill(world: World, count: int, size: int, topic: str = "orders") -> None:
 
 
 def bytes_of(plan: Plan, topic: str) -> int:
-    return sum(item.estimated_bytes for item in plan.ranges if item.topic == topic)
+    return sum(item.estimated_bytes for item in plan.ranges if item.stream.topic == topic)
 
 
 def test_waves_without_rows_do_not_make_the_backlog_one_range() -> None:

@@ -28,7 +28,7 @@ def obey(world: World, reason: str) -> list[str]:
         pipeline, *options = shlex.split(words.replace("=", " "))
         given = dict(zip(options[::2], options[1::2], strict=True))
         (stream,) = world.ledger.streams(pipeline, topic=given["--topic"], partitions=[int(given["--partition"])])
-        assert given.get("--topic-id", stream.topic_id) == stream.topic_id
+        assert given.get("--topic-id", stream.stream.topic_id) == stream.stream.topic_id
         stretch = OffsetRange(int(given["--from"]), int(given["--to"]))
         deciding.skip(world.worker(), pipeline, stream, stretch, reason=given["--reason"], acknowledge_order=False)
         done.append(name)
@@ -43,7 +43,7 @@ def held(world: World) -> RangeRecord:
 
 def pieces(world: World) -> list[tuple[str, str]]:
     """Return the ranges of partition 0 and their states."""
-    return [(str(i.range), i.state.value) for i in world.ledger.ranges(pipeline="orders") if i.partition == 0]
+    return [(str(i.range), i.state.value) for i in world.ledger.ranges(pipeline="orders") if i.stream.partition == 0]
 
 
 def test_what_the_hold_says_leads_out_also_beside_other_ranges() -> None:

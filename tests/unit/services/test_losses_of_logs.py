@@ -97,7 +97,7 @@ def test_log_cut_after_its_range_was_settled_is_a_stop_at_the_plan(two: World) -
     cut_and_regrow(two)
     two.produce(2, 1)
     plan = two.plan()
-    assert [(item.partition, item.range) for item in plan.ranges] == [(1, OffsetRange(5, 7))]
+    assert [(item.stream.partition, item.range) for item in plan.ranges] == [(1, OffsetRange(5, 7))]
     (stop,) = plan.blocked
     assert stop.reason.startswith("LogRewrittenError: the log was cut at 3 ")
 

@@ -29,7 +29,7 @@ def mirrored() -> World:
 def told(world: World) -> dict[int, int | None]:
     """Return what the group has committed."""
     seen = world.kafka.snapshot(["orders"], "shown").partitions
-    return {item.partition: item.group_offset for item in seen}
+    return {item.stream.partition: item.group_offset for item in seen}
 
 
 def refusals(world: World, worker: Any = None) -> list[str]:

@@ -59,7 +59,7 @@ def attempt(world: World) -> str:
 
 def cancel(world: World, **options: Any) -> None:
     """Take the other partition's range away."""
-    (other,) = [item for item in world.ledger.ranges(wave="p1-w0") if item.partition == 1]
+    (other,) = [item for item in world.ledger.ranges(wave="p1-w0") if item.stream.partition == 1]
     deciding.cancel(world.worker(), other.id, "not now", **options)
 
 

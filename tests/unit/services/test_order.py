@@ -56,7 +56,9 @@ def expanded(world: World, partitions: int, records: int = 2, *, run: bool = Tru
 def starts(plan: Plan) -> list[tuple[int, int, int]]:
     """Return the ranges of a plan by wave, partition and start."""
     waves = {wave.id: number for number, wave in enumerate(plan.waves)}
-    return sorted((waves[wave.id], item.partition, item.range.start) for wave in plan.waves for item in wave.ranges)
+    return sorted(
+        (waves[wave.id], item.stream.partition, item.range.start) for wave in plan.waves for item in wave.ranges
+    )
 
 
 def parents(world: World, partition: int) -> set[tuple[int, int]]:
@@ -72,14 +74,14 @@ def test_new_partition_waits_until_the_expansion_has_settled() -> None:
     for partition in range(4):
         world.produce(2, partition)
     plan = world.plan()
-    assert {item.partition for item in plan.ranges} == {0, 1, 2}
+    assert {item.stream.partition for item in plan.ranges} == {0, 1, 2}
     assert [(item.partition, item.until - world.clock.now()) for item in plan.growth.settling] == [(3, SETTLE)]
     assert plan.blocked == ()
     world.clock.advance(SETTLE - timedelta(seconds=1))
     assert world.plan().waves == ()
     assert world.run().exit_code == 3, "worth repeating"
     world.clock.advance(timedelta(seconds=1))
-    assert {item.partition for item in world.plan().ranges} == {3}
+    assert {item.stream.partition for item in world.plan().ranges} == {3}
     assert world.run().exit_code == 0
 
 
@@ -100,7 +102,7 @@ def test_no_clock_that_is_far_off_tells_that_a_layout_has_settled(by: int, where
         world.plan(worker=replace(world.worker(), clock=off))
     assert (world.ledger.layouts("orders"), world.ledger.segments("orders")) == before
     world.kafka._now = world.clock.now
-    assert {item.partition for item in world.plan().ranges} == set(), "it has not settled by the ledger's clock"
+    assert {item.stream.partition for item in world.plan().ranges} == set(), "it has not settled by the ledger's clock"
 
 
 def test_partitions_of_another_topic_settle_nothing() -> None:
@@ -171,7 +173,7 @@ def test_layout_that_was_outgrown_before_it_settled_is_continued() -> None:
     world = of_three()
     grown_quickly(world, 4, 8)
     plan = world.plan()
-    wave = {(item.partition, item.range.start): wave.id for wave in plan.waves for item in wave.ranges}
+    wave = {(item.stream.partition, item.range.start): wave.id for wave in plan.waves for item in wave.ranges}
     assert parents(world, 7) == {(0, 0), (1, 0), (2, 0), (3, 0)}
     assert parents(world, 5) == {(0, 0), (1, 0), (2, 0)}
     for earlier in world.ledger.waves("orders", UNFINISHED):
@@ -279,7 +281,7 @@ def test_child_waits_until_its_parents_are_drained() -> None:
     expanded(world, 4)
     world.produce(1, 0)
     first, second = world.plan().waves
-    (old,) = [item.id for item in first.ranges if item.partition == 0]
+    (old,) = [item.id for item in first.ranges if item.stream.partition == 0]
     deciding.cancel(world.worker(), old, "look at it first")
     with pytest.raises(GateClosedError, match=r"orders/0 from 0 to its seal 7 has 1 open offsets: 6-7"):
         world.ingest(second.id)
@@ -303,8 +305,8 @@ def test_cancelled_range_keeps_nothing_else_of_its_wave_waiting() -> None:
     world.produce(1, 0)
     world.produce(1, 1)
     first, second = world.plan().waves
-    (parent,) = [item.id for item in first.ranges if item.partition == 1]
-    (child,) = [item.id for item in second.ranges if item.partition == 3]
+    (parent,) = [item.id for item in first.ranges if item.stream.partition == 1]
+    (child,) = [item.id for item in second.ranges if item.stream.partition == 3]
     deciding.cancel(world.worker(), parent, "look at it first")
     deciding.cancel(world.worker(), child, "and at what continues it")
     done = world.run()
@@ -339,7 +341,7 @@ def test_gate_is_looked_at_again_when_the_publish_is_recorded() -> None:
     def undrain(call: str) -> None:
         if call == "ledger.mark_publishing":
             state = world.ledger.snapshot()
-            item = next(i for i in before.ranges.values() if i.partition == 0)
+            item = next(i for i in before.ranges.values() if i.stream.partition == 0)
             state.ranges[item.id] = replace(item, state=RangeState.PLANNED)
             world.ledger.restore(state)
 
@@ -498,7 +500,7 @@ def test_migrated_topic_is_drained_by_position_and_not_by_its_last_record() -> N
     migrate(world, p0=4, p1=7)
     world.clock.advance(SETTLE)
     plan = world.plan()
-    (last,) = [item for item in plan.ranges if item.topic == "old" and item.partition == 1]
+    (last,) = [item for item in plan.ranges if item.stream.topic == "old" and item.stream.partition == 1]
     deciding.cancel(world.worker(), last.id, "later")
     world.run()
     assert world.offsets() == []
@@ -563,7 +565,8 @@ def test_migration_splits_waves_that_would_wait_for_themselves() -> None:
     world.ledger.claim(mixed.id, attempt="a" * 16, holder=world.worker().processes.this(), lease=SETTLE)
     migrate(world, p0=4, p1=4)
     tables = {
-        wave.id: {item.topic for item in world.ledger.ranges(wave=wave.id)} for wave in world.ledger.waves("orders")
+        wave.id: {item.stream.topic for item in world.ledger.ranges(wave=wave.id)}
+        for wave in world.ledger.waves("orders")
     }
     assert sorted(map(sorted, tables.values())) == [["old"], ["orders"]]
     assert tables[mixed.id] == {"old"}

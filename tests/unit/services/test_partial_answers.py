@@ -49,7 +49,7 @@ def without(answer: Answer, partition: int, *, group: str | None = None, reason:
         seen = answer(topics, asked)
         if group not in (None, asked):
             return seen
-        rest = tuple(item for item in seen.partitions if item.partition != partition)
+        rest = tuple(item for item in seen.partitions if item.stream.partition != partition)
         unknown = (UnknownPartition(topic=topics[0], partition=partition, reason=reason),) if reason else ()
         return replace(seen, partitions=rest, unknown=unknown)
 
@@ -95,7 +95,7 @@ def test_group_that_is_beyond_the_end_is_no_origin(two: World) -> None:
     done = two.run()
     assert done.exit_code == 1
     assert "committed offset 1000 on orders partition 1, and the log ends at 5" in done.held[0]
-    assert [item.partition for item in two.ledger.streams("orders")] == [0]
+    assert [item.stream.partition for item in two.ledger.streams("orders")] == [0]
     with pytest.raises(GroupOffsetError):
         two.plan(Bounds(partitions=(1,)))
 

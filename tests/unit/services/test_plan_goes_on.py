@@ -142,6 +142,6 @@ def test_topic_in_doubt_goes_on_in_a_wave_of_its_own(two: World) -> None:
     assert two.ingest(wave).state is WaveState.COMMITTED
     assert two.ledger.ranges(pipeline="orders", states=(RangeState.HELD,)) == ()
     assert (landed(two, "orders"), landed(two, "payments")) == ([0, 1, 2], [])
-    assert {item.topic for item in two.ledger.ranges(wave=wave)} == {"orders"}
+    assert {item.stream.topic for item in two.ledger.ranges(wave=wave)} == {"orders"}
     two.kafka.doubtful.clear()
     assert (two.run().exit_code, landed(two, "payments")) == (0, [0, 1, 2])

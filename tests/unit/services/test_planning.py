@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 def pieces(plan: Plan) -> list[tuple[int, OffsetRange]]:
     """Return what a plan reads, by partition."""
-    return sorted((item.partition, item.range) for item in plan.ranges)
+    return sorted((item.stream.partition, item.range) for item in plan.ranges)
 
 
 def test_first_plan_follows_from_log_start_to_last_stable(world: World) -> None:
@@ -163,7 +163,7 @@ def test_unknown_partition_is_left_out_and_named() -> None:
     plan = world.plan()
     assert pieces(plan) == [(0, OffsetRange(0, 3))]
     assert [(item.partition, item.reason) for item in plan.blocked] == [(1, "not observed: no leader")]
-    assert [stream.partition for stream in world.ledger.streams("orders")] == [0]
+    assert [stream.stream.partition for stream in world.ledger.streams("orders")] == [0]
 
 
 def test_read_uncommitted_plans_up_to_the_high_watermark(world: World) -> None:

@@ -19,8 +19,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.core.streams import StreamKey
 from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Rejected, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import checking, deciding
@@ -32,7 +32,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.unit
 NEW_LEDGER = "2" * 32
-Summary = dict[StreamKey, tuple[int, int, RangeSet]]
+Summary = dict[Stream, tuple[int, int, RangeSet]]
 
 
 def restored(world: World, worker: Ports | None = None, *, accept_rollback: bool = False) -> Rebuilt:
@@ -42,7 +42,7 @@ def restored(world: World, worker: Ports | None = None, *, accept_rollback: bool
 
 def summary(world: World) -> Summary:
     """Return origin, watermark and coverage of every stream."""
-    return {item.key: (item.origin, item.watermark, item.covered) for item in world.ledger.streams("orders")}
+    return {item.stream: (item.origin, item.watermark, item.covered) for item in world.ledger.streams("orders")}
 
 
 def accounting(world: World) -> list[object]:
@@ -787,7 +787,16 @@ def test_commit_of_the_old_life_stays_stopped_when_main_is_rolled_back(loss: str
     (mine,) = world.table.branches()
     (said,) = world.table.receipts(mine)
     world.table.stage("b" * 16, [])
-    world.table.add_receipts([replace(said, attempt="b" * 16, pipeline="payments", topic_id="other")])
+    world.table.add_receipts(
+        [
+            replace(
+                said,
+                attempt="b" * 16,
+                pipeline="payments",
+                slice=Slice(said.stream._replace(topic_id="other"), said.range),
+            )
+        ]
+    )
     world.lease_ends()
     if loss == "lost":
         lose(world)

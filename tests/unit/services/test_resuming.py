@@ -231,7 +231,7 @@ def test_without_receipts_it_is_audited_again(world: World, wave: str) -> None:
 
 def cancel_the_other_partition(world: World, wave: str) -> None:
     """Take a whole range away."""
-    (other,) = [item for item in world.ledger.ranges(wave=wave) if item.partition == 1]
+    (other,) = [item for item in world.ledger.ranges(wave=wave) if item.stream.partition == 1]
     deciding.cancel(world.worker(), other.id, "not now")
 
 
@@ -482,7 +482,7 @@ def test_row_that_is_missing_otherwise_spares_no_branch(world: World, wave: str)
 def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wave: str) -> None:
     """Its commit may be on its way: whoever takes ranges away takes the branch too."""
     attempt = dies(world, wave, "ledger.mark_publishing")
-    (other,) = [item for item in world.ledger.ranges(wave=wave) if item.partition == 1]
+    (other,) = [item for item in world.ledger.ranges(wave=wave) if item.stream.partition == 1]
     verdict = Verdict(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
     take(world.worker(), world.ledger.wave(wave), [verdict], spared=attempt)
     assert world.table.branches() == ()

@@ -34,7 +34,7 @@ def test_run_brings_everything_and_moves_the_watermarks() -> None:
     done = world.run()
     assert (done.exit_code, done.held, done.problems) == (0, (), ())
     assert [wave.state for wave in done.waves] == [WaveState.COMMITTED]
-    assert [(move.partition, move.end) for move in done.moves] == [(0, 5), (1, 4)]
+    assert [(move.stream.partition, move.end) for move in done.moves] == [(0, 5), (1, 4)]
     world.check()
 
 
@@ -345,8 +345,8 @@ def test_bounded_run_takes_what_its_waves_come_apart_into() -> None:
     deciding.cancel(world.worker(), second.id, "later")
     apart, _ = deciding.release(world.worker(), second.id, None)
     assert apart != wave
-    assert [item.id for item in world.run(bounded(second.partition)).waves] == [apart]
-    assert [item.id for item in world.run(bounded(first.partition, 0, 1)).waves] == [wave]
+    assert [item.id for item in world.run(bounded(second.stream.partition)).waves] == [apart]
+    assert [item.id for item in world.run(bounded(first.stream.partition, 0, 1)).waves] == [wave]
     world.check()
 
 

@@ -35,7 +35,7 @@ def outcomes(world: World, wave: str) -> list[AttemptOutcome]:
 def held(world: World) -> list[tuple[int, str, str | None]]:
     """Return what is on hold: partition, range, reason."""
     found = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
-    return [(item.partition, str(item.range), item.reason) for item in found]
+    return [(item.stream.partition, str(item.range), item.reason) for item in found]
 
 
 def test_wave_is_staged_audited_published_and_settled(world: World) -> None:
