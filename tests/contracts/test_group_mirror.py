@@ -36,7 +36,7 @@ class Mirror:
 
     def told(self) -> dict[int, int | None]:
         seen = self.world.source.snapshot([self.topic], self.group).partitions
-        return {item.partition: item.group_offset for item in seen}
+        return {item.stream.partition: item.group_offset for item in seen}
 
     def consume(self) -> Any:
         """Let somebody consume with the group."""

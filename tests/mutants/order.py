@@ -81,7 +81,7 @@ GATE = (
         guard="A wave never holds a segment and one that waits for it.",
         module=_PACKING,
         function="pack",
-        old="levels.at(snapshot.key, piece.start)",
+        old="levels.at(snapshot.stream, piece.start)",
         new="0",
         red=(f"{_UNIT}test_levels_never_share_a_wave",),
     ),

@@ -323,8 +323,8 @@ PLAN = (
         guard="A partition that a re-created topic lacks is not forgotten: another one waits for it.",
         module=_PLANNING,
         function="_is_older_generation",
-        old="key[2] % partitions",
-        new="key[2]",
+        old="key.partition % partitions",
+        new="key.partition",
         red=(
             "tests/unit/services/test_plan_refusals.py::test_partition_that_a_recreated_topic_lacks_is_not_forgotten",
         ),
