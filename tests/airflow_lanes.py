@@ -48,7 +48,7 @@ class Lane(Rig):
         ledger = self.open_ledger()
         try:
             streams = ledger.streams(self.name, topic=topic or self.topic)
-            return {stream.stream.partition: stream.watermark for stream in streams}
+            return {stream.key.partition: stream.watermark for stream in streams}
         finally:
             ledger.close()
 

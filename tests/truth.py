@@ -74,7 +74,7 @@ def check_always(world: World) -> None:
     _check_attempts(world, seen.places.keys(), attempts)
     streams = world.ledger.streams(world.spec.name)
     for stream in streams:
-        _check_watermark(world, stream, by_stream[stream.stream])
+        _check_watermark(world, stream, by_stream[stream.key])
     graph = Graph(world.ledger.segments(world.spec.name))
     _check_order(world, graph, ranges, streams, seen)
     _check_parents(world, graph, streams)
@@ -241,15 +241,13 @@ def _check_attempts(world: World, visible: AbstractSet[str], attempts: Iterable[
 def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecord]) -> None:
     covered = RangeSet(item.range for item in ranges if item.state not in UNRESOLVED)
     assert stream.covered == covered
-    assert stream.watermark <= covered.unbroken_end(stream.origin), (
-        f"{stream.stream}: watermark ahead of what is settled"
-    )
+    assert stream.watermark <= covered.unbroken_end(stream.origin), f"{stream.key}: watermark ahead of what is settled"
     held = hold(stream.watermark, (item.range for item in ranges if item.state in UNRESOLVED))
-    assert held is None or stream.watermark <= held, f"{stream.stream}: watermark {stream.watermark} above hold {held}"
+    assert held is None or stream.watermark <= held, f"{stream.key}: watermark {stream.watermark} above hold {held}"
     assert not [i for i in ranges if i.state in UNRESOLVED and stream.origin <= i.range.start < stream.watermark]
-    last = world.watermarks.get(stream.stream, stream.origin)
-    assert stream.watermark >= last, f"{stream.stream}: the watermark moved back from {last} to {stream.watermark}"
-    world.watermarks[stream.stream] = stream.watermark
+    last = world.watermarks.get(stream.key, stream.origin)
+    assert stream.watermark >= last, f"{stream.key}: the watermark moved back from {last} to {stream.watermark}"
+    world.watermarks[stream.key] = stream.watermark
 
 
 def _check_order(
@@ -260,7 +258,7 @@ def _check_order(
     What it continues may be reopened afterwards: the rows of both stay. So an attempt was in order if it was seen so on
     its way, or once its rows were there.
     """
-    known = {stream.stream: stream for stream in streams}
+    known = {stream.key: stream for stream in streams}
     waits = {item.key for item in graph if any(not is_drained(graph[key], known) for key in graph.ancestors(item.key))}
     early: dict[str, bool] = defaultdict(bool)
     on_their_way = _publishing(world)
@@ -290,13 +288,13 @@ def _check_parents(world: World, graph: Graph, streams: Iterable[StreamRecord]) 
     for layout in world.ledger.layouts(world.spec.name):
         counts[layout.topic_id].add(layout.partitions)
     for stream in streams:
-        segments, seen = graph.of(stream.stream), sorted(counts[stream.stream.topic_id])
+        segments, seen = graph.of(stream.key), sorted(counts[stream.key.topic_id])
         for before, after in itertools.pairwise(seen):
-            if segments and before <= stream.stream.partition < after:
+            if segments and before <= stream.key.partition < after:
                 step = gcd(before, after)
-                needed = {older for older in range(before) if older % step == stream.stream.partition % step}
+                needed = {older for older in range(before) if older % step == stream.key.partition % step}
                 known = {key[0][2] for key in graph.ancestors(segments[0].key)}
-                assert needed <= known, f"{stream.stream} does not wait for partitions {needed - known}"
+                assert needed <= known, f"{stream.key} does not wait for partitions {needed - known}"
 
 
 def _publishing(world: World) -> Mapping[str, set[str]]:

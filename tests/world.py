@@ -199,7 +199,7 @@ class World:
     def stream(self, partition: int = 0, topic: str = "orders") -> StreamRecord:
         """Return what the ledger has of a partition of a topic as it is now."""
         key = self.key(partition, topic)
-        return next(item for item in self.ledger.streams(self.spec.name) if item.stream == key)
+        return next(item for item in self.ledger.streams(self.spec.name) if item.key == key)
 
     def offsets(self, partition: int = 0, topic: str = "orders") -> list[int]:
         """Return the offsets that a reader of the table sees, sorted, as often as it sees them."""

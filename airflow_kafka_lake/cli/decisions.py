@@ -111,9 +111,9 @@ def reopen(arguments: argparse.Namespace, output: Output) -> int:
 def _where(item: Chosen) -> dict[str, Any]:
     stream = item.stream
     return {
-        "topic": stream.stream.topic,
-        "topic_id": stream.stream.topic_id,
-        "partition": stream.stream.partition,
+        "topic": stream.key.topic,
+        "topic_id": stream.key.topic_id,
+        "partition": stream.key.partition,
         "from": item.stretch.start,
         "to": item.stretch.end,
     }

@@ -44,7 +44,7 @@ def seal(arguments: argparse.Namespace, output: Output) -> int:
         made = sealing.seal(ports, spec, stream, arguments.at)
     if output.as_json:
         output.document(
-            {"topic": stream.stream.topic, "partition": stream.stream.partition, "start": made.start, "seal": made.seal}
+            {"topic": stream.key.topic, "partition": stream.key.partition, "start": made.start, "seal": made.seal}
         )
     else:
         output.line(

@@ -216,8 +216,8 @@ def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace
     meant = Selection(topic=arguments.topic, topic_id=arguments.topic_id, partitions=frozenset({arguments.partition}))
     streams = ledger.streams(pipeline)
     meant.require(pipeline, streams)
-    found = [stream for stream in streams if meant.has(stream.stream)]
+    found = [stream for stream in streams if meant.has(stream.key)]
     if len(found) > 1:
-        ids = ", ".join(stream.stream.topic_id for stream in found)
+        ids = ", ".join(stream.key.topic_id for stream in found)
         raise UsageError(f"topic {arguments.topic} was re-created: choose a generation with --topic-id, one of {ids}")
     return found[0]

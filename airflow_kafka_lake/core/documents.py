@@ -120,7 +120,7 @@ def status_document(
         "pipeline": pipeline,
         "observed_at": timestamp(observed_at),
         "streams": [
-            _stream(stream, stuck[stream.stream], order, bounds.get(stream.stream), states[stream.stream], isolation)
+            _stream(stream, stuck[stream.key], order, bounds.get(stream.key), states[stream.key], isolation)
             for stream in streams
         ],
         "waves": [wave_line(wave) for wave in waves],
@@ -147,20 +147,20 @@ def wave_line(wave: WaveRecord) -> Json:
 def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
     """Say of each stream whether its bounds were observed, and if not, why."""
     if isinstance(observed, str):
-        return {stream.stream: f"unknown: {observed}" for stream in streams}
+        return {stream.key: f"unknown: {observed}" for stream in streams}
     seen = {item.stream for item in observed.partitions}
     topics = {item.stream.topic: item.stream.topic_id for item in observed.partitions}
     unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
     states: dict[Stream, str] = {}
     for stream in streams:
-        if stream.stream in seen:
-            states[stream.stream] = "observed"
-        elif (reason := unknown.get((stream.stream.topic, stream.stream.partition))) is not None:
-            states[stream.stream] = f"unknown: {reason}"
-        elif topics.get(stream.stream.topic, stream.stream.topic_id) != stream.stream.topic_id:
-            states[stream.stream] = "gone: the topic was re-created"
+        if stream.key in seen:
+            states[stream.key] = "observed"
+        elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
+            states[stream.key] = f"unknown: {reason}"
+        elif topics.get(stream.key.topic, stream.key.topic_id) != stream.key.topic_id:
+            states[stream.key] = "gone: the topic was re-created"
         else:
-            states[stream.stream] = "gone: the topic was deleted"
+            states[stream.key] = "gone: the topic was deleted"
     return states
 
 
@@ -175,9 +175,9 @@ def _stream(
     held_at = hold(stream.watermark, (item.range for item in unresolved))
     planned = stream.planned.ranges
     return {
-        "topic": stream.stream.topic,
-        "topic_id": stream.stream.topic_id,
-        "partition": stream.stream.partition,
+        "topic": stream.key.topic,
+        "topic_id": stream.key.topic_id,
+        "partition": stream.key.partition,
         "origin": stream.origin,
         "watermark": stream.watermark,
         "hold": held_at,
@@ -191,10 +191,10 @@ def _stream(
         "lag": lag(stream.watermark, bounds.readable_end(isolation)) if bounds else None,
         "group_offset": bounds.group_offset if bounds else None,
         "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
-        "segments": order.documents(stream.stream),
+        "segments": order.documents(stream.key),
         "blocked_by": [
             *(reason for item in unresolved if (reason := blocked_by(item)) is not None),
-            *order.waits(stream.stream),
+            *order.waits(stream.key),
         ],
     }
 

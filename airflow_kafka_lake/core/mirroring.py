@@ -29,16 +29,16 @@ def forward(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Strea
     to_tell: dict[Stream, int] = {}
     refused: dict[Stream, str] = {}
     for stream in streams:
-        found = partitions.get(stream.stream)
+        found = partitions.get(stream.key)
         if found is None:
-            if topics.get(stream.stream.topic, stream.stream.topic_id) == stream.stream.topic_id:
-                refused[stream.stream] = "the partition could not be observed"
+            if topics.get(stream.key.topic, stream.key.topic_id) == stream.key.topic_id:
+                refused[stream.key] = "the partition could not be observed"
             continue
         reason = _kept_back(found, stream.watermark)
         if reason:
-            refused[stream.stream] = reason
+            refused[stream.key] = reason
         elif found.group_offset is None or found.group_offset < stream.watermark:
-            to_tell[stream.stream] = stream.watermark
+            to_tell[stream.key] = stream.watermark
     return to_tell, refused
 
 

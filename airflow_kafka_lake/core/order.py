@@ -27,7 +27,7 @@ class Order:
     ) -> None:
         self._pipeline = pipeline
         self._graph = graph
-        self._streams = {item.stream: item for item in streams}
+        self._streams = {item.key: item for item in streams}
         self._open: dict[Stream, list[RangeRecord]] = defaultdict(list)
         for item in unresolved:
             self._open[item.stream].append(item)

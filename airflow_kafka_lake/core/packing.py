@@ -127,7 +127,7 @@ def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeS
     """Return what lies below the origin in segments that others continue: drained counts from the origin, so those
     others may be in the lake already."""
     below = wanted & RangeSet.between(0, record.origin)
-    continued = (item for item in graph.of(record.stream) if below and graph.descendants(item.key))
+    continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))
     return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
 
 

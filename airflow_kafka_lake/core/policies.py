@@ -78,18 +78,16 @@ def generation_gap(
         end = graph.known_end(stream)
         if settled < end:
             of_which = (
-                ""
-                if stream.stream.partition == item.stream.partition
-                else f" in its partition {stream.stream.partition}"
+                "" if stream.key.partition == item.stream.partition else f" in its partition {stream.key.partition}"
             )
             return Blocked(
                 topic=item.stream.topic,
                 partition=item.stream.partition,
                 reason=f"the topic was re-created (id {item.stream.topic_id}); its old generation "
-                f"{stream.stream.topic_id} is "
+                f"{stream.key.topic_id} is "
                 f"settled only up to {settled} of {end}{of_which}. Pass the rest with: kafka-lake skip "
-                f"{pipeline} --topic {item.stream.topic} --topic-id={stream.stream.topic_id} --partition "
-                f"{stream.stream.partition} "
+                f"{pipeline} --topic {item.stream.topic} --topic-id={stream.key.topic_id} --partition "
+                f"{stream.key.partition} "
                 f"--from {settled} --to {end} --reason TEXT --acknowledge-order",
             )
     return None

@@ -99,12 +99,12 @@ def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRec
     if len(found) > 1:
         where = "; ".join(f"{item.range} in {table}" for table, item in found.items())
         raise StateError(
-            f"the rows of {stream.stream} are in {len(found)} tables ({where}), and one commit "
+            f"the rows of {stream.key} are in {len(found)} tables ({where}), and one commit "
             "replaces rows of one table only. Nothing was reopened; reopen what is in each table by itself",
-            topic=stream.stream.topic,
-            partition=stream.stream.partition,
+            topic=stream.key.topic,
+            partition=stream.key.partition,
         )
-    return next(iter(found), spec.table_for(stream.stream.topic))
+    return next(iter(found), spec.table_for(stream.key.topic))
 
 
 def to_be_shared(ranges: Sequence[RangeRecord], stretch: OffsetRange) -> tuple[RangeRecord, ...]:
@@ -124,7 +124,7 @@ def refuse_unsettled(
 
     With `accept_fewer`, what is on hold after it was reopened is taken too: that is how its smaller result is accepted.
     """
-    where = f"{stream.stream}"
+    where = f"{stream.key}"
     for item in ranges:
         if item.state in RESOLVED or (accept_fewer and item.generation and item.state in ON_HOLD):
             continue
@@ -141,8 +141,8 @@ def refuse_unsettled(
         raise StateError(
             f"offsets {unplanned} of {where} are neither settled nor skipped: nobody has planned them. Bring them in "
             f"with: kafka-lake run {pipeline}. Nothing was reopened",
-            topic=stream.stream.topic,
-            partition=stream.stream.partition,
+            topic=stream.key.topic,
+            partition=stream.key.partition,
         )
 
 
@@ -171,7 +171,7 @@ def reopening(
     return Reopening(
         id=name,
         pipeline=spec.name,
-        stream=stream.stream,
+        stream=stream.key,
         stretch=stretch,
         version=stream.version,
         seen=seen,

@@ -103,7 +103,7 @@ class Graph:
 
     def known_end(self, stream: StreamRecord) -> int:
         """Return the end that a stream's log had once: as far as a plan could read, or its last seal."""
-        return max([stream.end_seen, *self.edges(stream.stream)])
+        return max([stream.end_seen, *self.edges(stream.key)])
 
     def edges(self, stream: Stream) -> tuple[int, ...]:
         """Return the offsets at which ranges of a stream are cut."""
@@ -212,7 +212,7 @@ def started_after(
     graph: Graph, streams: Iterable[StreamRecord], stream: Stream, stretch: OffsetRange
 ) -> tuple[Segment, ...]:
     """Return the segments that continue a stretch of a stream and hold settled offsets already."""
-    covered = {item.stream: item.covered for item in streams}
+    covered = {item.key: item.covered for item in streams}
     touched = [item for item in graph.of(stream) if item.seal is None or item.seal > stretch.start]
     later = {item.key: item for own in touched if own.start < stretch.end for item in graph.descendants(own.key)}
     return tuple(
@@ -224,12 +224,12 @@ def started_after(
 
 def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[RangeRecord]) -> tuple[Blocker, ...]:
     """Return what keeps a wave with these PLANNED ranges from starting; what is on hold waits for nothing."""
-    return blockers(graph, {item.stream: item for item in streams}, [(item.stream, item.range) for item in wanted])
+    return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 
 def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[RangeRecord]) -> frozenset[str]:
     """Return the waves of some PLANNED ranges that something keeps from starting."""
-    known = {item.stream: item for item in streams}
+    known = {item.key: item for item in streams}
     return frozenset(item.wave for item in planned if blockers(graph, known, [(item.stream, item.range)]))
 
 

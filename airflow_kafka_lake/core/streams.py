@@ -17,7 +17,7 @@ class StreamRecord:
     grows with every decision about the stream and guards the next one.
     """
 
-    stream: Stream
+    key: Stream
     origin: int
     watermark: int
     version: int

@@ -88,7 +88,7 @@ def withdrawal(
 ) -> tuple[Withdrawal, tuple[Kept, ...]]:
     """Decide what of some unresolved ranges can be withdrawn, each with the offsets that are asked for."""
     known = {wave.id: wave for wave in waves}
-    versions = {stream.stream: stream.version for stream in streams}
+    versions = {stream.key: stream.version for stream in streams}
     gone: list[Withdrawn] = []
     kept: list[Kept] = []
     for record, stretch in wanted:

@@ -98,9 +98,9 @@ def _further(
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:
     """Ask Kafka for the bounds of streams; what it does not tell has its reason."""
-    seen = observe(ports.source, sorted({stream.stream.topic for stream in streams}), spec.end.group)
+    seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group)
     if isinstance(seen, str):
-        return Observed(states={stream.stream: f"unknown: {seen}" for stream in streams})
+        return Observed(states={stream.key: f"unknown: {seen}" for stream in streams})
     return Observed(
         bounds={
             item.stream: Bounds(
@@ -115,18 +115,18 @@ def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRe
 def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope: Scope) -> None:
     """What Kafka must be asked for is not proven by a Kafka that does not answer."""
     for stream in streams:
-        state = observed.states.get(stream.stream, "")
-        if stream.stream in scope and state.startswith("unknown"):
+        state = observed.states.get(stream.key, "")
+        if stream.key in scope and state.startswith("unknown"):
             raise UnavailableError(
-                f"the bounds of {stream.stream} are {state}. Audit again when Kafka answers",
-                topic=stream.stream.topic,
-                partition=stream.stream.partition,
+                f"the bounds of {stream.key} are {state}. Audit again when Kafka answers",
+                topic=stream.key.topic,
+                partition=stream.key.partition,
             )
 
 
 def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
     """Raise UnknownSubjectError when no stream of the pipeline is in scope, or none of a partition that it names."""
-    streams = (stream.stream for stream in ledger.streams(spec.name))
+    streams = (stream.key for stream in ledger.streams(spec.name))
     require_streams(spec.name, streams, topic=scope.topic, partitions=scope.partitions)
 
 
@@ -145,7 +145,7 @@ def gather(
     name = spec.name
     settled = ledger.ranges(pipeline=name, states=(RangeState.SETTLED,))
     topics = topics_of(ledger, spec, scope)
-    topic_ids = sorted({stream.stream.topic_id for stream in ledger.streams(name)})
+    topic_ids = sorted({stream.key.topic_id for stream in ledger.streams(name)})
     waiting = ledger.outbox(name, kind=DELETED)
     tables = tuple(_read(lake.table(table), name, topic_ids, waiting) for table in topics)
     return Evidence(
@@ -174,10 +174,10 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHIN
         of_scope = {item.wave for item in ledger.ranges(pipeline=spec.name) if item.stream in scope}
         waves = tuple(wave for wave in waves if wave.id in of_scope)
     written = {wave.table for wave in waves if wave.table}
-    wanted = written | {spec.table_for(stream.stream.topic) for stream in streams if stream.stream in scope}
+    wanted = written | {spec.table_for(stream.key.topic) for stream in streams if stream.key in scope}
     topics: dict[str, set[str]] = {table: set() for table in sorted(wanted)}
     for stream in streams:
-        topics.get(spec.table_for(stream.stream.topic), set()).add(stream.stream.topic_id)
+        topics.get(spec.table_for(stream.key.topic), set()).add(stream.key.topic_id)
     return topics
 
 

@@ -89,7 +89,7 @@ def preview_skip(
     ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange, *, reason: str
 ) -> SkipPreview:
     """Return what a skip would do, from the records as they are now; raises what it would refuse for good."""
-    asked = skipped_range("preview", pipeline, stream.stream, stretch, needed_reason(reason))
+    asked = skipped_range("preview", pipeline, stream.key, stretch, needed_reason(reason))
     _refuse_beyond_end(ports, pipeline, stream, stretch)
     cut = cut_for_skip(_touched(ports, pipeline, stream, stretch), asked, stream.origin)
     waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(stretch) and item.wave != asked.id})
@@ -123,7 +123,7 @@ def skip(
     reason = needed_reason(reason)
     _refuse_beyond_end(ports, pipeline, stream, stretch)
     accepted = accepted_epoch(ports, stream, stretch)
-    gone = Slice(stream.stream, stretch)
+    gone = Slice(stream.key, stretch)
     claims: list[Claim] = []
     try:
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
@@ -133,7 +133,7 @@ def skip(
                 claims.append(claim)
         skipped = ports.ledger.skip(
             pipeline,
-            stream.stream,
+            stream.key,
             stretch,
             skip_id=new_id(),
             reason=reason,
@@ -155,14 +155,14 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, stretc
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if stretch.end <= known:
         return
-    seen = ports.source.snapshot((stream.stream.topic,), None)
-    end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.stream)])
+    seen = ports.source.snapshot((stream.key.topic,), None)
+    end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.key)])
     if stretch.end > end:
         raise RangeBeyondEndError(
-            f"{stream.stream}: offset {stretch.end} is beyond the end of the log, {end}: what is "
+            f"{stream.key}: offset {stretch.end} is beyond the end of the log, {end}: what is "
             f"written there later would be passed unread. Skip up to {end} at most",
-            topic=stream.stream.topic,
-            partition=stream.stream.partition,
+            topic=stream.key.topic,
+            partition=stream.key.partition,
             high_watermark=end,
         )
 
@@ -170,4 +170,4 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, stretc
 def _touched(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> list[RangeRecord]:
     unresolved = (RangeState.PLANNED, RangeState.HELD, RangeState.CANCELLED)
     found = ports.ledger.ranges(pipeline=pipeline, states=unresolved)
-    return [item for item in found if item.stream == stream.stream and item.range.overlaps(stretch)]
+    return [item for item in found if item.stream == stream.key and item.range.overlaps(stretch)]

@@ -100,7 +100,7 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, head: TableHead, top
     unowned = set(topic_ids) - head.owners.keys()
     if not unowned:
         return
-    known = {item.stream.topic_id for item in ports.ledger.streams(pipeline)}
+    known = {item.key.topic_id for item in ports.ledger.streams(pipeline)}
     for row in ports.lake.table(table).all_receipts():
         if row.stream.topic_id in unowned and (row.pipeline != pipeline or row.stream.topic_id not in known):
             break

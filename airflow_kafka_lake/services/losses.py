@@ -90,14 +90,14 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> 
     if stream.leader_epoch is None or stretch.end < stream.end_seen:
         return None
     try:
-        snapshot = ports.source.snapshot((stream.stream.topic,), None)
-        seen = next((item for item in snapshot.partitions if item.stream == stream.stream), None)
+        snapshot = ports.source.snapshot((stream.key.topic,), None)
+        seen = next((item for item in snapshot.partitions if item.stream == stream.key), None)
         if seen is None:
             return None
         doubts = epochs_in_doubt([(seen, stream.leader_epoch)])
         ends = ports.source.epoch_ends(doubts) if doubts else {}
         cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ends, set_back=True)
     except KafkaLakeError as error:
-        ports.say(f"whether {stream.stream} lost records is not known: {error.message}")
+        ports.say(f"whether {stream.key} lost records is not known: {error.message}")
         return None
     return seen.leader_epoch if cut is not None and stretch.start <= cut else None

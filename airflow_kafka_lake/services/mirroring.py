@@ -26,13 +26,13 @@ def mirror(ports: Ports, spec: PipelineSpec) -> Mirrored | None:
 def _mirrored(ports: Ports, pipeline: str, group: str) -> Mirrored:
     streams = ports.ledger.streams(pipeline)
     try:
-        topics = sorted(there(ports.source, {stream.stream.topic for stream in streams})[0])
+        topics = sorted(there(ports.source, {stream.key.topic for stream in streams})[0])
         if not topics:
             return Mirrored(group=group, committed={}, refused={})
         to_tell, refused = forward(streams, ports.source.snapshot(topics, group))
         if to_tell:
             refused |= ports.mirror.commit(group, to_tell)
     except KafkaLakeError as error:
-        return Mirrored(group=group, committed={}, refused={stream.stream: error.message for stream in streams})
+        return Mirrored(group=group, committed={}, refused={stream.key: error.message for stream in streams})
     told = {key: offset for key, offset in to_tell.items() if key not in refused}
     return Mirrored(group=group, committed=told, refused=refused)

@@ -70,7 +70,7 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     ports.say(f"observing {spec.name}")
     topics, problems = _topics(ports, spec, bounds)
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
-    known = {stream.stream: stream for stream in ports.ledger.streams(spec.name)}
+    known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
     snapshot = _with_left_out(seen, known)
     return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=_blocked(problems))
 
@@ -123,7 +123,7 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
 def _matching(ports: Ports, pipeline: str, pattern: str) -> Collection[str]:
     """Return what a pattern means: topics in Kafka's list, and known ones, which a list may lack."""
     matches = topic_matcher(pattern)
-    known = {item.stream.topic for item in ports.ledger.streams(pipeline) if matches(item.stream.topic)}
+    known = {item.key.topic for item in ports.ledger.streams(pipeline) if matches(item.key.topic)}
     return known | set(ports.source.topics((), pattern))
 
 

@@ -150,7 +150,7 @@ def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembe
 
 def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, known: Remembered) -> list[str]:
     """Return every table that the pipeline may have landed in; Kafka is asked only for names behind a pattern."""
-    found = {*(record.tables if record else ()), *(spec.table_for(stream.stream.topic) for stream in known.streams)}
+    found = {*(record.tables if record else ()), *(spec.table_for(stream.key.topic) for stream in known.streams)}
     if "{topic}" not in spec.table:
         return sorted({*found, spec.table})
     topics = spec.topics if spec.topic_pattern is None else ports.source.topics(spec.topics, spec.topic_pattern)
@@ -187,7 +187,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     lake = ports.lake.table(table)
     everyones = lake.all_receipts()
     receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
-    seen = {row.stream.topic_id for row in receipts} | {item.stream.topic_id for item in known.streams}
+    seen = {row.stream.topic_id for row in receipts} | {item.key.topic_id for item in known.streams}
     ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
     theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token, seen, theirs)
@@ -215,7 +215,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
 
 def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
     """Say whether a topic is this pipeline's: another ledger may have a pipeline of the same name for other topics."""
-    if topic in spec.topics or any(stream.stream.topic == topic for stream in known.streams):
+    if topic in spec.topics or any(stream.key.topic == topic for stream in known.streams):
         return True
     return spec.topic_pattern is not None and topic_matcher(spec.topic_pattern)(topic)
 

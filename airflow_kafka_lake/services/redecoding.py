@@ -26,7 +26,7 @@ def redecode(
     """
     if spec.decoding is None:
         raise UsageError(f"pipeline {spec.name} has no [decode] section: say in its file what its values are")
-    known = sorted({stream.stream.topic for stream in ports.ledger.streams(spec.name)})
+    known = sorted({stream.key.topic for stream in ports.ledger.streams(spec.name)})
     if not known:
         raise StateError(f"nothing of pipeline {spec.name} was planned yet: kafka-lake run lands it decoded")
     if topic is not None and topic not in known:

@@ -128,8 +128,8 @@ def prepare(
     seen = _observed(ports, stream)
     _refuse_lost(spec.name, stream, stretch, seen)
     _refuse_others_records(ports, stream, stretch, ranges, seen)
-    look_at_table(ports, spec.name, table, [stream.stream.topic_id])
-    asked = Slice(stream.stream, stretch)
+    look_at_table(ports, spec.name, table, [stream.key.topic_id])
+    asked = Slice(stream.key, stretch)
     require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
         new_id(),
@@ -140,7 +140,7 @@ def prepare(
         count_shares(ports, spec, table, stretch, ranges, seen),
         table=table,
         seen=seen,
-        segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.stream],
+        segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
         attempt=secrets.token_hex(8),
         reason=reason,
         accept_fewer=accept_fewer,
@@ -166,7 +166,7 @@ def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
 
 def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> tuple[RangeRecord, ...]:
     found = ports.ledger.ranges(pipeline=pipeline)
-    return tuple(item for item in found if item.stream == stream.stream and item.range.overlaps(stretch))
+    return tuple(item for item in found if item.stream == stream.key and item.range.overlaps(stretch))
 
 
 def _begun(ports: Ports, stretch: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool) -> Token | None:
@@ -209,7 +209,7 @@ def _finish(
 def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, stretch: OffsetRange) -> tuple[Segment, ...]:
     """Look for what continues the stretch after main has moved: nothing more of it can be published unseen."""
     graph = Graph(ports.ledger.segments(spec.name))
-    return started_after(graph, ports.ledger.streams(spec.name), stream.stream, stretch)
+    return started_after(graph, ports.ledger.streams(spec.name), stream.key, stretch)
 
 
 def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, table: str) -> None:
@@ -230,9 +230,7 @@ def _made_to_wait(ports: Ports, pipeline: str, changed: StreamRecord | None = No
     begun = {wave.id: wave for wave in ports.ledger.waves(pipeline, UNFINISHED) if wave.fence != NEVER_CLAIMED}
     planned = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)) if begun else ()
     graph = Graph(ports.ledger.segments(pipeline))
-    streams = [
-        changed if changed and item.stream == changed.stream else item for item in ports.ledger.streams(pipeline)
-    ]
+    streams = [changed if changed and item.key == changed.key else item for item in ports.ledger.streams(pipeline)]
     closed = waiting(graph, streams, (item for item in planned if item.wave in begun))
     for item in ports.ledger.attempts(pipeline=pipeline) if closed else ():
         if item.wave in closed:
@@ -247,7 +245,7 @@ def _move_main(
     for _ in range(FENCE_TRIES):
         head = table.head()
         # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
-        line = check_head(ports, spec.name, table.identifier, head, [stream.stream.topic_id])
+        line = check_head(ports, spec.name, table.identifier, head, [stream.key.topic_id])
         outcome = table.fence(head, ports.ledger.ledger_id(), token, ended=ended, line=line)
         if isinstance(outcome, Committed):
             return
@@ -265,30 +263,30 @@ def _refuse_leased(ports: Ports, ranges: Sequence[RangeRecord]) -> None:
 
 
 def _observed(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
-    key = (stream.stream.topic, stream.stream.topic_id)
+    key = (stream.key.topic, stream.key.topic_id)
     if changed := changed_topics(ports, [key]).get(key):
         raise type(changed)(
             f"{changed.message}. What is in the lake cannot be read again, and stays as it is", **changed.facts
         )
-    for item in ports.source.snapshot([stream.stream.topic], None).partitions:
-        if item.stream == stream.stream:
+    for item in ports.source.snapshot([stream.key.topic], None).partitions:
+        if item.stream == stream.key:
             return item
     raise UnavailableError(
-        f"{stream.stream} could not be observed. Nothing was reopened; repeat when Kafka answers",
-        topic=stream.stream.topic,
-        partition=stream.stream.partition,
+        f"{stream.key} could not be observed. Nothing was reopened; repeat when Kafka answers",
+        topic=stream.key.topic,
+        partition=stream.key.partition,
     )
 
 
 def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen: PartitionSnapshot) -> None:
     """Refuse what Kafka cannot give once more: nothing could take the place of its rows."""
-    where, stays = f"{stream.stream}", "What is in the lake stays as it is"
-    facts = {"topic": stream.stream.topic, "partition": stream.stream.partition}
+    where, stays = f"{stream.key}", "What is in the lake stays as it is"
+    facts = {"topic": stream.key.topic, "partition": stream.key.partition}
     if stretch.start < seen.log_start:
         gone = OffsetRange(stretch.start, min(stretch.end, seen.log_start))
         rest = (
-            f"; reopen the rest with: kafka-lake reopen {pipeline} --topic {stream.stream.topic} --partition "
-            f"{stream.stream.partition} --from {gone.end} --to {stretch.end} --reason TEXT"
+            f"; reopen the rest with: kafka-lake reopen {pipeline} --topic {stream.key.topic} --partition "
+            f"{stream.key.partition} --from {gone.end} --to {stretch.end} --reason TEXT"
         )
         raise RangeExpiredError(
             f"{where}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could take the "
@@ -315,8 +313,8 @@ def _refuse_others_records(
         cut = cut_below(seen, item.leader_epoch, min(item.range.end, stretch.end), ends)
         if cut is not None:
             raise LogRewrittenError(
-                f"{stream.stream}: the log was cut at {cut} and written again, so offsets from there "
+                f"{stream.key}: the log was cut at {cut} and written again, so offsets from there "
                 f"on are other records than those of range {item.range}. What is in the lake stays as it is",
-                topic=stream.stream.topic,
-                partition=stream.stream.partition,
+                topic=stream.key.topic,
+                partition=stream.key.partition,
             )

@@ -42,16 +42,16 @@ def status(
     Raises UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
     """
     everyone = ports.ledger.streams(spec.name)
-    require_streams(spec.name, (stream.stream for stream in everyone), topic=topic, partitions=partitions)
+    require_streams(spec.name, (stream.key for stream in everyone), topic=topic, partitions=partitions)
     streams = [
         item
         for item in everyone
-        if topic in (None, item.stream.topic) and (partitions is None or item.stream.partition in partitions)
+        if topic in (None, item.key.topic) and (partitions is None or item.key.partition in partitions)
     ]
-    keys = {stream.stream for stream in streams}
+    keys = {stream.key for stream in streams}
     everything = ports.ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
     unresolved = [item for item in everything if item.stream in keys]
-    topics = sorted({stream.stream.topic for stream in streams})
+    topics = sorted({stream.key.topic for stream in streams})
     graph = Graph(ports.ledger.segments(spec.name))
     observed = observe(ports.source, topics, spec.end.group or spec.start.group)
     seen = () if isinstance(observed, str) else [item for item in observed.partitions if item.stream in keys]

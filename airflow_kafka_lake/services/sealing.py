@@ -30,16 +30,14 @@ def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Seg
     """
 
     def declare(known: Known, topics: Sequence[Topic]) -> Growth:
-        topic = _topic(topics, stream.stream.topic)
-        if topic.id != stream.stream.topic_id:
-            raise StateError(
-                f"topic {stream.stream.topic} of id {stream.stream.topic_id} is gone: it ends where it ended"
-            )
-        _refuse_unobserved(topic, [stream.stream.partition])
-        return Growth(segments=(declared(topic, stream.stream.partition, at, known),))
+        topic = _topic(topics, stream.key.topic)
+        if topic.id != stream.key.topic_id:
+            raise StateError(f"topic {stream.key.topic} of id {stream.key.topic_id} is gone: it ends where it ended")
+        _refuse_unobserved(topic, [stream.key.partition])
+        return Growth(segments=(declared(topic, stream.key.partition, at, known),))
 
-    decided = _record(ports, spec, Bounds(topic=stream.stream.topic), declare)
-    return next(item for item in decided.growth.segments if item.stream == stream.stream and item.declared_at)
+    decided = _record(ports, spec, Bounds(topic=stream.key.topic), declare)
+    return next(item for item in decided.growth.segments if item.stream == stream.key and item.declared_at)
 
 
 def migrate(

@@ -68,8 +68,8 @@ def seams(
 
     Raises what `ports.LakeTable.positions` does, and UsageError for columns that are not given as they should be.
     """
-    streams = [stream for stream in evidence.ledger.streams if stream.stream in scope]
-    topics = sorted({stream.stream.topic for stream in streams})
+    streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
+    topics = sorted({stream.key.topic for stream in streams})
     columns = PositionColumns.parse(live.columns, topics) if live.columns else PositionColumns()
     shared = live.table in {table.identifier for table in evidence.tables}
     ports.say(f"reading {live.table}")
@@ -80,15 +80,15 @@ def seams(
         ranges[item.stream].append(item)
     questions, lines = [], []
     for stream in streams:
-        bounds, theirs = observed.bounds.get(stream.stream), rows.get((stream.stream.topic, stream.stream.partition))
+        bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.key.topic, stream.key.partition))
         if bounds is None:
-            why = observed.states.get(stream.stream, "unknown")
-            lines.append(f"{stream.stream} ({stream.stream.topic_id}): not judged: {why}")
+            why = observed.states.get(stream.key, "unknown")
+            lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
             continue
         offsets = theirs.offsets if theirs else RangeSet()
-        questions.append(ask(stream.stream, stream.origin, ranges[stream.stream], offsets, bounds.group_offset))
+        questions.append(ask(stream.key, stream.origin, ranges[stream.key], offsets, bounds.group_offset))
         if theirs and theirs.duplicates:
-            lines.append(f"{stream.stream}: the live stream has {theirs.duplicates:,} rows twice")
+            lines.append(f"{stream.key}: the live stream has {theirs.duplicates:,} rows twice")
     return Seams(table=live.table, seams=_judged(ports, spec, questions), lines=tuple(lines))
 
 

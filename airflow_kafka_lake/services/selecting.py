@@ -42,7 +42,7 @@ class Chosen:
     stretch: OffsetRange
 
     def __str__(self) -> str:
-        return f"{self.stream.stream} {self.stretch}"
+        return f"{self.stream.key} {self.stretch}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Selection:
 
     def require(self, pipeline: str, streams: Iterable[StreamRecord]) -> None:
         """Raise UnknownSubjectError where a topic, a generation or a partition is named that none of them is of."""
-        keys = (stream.stream for stream in streams)
+        keys = (stream.key for stream in streams)
         require_streams(pipeline, keys, topic=self.topic, topic_id=self.topic_id, partitions=self.partitions)
 
     @property
@@ -85,27 +85,27 @@ def stretches(
     """
     if scope.times:
         _refuse_changed(ports, streams)
-    partitions = [(item.stream.topic, item.stream.partition) for item in streams]
+    partitions = [(item.key.topic, item.key.partition) for item in streams]
     answers = {at: ports.source.offsets_at(partitions, at) for at in scope.times} if streams else {}
 
     def edge(bound: int | datetime | None, stream: StreamRecord, without: int) -> int:
         if not isinstance(bound, datetime):
             return without if bound is None else bound
         found = answers[milliseconds(bound)]
-        if (stream.stream.topic, stream.stream.partition) not in found:
+        if (stream.key.topic, stream.key.partition) not in found:
             raise UnavailableError(
-                f"Kafka did not say where {bound.isoformat()} begins in {stream.stream}. Nothing "
+                f"Kafka did not say where {bound.isoformat()} begins in {stream.key}. Nothing "
                 "was decided; repeat when its partitions have leaders",
-                topic=stream.stream.topic,
-                partition=stream.stream.partition,
+                topic=stream.key.topic,
+                partition=stream.key.partition,
             )
-        offset = found[stream.stream.topic, stream.stream.partition]
+        offset = found[stream.key.topic, stream.key.partition]
         return last(stream) if offset is None else offset
 
     def last(stream: StreamRecord) -> int:
-        return LAST if ends is None else ends[stream.stream]
+        return LAST if ends is None else ends[stream.key]
 
-    edges = {item.stream: (edge(scope.start, item, 0), edge(scope.end, item, last(item))) for item in streams}
+    edges = {item.key: (edge(scope.start, item, 0), edge(scope.end, item, last(item))) for item in streams}
     return {key: OffsetRange(start, end) for key, (start, end) in edges.items() if start < end}
 
 
@@ -118,31 +118,31 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
     """
     streams = ports.ledger.streams(pipeline)
     selection.require(pipeline, streams)
-    found = [stream for stream in streams if selection.has(stream.stream)]
+    found = [stream for stream in streams if selection.has(stream.key)]
     _refuse_generations(selection, found)
     ends = None
     if selection.times:
         _refuse_changed(ports, found)
-        snapshot = ports.source.snapshot(sorted({stream.stream.topic for stream in found}), None)
+        snapshot = ports.source.snapshot(sorted({stream.key.topic for stream in found}), None)
         seen = {item.stream: item for item in snapshot.partitions}
         ends = {key: item.high_watermark for key, item in seen.items()}
-        if silent := [stream for stream in found if stream.stream not in ends]:
+        if silent := [stream for stream in found if stream.key not in ends]:
             raise UnavailableError(
-                f"{silent[0].stream.topic}/{silent[0].stream.partition} could not be observed. Nothing was "
+                f"{silent[0].key.topic}/{silent[0].key.partition} could not be observed. Nothing was "
                 "decided; repeat when "
                 "Kafka answers",
-                topic=silent[0].stream.topic,
-                partition=silent[0].stream.partition,
+                topic=silent[0].key.topic,
+                partition=silent[0].key.partition,
             )
         refuse_gone(ports, selection.start, found, seen)
     meant = stretches(ports, found, selection, ends)
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
-    return tuple(Chosen(stream=stream, stretch=meant[stream.stream]) for stream in found if stream.stream in meant)
+    return tuple(Chosen(stream=stream, stretch=meant[stream.key]) for stream in found if stream.key in meant)
 
 
 def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:
-    for gone in changed_topics(ports, {item.stream[:2] for item in streams}).values():
+    for gone in changed_topics(ports, {item.key[:2] for item in streams}).values():
         raise type(gone)(f"{gone.message}. Kafka cannot tell times of it: give offsets", **gone.facts)
 
 
@@ -154,31 +154,31 @@ def refuse_gone(
 ) -> None:
     """Refuse a begin by time below which nothing is left, where something was: nobody can tell any more which of it is
     of the period."""
-    streams = [item for item in streams if item.stream in seen]
+    streams = [item for item in streams if item.key in seen]
     if not isinstance(start, datetime) or not streams:
         return
-    partitions = [(item.stream.topic, item.stream.partition) for item in streams]
+    partitions = [(item.key.topic, item.key.partition) for item in streams]
     times = Times({at: ports.source.offsets_at(partitions, at) for at in (FIRST, milliseconds(start))})
     bounds = Bounds(start=start)
-    below = {item: gone for item in streams if (gone := below_log_start(bounds, seen[item.stream], item, times))}
+    below = {item: gone for item in streams if (gone := below_log_start(bounds, seen[item.key], item, times))}
     if not below:
         return
     first = next(iter(below))
-    named = [f"{item.stream} {gone}" for item, gone in below.items()]
+    named = [f"{item.key} {gone}" for item, gone in below.items()]
     more = f" and {len(named) - NAMED} more partitions" if len(named) > NAMED else ""
     raise RangeExpiredError(
         f"the period may begin among offsets that Kafka has no longer: {', '.join(named[:NAMED])}{more}. Nothing was "
         "decided; give offsets there, or a later begin, or the other partitions by name",
-        topic=first.stream.topic,
-        partition=first.stream.partition,
+        topic=first.key.topic,
+        partition=first.key.partition,
         log_start=below[first].end,
     )
 
 
 def _refuse_generations(selection: Selection, found: Sequence[StreamRecord]) -> None:
-    partitions = [stream.stream.partition for stream in found]
+    partitions = [stream.key.partition for stream in found]
     if len(set(partitions)) < len(partitions):
-        ids = ", ".join(dict.fromkeys(stream.stream.topic_id for stream in found))
+        ids = ", ".join(dict.fromkeys(stream.key.topic_id for stream in found))
         raise UsageError(f"topic {selection.topic} was re-created: choose a generation with --topic-id, one of {ids}")
 
 

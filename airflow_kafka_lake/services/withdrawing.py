@@ -59,13 +59,13 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     may begin among what is planned and gone.
     """
     reason = needed_reason(reason)
-    streams = {stream.stream: stream for stream in ports.ledger.streams(subject.pipeline)}
+    streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
     selection.require(subject.pipeline, streams.values())
     found = [item for item in subject.ranges if selection.has(item.stream)]
     touched = [streams[key] for key in sorted({item.stream for item in found})]
     asked = stretches(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
-        seen = ports.source.snapshot(sorted({item.stream.topic for item in touched}), None).partitions
+        seen = ports.source.snapshot(sorted({item.key.topic for item in touched}), None).partitions
         low = {
             item.stream: item
             for item in seen

@@ -117,9 +117,9 @@ class WatermarkReached:
         everything = ledger.streams(self.pipeline)
         if missing := not_known_yet(ledger, self.pipeline, self.topic, everything):
             raise LookupError(missing)
-        known = [stream for stream in everything if stream.stream.topic == self.topic]
+        known = [stream for stream in everything if stream.key.topic == self.topic]
         if self.at_ms is None:
-            partitions = {stream.stream.partition for stream in known}
+            partitions = {stream.key.partition for stream in known}
             if self.partition is None and not partitions:
                 raise LookupError(f"the ledger knows no stream of {self.topic} yet")
             # Also those that a plan has seen and could not observe.
@@ -144,7 +144,7 @@ class WatermarkReached:
             if target is None:
                 raise LookupError(f"Kafka has no record of {self.topic}/{number} that late yet")
             targets[number] = target
-        return [stream for stream in known if stream.stream.topic_id == topic.topic_id], targets
+        return [stream for stream in known if stream.key.topic_id == topic.topic_id], targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ class WaveLaunchable:
 
 def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
     """Return the stream of a partition, None when there is none; refuse to choose between generations of a topic."""
-    found = [stream for stream in streams if (stream.stream.topic, stream.stream.partition) == (topic, partition)]
+    found = [stream for stream in streams if (stream.key.topic, stream.key.partition) == (topic, partition)]
     if len(found) > 1:
         raise UsageError(
             f"topic {topic} was re-created, and the ledger knows {len(found)} generations of partition {partition}: "
@@ -206,7 +206,7 @@ def not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, known: Sequen
 
     Refuses to wait for a topic that is none of a pipeline's, and never was: nothing would ever come of it.
     """
-    topics = {stream.stream.topic for stream in known}
+    topics = {stream.key.topic for stream in known}
     if topic in topics:
         return None
     record = ledger.pipeline(pipeline)

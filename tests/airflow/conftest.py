@@ -61,7 +61,7 @@ class World:
         return sorted((row.partition, row.offset) for row in rows)
 
     def watermarks(self) -> dict[int, int]:
-        return {stream.stream.partition: stream.watermark for stream in self.ledger.streams("orders")}
+        return {stream.key.partition: stream.watermark for stream in self.ledger.streams("orders")}
 
     def ports(self, actor: str = "test") -> Ports:
         return Ports(

@@ -51,7 +51,7 @@ def plan_of(
 ) -> Plan:
     """Build a plan whose waves hold `(partition, start, end)`, with the stream versions that are on record."""
     name = plan or f"p{next(_numbers)}"
-    known = {record.stream: record for record in ledger.streams(spec.name)}
+    known = {record.key: record for record in ledger.streams(spec.name)}
     keys = sorted({key_of(partition, topic) for wave in waves for partition, _, _ in wave})
     streams = [
         PlannedStream(

@@ -145,13 +145,13 @@ def test_streams_can_be_narrowed(ledger: Ledger) -> None:
     """Topic and partitions choose; the order is by key."""
     planned(ledger, [(2, 0, 1), (0, 0, 1), (1, 0, 1)])
     planned(ledger, [(0, 0, 1)], topic="audits")
-    assert [record.stream[::2] for record in ledger.streams(SPEC.name)] == [
+    assert [record.key[::2] for record in ledger.streams(SPEC.name)] == [
         ("audits", 0),
         ("orders", 0),
         ("orders", 1),
         ("orders", 2),
     ]
-    assert [record.stream.partition for record in ledger.streams(SPEC.name, topic="orders", partitions=[2, 1])] == [
+    assert [record.key.partition for record in ledger.streams(SPEC.name, topic="orders", partitions=[2, 1])] == [
         1,
         2,
     ]

@@ -38,7 +38,7 @@ def token() -> Token:
 def what(ledger: Ledger, *guards: AttemptKey, **given: Any) -> Restoration:
     """Return a restoration made from what is on record."""
     empty: dict[str, Any] = {"tables": {}, "streams": (), "waves": (), "skips": (), "reopened": (), "fences": {}}
-    versions = {stream.stream: stream.version for stream in ledger.streams(SPEC.name)}
+    versions = {stream.key: stream.version for stream in ledger.streams(SPEC.name)}
     return Restoration(
         **{
             **empty,

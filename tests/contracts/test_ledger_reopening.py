@@ -43,7 +43,7 @@ def decided(
 ) -> Reopening:
     """Decide to read a stretch again, all of whose settled offsets have a row."""
     stretch, key = OffsetRange(start, end), key_of(partition)
-    (stream,) = (item for item in ledger.streams(SPEC.name) if item.stream == key)
+    (stream,) = (item for item in ledger.streams(SPEC.name) if item.key == key)
     found = [i for i in ledger.ranges(pipeline=SPEC.name) if i.stream == key and i.range.overlaps(stretch)]
     shares = {
         (item.id, part): Share(accounting=Accounting(visible=part.span), visible=RangeSet((part,)))
@@ -57,7 +57,7 @@ def decided(
         stretch,
         found,
         shares,
-        table=spec.table_for(stream.stream.topic),
+        table=spec.table_for(stream.key.topic),
         seen=replace(snapshot_of(key), leader_epoch=7),
         segments=segments,
         attempt=attempt_id(),

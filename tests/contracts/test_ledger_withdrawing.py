@@ -128,6 +128,6 @@ def test_other_streams_are_not_decided_about(ledger: Ledger) -> None:
     """Their versions stay, so that who plans them is not disturbed."""
     planned(ledger, [(0, 0, 10)], [(1, 20, 30)])
     withdrawn(ledger, OffsetRange(0, 20))
-    assert [(s.stream.partition, s.version) for s in ledger.streams(SPEC.name)] == [(0, 2), (1, 1)]
+    assert [(s.key.partition, s.version) for s in ledger.streams(SPEC.name)] == [(0, 2), (1, 1)]
     assert pieces(ledger, 1) == [(20, 30, RangeState.PLANNED.value)]
     assert key_of(1) not in decided(ledger, OffsetRange(0, 20))[0].versions

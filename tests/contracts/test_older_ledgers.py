@@ -163,4 +163,4 @@ def test_older_ledger_keeps_what_it_knows_and_goes_on(
     assert world.run().exit_code == 0
     assert world.offsets(0) == [0, 1, 2, 3, 4, 5, *range(10, 17)]
     assert world.offsets(1) == list(range(12))
-    assert {item.stream.partition: item.watermark for item in empty.streams(SPEC.name)} == {0: 17, 1: 12}
+    assert {item.key.partition: item.watermark for item in empty.streams(SPEC.name)} == {0: 17, 1: 12}

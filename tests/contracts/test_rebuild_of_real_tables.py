@@ -71,7 +71,7 @@ def lived(real: IcebergWorld, fresh_ledger: OpenLedger) -> World:
 
 def record(world: World) -> object:
     """Return what a rebuild must bring back."""
-    streams = [(s.stream, s.origin, s.watermark, s.covered) for s in world.ledger.streams("orders")]
+    streams = [(s.key, s.origin, s.watermark, s.covered) for s in world.ledger.streams("orders")]
     found = world.ledger.ranges(pipeline="orders", states=(RangeState.SETTLED, RangeState.SKIPPED))
     epochs = [item.leader_epoch for item in found if item.state is RangeState.SETTLED]
     return streams, epochs, [(r.range, r.state, r.rows, r.first_offset, r.last_offset, r.accounting) for r in found]

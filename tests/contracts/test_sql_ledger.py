@@ -224,7 +224,7 @@ def test_plan_keeps_what_it_saw_only_of_what_it_plans(sql_ledger: SqlLedger) -> 
     sql_ledger.save_pipeline(SPEC)
     sql_ledger.record_plan(replace(plan, waves=plan.waves[1:2]), "planner")
     assert snapshots(sql_ledger) == [("p", 1)]
-    assert [stream.stream.partition for stream in sql_ledger.streams(SPEC.name)] == [0, 1, 2]
+    assert [stream.key.partition for stream in sql_ledger.streams(SPEC.name)] == [0, 1, 2]
 
 
 def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -575,7 +575,7 @@ TRIES = 200
 
 def _plan_more(ledger: SqlLedger, _turn: int) -> None:
     ends = {
-        item.stream.partition: max([part.end for part in item.planned], default=0) for item in ledger.streams(SPEC.name)
+        item.key.partition: max([part.end for part in item.planned], default=0) for item in ledger.streams(SPEC.name)
     }
     ledger.record_plan(plan_of(ledger, [(number, ends[number], ends[number] + 10) for number in (0, 1)]), "tester")
 
@@ -625,7 +625,7 @@ def _check_laws(ledger: SqlLedger) -> None:
     for stream in ledger.streams(SPEC.name):
         assert watermarks.watermark(stream.origin, stream.covered) >= stream.watermark
         for item in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED):
-            if item.stream == stream.stream:
+            if item.stream == stream.key:
                 assert item.range.start >= stream.watermark
 
 
@@ -642,12 +642,12 @@ def test_wave_cannot_be_claimed_while_a_rebuild_cuts_its_ranges(
         spec=SPEC,
         token=Token(pipeline=SPEC.name, wave="rebuild-1", attempt="1" * 16, fence=1, ranges="", kind="fence"),
         observed_at=AT,
-        versions={stream.stream: stream.version for stream in streams},
+        versions={stream.key: stream.version for stream in streams},
         guards=(),
         tables={},
         streams=(),
         waves=(),
-        skips=(RestoredSkip(id="s9", stream=streams[0].stream, at=AT, passed=RangeSet.of((0, 5))),),
+        skips=(RestoredSkip(id="s9", stream=streams[0].key, at=AT, passed=RangeSet.of((0, 5))),),
         reopened=(),
         fences={},
         receipts=(),

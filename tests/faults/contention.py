@@ -149,7 +149,7 @@ def _some(chance: random.Random, found: tuple[Any, ...]) -> Any:
 
 def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
     """Plan the next stretch of some streams, as the newest records have it."""
-    known = {stream.stream.partition: stream for stream in ledger.streams(SPEC.name)}
+    known = {stream.key.partition: stream for stream in ledger.streams(SPEC.name)}
     chosen = chance.sample(sorted(known), k=2)
     stretches = []
     for partition in sorted(chosen):

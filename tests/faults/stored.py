@@ -121,7 +121,7 @@ class StoredWorld:
         assert len(published) == len(set(published))
         ends = Counter(partition for partition, _ in self.acknowledged)
         ledger = SqlLedger(self._addresses[0])
-        assert {item.stream.partition: item.watermark for item in ledger.streams(SPEC.name)} == dict(ends)
+        assert {item.key.partition: item.watermark for item in ledger.streams(SPEC.name)} == dict(ends)
         ledger.close()
 
     def close(self) -> None:

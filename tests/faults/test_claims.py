@@ -110,7 +110,7 @@ def test_no_watermark_passes_a_hold_whatever_races(ledger: SqlLedger) -> None:
     ranges = ledger.ranges(pipeline=SPEC.name)
     for stream in ledger.streams(SPEC.name):
         assert stream.watermark == watermarks.watermark(stream.origin, stream.covered)
-        mine = [item for item in ranges if item.stream == stream.stream]
+        mine = [item for item in ranges if item.stream == stream.key]
         stretches = sorted((item.range.start, item.range.end) for item in mine)
         assert all(before[1] <= after[0] for before, after in itertools.pairwise(stretches))
         assert all(item.range.start >= stream.watermark for item in mine if item.state in UNRESOLVED)

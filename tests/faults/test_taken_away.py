@@ -73,7 +73,7 @@ def one_range_cancelled(person: Ports, wave: str) -> None:
 def skipped(person: Ports, wave: str) -> None:
     """Skip one record in the middle of a range, once its holder's lease is over."""
     first = person.ledger.ranges(wave=wave)[0]
-    stream = next(item for item in person.ledger.streams(SPEC.name) if item.stream == first.stream)
+    stream = next(item for item in person.ledger.streams(SPEC.name) if item.key == first.stream)
     deciding.skip(person, SPEC.name, stream, OffsetRange(1, 2), reason="poison", acknowledge_order=False)
 
 

@@ -58,7 +58,7 @@ def problems_amid(place: Place) -> list[str]:
     for stream in streams:
         if stream.watermark > stream.covered.unbroken_end(stream.origin):
             found.append(
-                f"partition {stream.stream.partition}: the watermark {stream.watermark} is ahead of {stream.covered}"
+                f"partition {stream.key.partition}: the watermark {stream.watermark} is ahead of {stream.covered}"
             )
     return [*found, *_columns(place, done=False)]
 
@@ -91,7 +91,7 @@ def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
     for stream in ledger.streams(place.name):
         proved = stream.covered.unbroken_end(stream.origin)
         if stream.watermark != proved:
-            yield f"partition {stream.stream.partition}: watermark {stream.watermark}, proved to {proved}"
+            yield f"partition {stream.key.partition}: watermark {stream.watermark}, proved to {proved}"
     if branches := sorted(set(place.iceberg().metadata.refs) - {"main", DEAD_DECODE}):
         yield f"staging branches are left: {branches}"
     if left := ledger.outbox(place.name):
@@ -147,7 +147,7 @@ def _passed(ranges: dict[str, RangeRecord], decision: Ended) -> Iterator[str]:
 
 def _mirror(place: Place, ledger: LedgerReader) -> Iterator[str]:
     """The group was never told more than is proved, nor told to go back, and in the end it knows all."""
-    known = {stream.stream.partition: stream.watermark for stream in ledger.streams(place.name)}
+    known = {stream.key.partition: stream.watermark for stream in ledger.streams(place.name)}
     last = dict.fromkeys(known, 0)
     for group, partition, offset in told(place.home):
         if not last[partition] <= offset <= known[partition]:

@@ -270,7 +270,7 @@ def test_skipped_parent_lets_nothing_start_before_the_order_is_acknowledged(worl
     assert ingested(waiting) == ["failed"]
     ledger = lane.open_ledger()
     (wave,) = ledger.waves(lane.name, [WaveState.PLANNED])
-    topic_id = ledger.streams(lane.name, topic=old)[0].stream.topic_id
+    topic_id = ledger.streams(lane.name, topic=old)[0].key.topic_id
     ledger.close()
     assert wave.fence == 0
     command = (

@@ -160,7 +160,7 @@ def _check_watermarks(done: Sequence[Operation], evidence: Evidence, epochs: Epo
             since = epochs.of(item)
             for move in item.answer.get("value", ()):
                 moves[Stream(*move["stream"])][since, move["sequence"]] = move
-    watermarks = {stream.stream: stream.watermark for stream in evidence.ledger.streams}
+    watermarks = {stream.key: stream.watermark for stream in evidence.ledger.streams}
     for stream, found in sorted(moves.items()):
         reached, epoch = 0, -1
         for (since, _), move in sorted(found.items()):

@@ -305,8 +305,8 @@ BELIEF = (
         guard="An older ledger learns how long a log was when the lake has seen it longer.",
         module=_DECISION,
         function="restoration",
-        old="reached[item.stream][0] > item.end_seen",
-        new="reached[item.stream][0] < 0",
+        old="reached[item.key][0] > item.end_seen",
+        new="reached[item.key][0] < 0",
         red=(f"{_TESTS}::test_older_backup_learns_how_long_the_log_was",),
     ),
     Mutant(

@@ -54,8 +54,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A reopened stretch is read into the table that has its rows, whatever the pipeline lands in since.",
         module="airflow_kafka_lake.core.reopening",
         function="table_of",
-        old="next(iter(found), spec.table_for(stream.stream.topic))",
-        new="spec.table_for(stream.stream.topic)",
+        old="next(iter(found), spec.table_for(stream.key.topic))",
+        new="spec.table_for(stream.key.topic)",
         red=(f"{_UNIT}test_rows_are_replaced_in_the_table_that_has_them",),
     ),
     Mutant(

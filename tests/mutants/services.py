@@ -140,7 +140,10 @@ PUBLISHING = (
         guard="Table, owner and newest commit are checked on the load that supplied the head.",
         module=_PUBLISHING,
         function="_commit",
-        old=("check_head(ports, claim.pipeline, claim.table, head, sorted({item.stream.topic_id for item in claim.ranges}))"),
+        old=(
+            "check_head(ports, claim.pipeline, claim.table, head, "
+            "sorted({item.stream.topic_id for item in claim.ranges}))"
+        ),
         new="None",
         red=("tests/unit/services/test_identity.py::test_table_recreated_under_a_running_wave_stays_empty",),
     ),
@@ -699,9 +702,9 @@ IDENTITY = (
         function="forward",
         old=(
             "if found.group_offset is None or found.group_offset < stream.watermark:\n"
-            "    to_tell[stream.stream] = stream.watermark"
+            "    to_tell[stream.key] = stream.watermark"
         ),
-        new="to_tell[stream.stream] = stream.watermark",
+        new="to_tell[stream.key] = stream.watermark",
         more=(("_kept_back", "(found.group_offset or 0) > watermark", "False"),),
         red=("tests/unit/services/test_mirroring.py::test_group_that_is_ahead_is_never_moved_back",),
     ),
@@ -781,7 +784,7 @@ IDENTITY = (
         guard="A time is reached by the watermark of the topic as it is, not by one of an older generation.",
         module="airflow_kafka_lake.triggers.conditions",
         function="WatermarkReached._targets",
-        old="[stream for stream in known if stream.stream.topic_id == topic.topic_id]",
+        old="[stream for stream in known if stream.key.topic_id == topic.topic_id]",
         new="known",
         red=(f"{_PARTIAL}test_watermark_of_an_older_generation_reaches_no_time",),
     ),

@@ -274,11 +274,9 @@ class History(Surroundings):
         self.look()
         assert any(BESIDE in word for word in done.held), f"{BESIDE} is gone, and the run says nothing: {done.held}"
         for stream in self.world.ledger.streams(SPEC.name, topic="orders"):
-            if stream.stream.topic_id == self.world.topic_ids["orders"] and done.plan and not done.plan.blocked[1:]:
-                log = self.world.kafka.log("orders", stream.stream.partition)
-                assert stream.end_seen >= log.last_stable, (
-                    f"{stream.stream} was not planned beside a topic that is gone"
-                )
+            if stream.key.topic_id == self.world.topic_ids["orders"] and done.plan and not done.plan.blocked[1:]:
+                log = self.world.kafka.log("orders", stream.key.partition)
+                assert stream.end_seen >= log.last_stable, f"{stream.key} was not planned beside a topic that is gone"
 
     def _lead_out(self) -> None:
         """Rebuild a ledger that is lost or behind, then do what messages say; a run without a rebuild harms nothing."""

@@ -52,15 +52,11 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
     world.check()
     streams = world.ledger.streams(world.spec.name)
     there = {(i.topic, i.topic_id, p) for i in world.kafka.describe(world.spec.topics) for p in range(i.partitions)}
-    assert there <= {stream.stream for stream in streams}, (
-        f"never planned: {there - {stream.stream for stream in streams}}"
-    )
+    assert there <= {stream.key for stream in streams}, f"never planned: {there - {stream.key for stream in streams}}"
     for stream in streams:
-        if stream.stream.topic_id == world.topic_ids[stream.stream.topic]:
-            end = world.kafka.log(stream.stream.topic, stream.stream.partition).last_stable
-            assert stream.watermark == end, (
-                f"{stream.stream}: the watermark is {stream.watermark}, the log ends at {end}"
-            )
+        if stream.key.topic_id == world.topic_ids[stream.key.topic]:
+            end = world.kafka.log(stream.key.topic, stream.key.partition).last_stable
+            assert stream.watermark == end, f"{stream.key}: the watermark is {stream.watermark}, the log ends at {end}"
 
 
 def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError]) -> None:
@@ -69,7 +65,7 @@ def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError
     A range of the same wave that is on hold is nobody's ancestor here, and must keep no other one waiting.
     """
     graph = Graph(world.ledger.segments(world.spec.name))
-    known = {stream.stream: stream for stream in world.ledger.streams(world.spec.name)}
+    known = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}
     refused = {error.facts.get("wave") for error in problems if not isinstance(error, GateClosedError)}
     for wave in world.ledger.waves(world.spec.name, UNFINISHED):
         left = [item for item in world.ledger.ranges(wave=wave.id) if item.state is RangeState.PLANNED]
@@ -100,7 +96,7 @@ def _wait_for_layouts(world: World, plan: Plan | None) -> None:
 def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
     """Try everything once more; what is held again is passed as its reason proposes, and the rest tried once more."""
     ports = world.worker()
-    streams = {stream.stream: stream for stream in world.ledger.streams(world.spec.name)}
+    streams = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}
     stuck = (RangeState.HELD, RangeState.CANCELLED)
     for item in world.ledger.ranges(pipeline=world.spec.name, states=stuck):
         if release or item.state is RangeState.CANCELLED:
@@ -120,7 +116,7 @@ def _acknowledge(world: World, messages: Sequence[str]) -> None:
     """Let order continue over what was passed unread, where a wave that waits for its turn says so."""
     for found in filter(None, map(OUT_OF_ORDER.search, messages)):
         key, stretch = Stream(found[1], found[2], int(found[3])), OffsetRange(int(found[4]), int(found[5]))
-        stream = next(item for item in world.ledger.streams(world.spec.name) if item.stream == key)
+        stream = next(item for item in world.ledger.streams(world.spec.name) if item.key == key)
         deciding.skip(world.worker(), "orders", stream, stretch, reason="gone", acknowledge_order=True)
 
 

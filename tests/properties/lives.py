@@ -120,8 +120,8 @@ class Lives:
             assert still[key] == stuck[key] - now[key] - again[key], f"{key}: a rebuild changed what is held"
         streams = {key for _, key in before.streams}
         for stream in self.world.ledger.streams(self.world.spec.name):
-            if stream.stream not in streams and stream.stream in self.origins:
-                assert stream.origin == self.origins[stream.stream], f"{stream.stream}: another origin, {stream.origin}"
+            if stream.key not in streams and stream.key in self.origins:
+                assert stream.origin == self.origins[stream.key], f"{stream.key}: another origin, {stream.origin}"
 
     def _proving(self, rows: tuple[ReceiptRow, ...]) -> Iterator[ReceiptRow]:
         """Yield the receipts that prove something, beside a table's rows, tokens and other receipts."""

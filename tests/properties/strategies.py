@@ -117,7 +117,7 @@ def _snapshots(draw: st.DrawFn, topic: str, partition: int) -> PartitionSnapshot
 
 def _record(snapshot: PartitionSnapshot, *, origin: int, planned: RangeSet) -> StreamRecord:
     return StreamRecord(
-        stream=snapshot.stream,
+        key=snapshot.stream,
         origin=origin,
         watermark=origin,
         version=1,

@@ -130,7 +130,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def missing(self, waves: list[list[tuple[int, int, int]]]) -> list[list[tuple[int, int, int]]]:
         """Return what of the stretches is not planned, cut at the origin."""
-        planned = {stream.stream.partition: stream.planned for stream in self.memory.streams(SPEC.name)}
+        planned = {stream.key.partition: stream.planned for stream in self.memory.streams(SPEC.name)}
         left: list[list[tuple[int, int, int]]] = []
         for wave in waves:
             left.append([])
@@ -271,13 +271,13 @@ class LedgerMachine(RuleBasedStateMachine):
     def reopen(self, stretch: tuple[int, int, int], accept: bool) -> None:
         """Read a stretch again, where all of it is settled or skipped."""
         partition, start, end = stretch
-        (stream,) = (item for item in self.memory.streams(SPEC.name) if item.stream.partition == partition)
+        (stream,) = (item for item in self.memory.streams(SPEC.name) if item.key.partition == partition)
         if RangeSet.between(start, end) - stream.covered:
             return
         name = self.name("again")
         what = decided(self.memory, start, end, name=name, accept_fewer=accept, partition=partition)
         self.both(lambda ledger: ledger.reopen(what, "person"))
-        self.before.pop(str(stream.stream), None)
+        self.before.pop(str(stream.key), None)
 
     @rule(told=st.booleans(), sent=few)
     def advance(self, told: bool, sent: int) -> None:
@@ -298,14 +298,14 @@ class LedgerMachine(RuleBasedStateMachine):
         """Watermarks stay below holds and never fall, ranges never overlap, fences never fall."""
         ranges = self.memory.ranges(pipeline=SPEC.name)
         for stream in self.memory.streams(SPEC.name):
-            mine = [item for item in ranges if item.stream == stream.stream]
+            mine = [item for item in ranges if item.stream == stream.key]
             assert all(not a.range.overlaps(b.range) for a, b in pairwise(mine))
             unresolved = [item.range for item in mine if item.state in UNRESOLVED]
             hold = watermarks.hold(stream.watermark, unresolved)
             assert hold is None or stream.watermark <= hold
             assert not any(stream.origin <= item.start < stream.watermark for item in unresolved)
             assert watermarks.watermark(stream.origin, stream.covered) >= stream.watermark
-            self.grows(str(stream.stream), stream.watermark, stream.version)
+            self.grows(str(stream.key), stream.watermark, stream.version)
         for wave in self.memory.waves(SPEC.name):
             self.grows(wave.id, wave.fence, 0)
 

@@ -54,8 +54,8 @@ class Person:
         end = stream.end_seen if self._is_old(stream) else self._log_start(stream)
         if stream.watermark >= end:
             return
-        stretch = ["--partition", str(stream.stream.partition), "--from", str(stream.watermark), "--to", str(end)]
-        which = ["--topic", stream.stream.topic, f"--topic-id={stream.stream.topic_id}"]
+        stretch = ["--partition", str(stream.key.partition), "--from", str(stream.watermark), "--to", str(end)]
+        which = ["--topic", stream.key.topic, f"--topic-id={stream.key.topic_id}"]
         code, answer = self.command(
             "skip", pipeline, *which, *stretch, "--reason", "Kafka has it no longer", "--acknowledge-order"
         )
@@ -63,13 +63,13 @@ class Person:
             self.skipped += answer.get("skipped", 0)
 
     def _is_old(self, stream: StreamRecord) -> bool:
-        return stream.stream.topic_id != self._place.topic_ids[stream.stream.topic]
+        return stream.key.topic_id != self._place.topic_ids[stream.key.topic]
 
     def _log_start(self, stream: StreamRecord) -> int:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
-        partition = TopicPartition(stream.stream.topic, stream.stream.partition)
+        partition = TopicPartition(stream.key.topic, stream.key.partition)
         admin = self._place.new_admin()  # one that outlived a broker knows only old leaders, and does not ask again
         asked = admin.list_offsets({partition: OffsetSpec.earliest()}, request_timeout=30)
         return int(asked[partition].result(timeout=40).offset)

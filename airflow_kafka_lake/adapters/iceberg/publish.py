@@ -49,7 +49,7 @@ def make_ready(
     return Ready(
         prepared=prepare(table, staged.files),
         schema_id=staged.snapshot.schema_id if staged.files else None,
-        topic_ids=frozenset(stream.stream.topic_id for stream in content.streams),
+        topic_ids=frozenset(item.stream.topic_id for item in content.streams),
         source=source,
     )
 

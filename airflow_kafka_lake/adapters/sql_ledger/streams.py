@@ -42,7 +42,7 @@ def streams(
         passed = RangeSet.between(row.origin, row.watermark).ranges
         found.append(
             StreamRecord(
-                stream=Stream(row.topic, row.topic_id, row.partition),
+                key=Stream(row.topic, row.topic_id, row.partition),
                 origin=row.origin,
                 watermark=row.watermark,
                 version=row.version,
@@ -54,7 +54,7 @@ def streams(
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
             )
         )
-    return tuple(sorted(found, key=lambda record: record.stream))
+    return tuple(sorted(found, key=lambda record: record.key))
 
 
 def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]]) -> dict[int, RangeSet]:

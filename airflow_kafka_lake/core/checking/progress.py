@@ -19,19 +19,19 @@ def check_progress(evidence: Evidence) -> Iterator[Finding]:
     for item in evidence.ledger.ranges:
         ranges[item.stream].append(item)
     for stream in evidence.ledger.streams:
-        mine = ranges[stream.stream]
+        mine = ranges[stream.key]
         # From the ranges themselves: what the ledger calls covered may lean on the watermark.
         end = RangeSet(item.range for item in mine if item.state in RESOLVED).unbroken_end(stream.origin)
         if stream.watermark > end:
             words = f"the watermark {stream.watermark} is ahead of what is settled: {end}"
             ahead = RangeSet.between(end, stream.watermark)
-            yield Finding(kind=FindingKind.WATERMARK_AHEAD, stream=stream.stream, offsets=ahead, words=words)
+            yield Finding(kind=FindingKind.WATERMARK_AHEAD, stream=stream.key, offsets=ahead, words=words)
         elif stream.watermark not in {stream.origin, *(edge for i in mine for edge in (i.range.start, i.range.end))}:
             # Whatever moves a watermark moves it from one end of a range to another.
             words = f"the watermark {stream.watermark} is at the end of no range: it was edited; settled is up to {end}"
-            yield Finding(kind=FindingKind.WATERMARK_BACK, stream=stream.stream, words=words)
+            yield Finding(kind=FindingKind.WATERMARK_BACK, stream=stream.key, words=words)
         if evidence.at_rest:
-            yield from _left_over(stream, end, mine, evidence.truth.get(stream.stream))
+            yield from _left_over(stream, end, mine, evidence.truth.get(stream.key))
     if evidence.at_rest:
         yield from _unknown_streams(evidence)
         yield from _unfinished(evidence)
@@ -43,13 +43,13 @@ def _left_over(
     if stream.watermark < end:
         words = f"the watermark {stream.watermark} could be at {end}: run kafka-lake advance"
         behind = RangeSet.between(stream.watermark, end)
-        yield Finding(kind=FindingKind.STUCK, stream=stream.stream, offsets=behind, words=words)
+        yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=behind, words=words)
     for item in ranges:
         if item.state in UNRESOLVED - {RangeState.PLANNED}:
             words = f"range {item.range} is {item.state}: {item.reason}"
             yield Finding(
                 kind=FindingKind.STUCK,
-                stream=stream.stream,
+                stream=stream.key,
                 offsets=RangeSet((item.range,)),
                 wave=item.wave,
                 words=words,
@@ -58,11 +58,11 @@ def _left_over(
         due = truth.acknowledged - RangeSet.between(0, max(stream.origin, truth.log_start))
         if unread := due - RangeSet(item.range for item in ranges):
             words = f"{unread.span} acknowledged records at {unread.in_words()} are not even planned"
-            yield Finding(kind=FindingKind.STUCK, stream=stream.stream, offsets=unread, words=words)
+            yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=unread, words=words)
 
 
 def _unknown_streams(evidence: Evidence) -> Iterator[Finding]:
-    known = {stream.stream for stream in evidence.ledger.streams}
+    known = {stream.key for stream in evidence.ledger.streams}
     for key, truth in evidence.truth.items():
         due = truth.acknowledged - RangeSet.between(0, truth.log_start)
         if key not in known and due:

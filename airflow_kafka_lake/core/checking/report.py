@@ -79,12 +79,12 @@ def audit_document(
     one then.
     """
     observed = observed or Observed()
-    streams = [stream for stream in evidence.ledger.streams if stream.stream in scope]
+    streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
     shown = scope.of(evidence, findings)
-    known = {stream.stream for stream in streams}
+    known = {stream.key for stream in streams}
     lines = _lines(evidence, streams, shown, observed)
     for line, stream in zip(lines, streams, strict=True):
-        line["seals"] = [item.seal for item in segments if item.stream == stream.stream and item.sealed]
+        line["seals"] = [item.seal for item in segments if item.stream == stream.key and item.sealed]
     return {
         "pipeline": evidence.ledger.pipeline,
         "audited_at": timestamp(at),
@@ -115,12 +115,12 @@ def _lines(
     return [
         _line(
             stream,
-            ranges[stream.stream],
-            None if any(item.wave in unreadable for item in ranges[stream.stream]) else seen.get(stream.stream, []),
+            ranges[stream.key],
+            None if any(item.wave in unreadable for item in ranges[stream.key]) else seen.get(stream.key, []),
             observed,
             deletions,
         )
-        | {"problems": problems[stream.stream]}
+        | {"problems": problems[stream.key]}
         for stream in streams
     ]
 
@@ -137,11 +137,11 @@ def _line(
     resolved = [item for item in ranges if item.state in RESOLVED]
     coverage = RangeSet(item.range for item in resolved)
     accounting, missing, deleted = _audited(resolved, rows, deletions)
-    bounds = observed.bounds.get(stream.stream)
+    bounds = observed.bounds.get(stream.key)
     return {
-        "topic": stream.stream.topic,
-        "topic_id": stream.stream.topic_id,
-        "partition": stream.stream.partition,
+        "topic": stream.key.topic,
+        "topic_id": stream.key.topic_id,
+        "partition": stream.key.partition,
         "coverage": coverage.to_pairs(),
         "span": coverage.span,
         "rows": total,
@@ -155,7 +155,7 @@ def _line(
         "watermark": stream.watermark,
         "log_start": bounds.log_start if bounds else None,
         "readable_end": bounds.readable_end if bounds else None,
-        "bounds_state": "observed" if bounds else observed.states.get(stream.stream, NOT_ASKED),
+        "bounds_state": "observed" if bounds else observed.states.get(stream.key, NOT_ASKED),
         "strip": [piece.to_json() for piece in strip(stream.origin, ranges, bounds)],
     }
 

@@ -38,9 +38,9 @@ def restoration(
     waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
     skips = _skips(receipts, reopens)
-    streams = _streams(receipts, _told(readings), {stream.stream for stream in known.streams})
+    streams = _streams(receipts, _told(readings), {stream.key for stream in known.streams})
     reached = _ends(receipts)
-    origins = {item.stream: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
+    origins = {item.key: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
     tables = {item.table for item in readings}
     mine = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
     untold = [
@@ -52,14 +52,14 @@ def restoration(
         spec=spec,
         token=token,
         observed_at=now,
-        versions={stream.stream: stream.version for stream in known.streams},
+        versions={stream.key: stream.version for stream in known.streams},
         guards=known.guards,
         tables={item.table: item.uuid for item in readings},
         streams=streams,
         ends={
-            item.stream: reached[item.stream]
+            item.key: reached[item.key]
             for item in known.streams
-            if item.stream in reached and reached[item.stream][0] > item.end_seen
+            if item.key in reached and reached[item.key][0] > item.end_seen
         },
         waves=waves,
         skips=skips,

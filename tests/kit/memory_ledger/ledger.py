@@ -284,7 +284,7 @@ class MemoryLedger(MemoryPlanning):
                     continue
                 moved = [item for item in resolved if row.watermark <= item.range.start < end]
                 move = Advance(
-                    stream=row.stream,
+                    stream=row.key,
                     sequence=len(draft.moves) + 1,
                     start=row.watermark,
                     end=end,

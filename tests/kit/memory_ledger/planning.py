@@ -77,7 +77,7 @@ class MemoryPlanning(MemoryRestoring):
             )
             self._send(draft, table, told)
         draft.streams[key] = StreamRecord(
-            stream=seen.stream,
+            key=seen.stream,
             origin=known.origin if known else stream.origin,
             watermark=known.watermark if known else stream.origin,
             version=known.version + 1 if known else 1,

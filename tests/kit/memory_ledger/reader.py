@@ -99,15 +99,15 @@ class MemoryReader:
     ) -> StreamRecord:
         """Count a stream's offsets once, as long as nothing that they are counted from changes."""
         counted = (stream, pieces, state.skips)
-        before, known = self._covered.get((pipeline, stream.stream), (None, stream))
+        before, known = self._covered.get((pipeline, stream.key), (None, stream))
         if before != counted:
             known = replace(
                 stream,
                 planned=RangeSet(item.range for item in pieces),
                 covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
-                unacknowledged=state.unacknowledged(pipeline, stream.stream),
+                unacknowledged=state.unacknowledged(pipeline, stream.key),
             )
-            self._covered[pipeline, stream.stream] = (counted, known)
+            self._covered[pipeline, stream.key] = (counted, known)
         return known
 
     def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:

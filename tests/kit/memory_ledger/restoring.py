@@ -56,7 +56,7 @@ class MemoryRestoring(MemoryAttempts):
     def _restore_streams(self, draft: State, what: Restoration) -> None:
         for item in what.streams:
             draft.streams[what.spec.name, item.stream] = StreamRecord(
-                stream=item.stream,
+                key=item.stream,
                 origin=item.origin,
                 watermark=item.origin,
                 version=0,

@@ -35,7 +35,7 @@ def _asked(snapshot: PartitionSnapshot, start: int, end: int, origin: int = 0) -
 
 def _record(snapshot: PartitionSnapshot, planned: RangeSet, origin: int = 0) -> StreamRecord:
     return StreamRecord(
-        stream=snapshot.stream,
+        key=snapshot.stream,
         origin=origin,
         watermark=origin,
         version=7,
@@ -50,7 +50,7 @@ def _plan(
 ) -> Plan:
     spec = PipelineSpec(name="orders", topics=("orders",), table=table, target_range_bytes=target, max_wave_bytes=limit)
     weights = Weights(by_partition={}, fallback=10.0)
-    return build_plan("p1", spec, NOW, asked, {record.stream: record for record in known}, weights)
+    return build_plan("p1", spec, NOW, asked, {record.key: record for record in known}, weights)
 
 
 def test_only_what_is_missing_is_planned() -> None:

@@ -32,7 +32,7 @@ SEEN = PartitionSnapshot(
 )
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
 RECORD = StreamRecord(
-    stream=Stream("orders", "id", 0),
+    key=Stream("orders", "id", 0),
     origin=20,
     watermark=30,
     version=1,
@@ -235,14 +235,14 @@ def test_log_that_shrank_is_a_stop() -> None:
 
 def test_unfinished_old_generation_is_a_stop_with_a_way_out() -> None:
     """A re-created topic does not hide what was never read of the old one."""
-    old = dataclasses.replace(RECORD, stream=Stream("orders", "old", 0))
+    old = dataclasses.replace(RECORD, key=Stream("orders", "old", 0))
     blocked = generation_gap("orders", SEEN, None, (old,), Graph(), {})
     assert blocked is not None
     assert "kafka-lake skip orders --topic" in blocked.reason
     assert "--topic-id=old --partition 0 --from 30 --to 80" in blocked.reason
     done = dataclasses.replace(old, covered=RangeSet.of((20, 80)))
     assert generation_gap("orders", SEEN, None, (done,), Graph(), {}) is None
-    sealed = Graph([Segment(stream=old.stream, start=0, layout=1, seal=82, sealed=True)])
+    sealed = Graph([Segment(stream=old.key, start=0, layout=1, seal=82, sealed=True)])
     blocked = generation_gap("orders", SEEN, None, (done,), sealed, {})
     assert blocked is not None, "what an open transaction had at the end, when the log was sealed"
     assert "--from 80 --to 82" in blocked.reason

@@ -28,7 +28,7 @@ def obey(world: World, reason: str) -> list[str]:
         pipeline, *options = shlex.split(words.replace("=", " "))
         given = dict(zip(options[::2], options[1::2], strict=True))
         (stream,) = world.ledger.streams(pipeline, topic=given["--topic"], partitions=[int(given["--partition"])])
-        assert given.get("--topic-id", stream.stream.topic_id) == stream.stream.topic_id
+        assert given.get("--topic-id", stream.key.topic_id) == stream.key.topic_id
         stretch = OffsetRange(int(given["--from"]), int(given["--to"]))
         deciding.skip(world.worker(), pipeline, stream, stretch, reason=given["--reason"], acknowledge_order=False)
         done.append(name)

@@ -95,7 +95,7 @@ def test_group_that_is_beyond_the_end_is_no_origin(two: World) -> None:
     done = two.run()
     assert done.exit_code == 1
     assert "committed offset 1000 on orders partition 1, and the log ends at 5" in done.held[0]
-    assert [item.stream.partition for item in two.ledger.streams("orders")] == [0]
+    assert [item.key.partition for item in two.ledger.streams("orders")] == [0]
     with pytest.raises(GroupOffsetError):
         two.plan(Bounds(partitions=(1,)))
 

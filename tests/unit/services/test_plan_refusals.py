@@ -151,7 +151,7 @@ def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: 
     plan = world.plan()
     assert plan.waves == ()
     (blocked,) = plan.blocked
-    assert f"--topic-id={old.stream.topic_id} --partition 0 --from 3 --to 5" in blocked.reason
+    assert f"--topic-id={old.key.topic_id} --partition 0 --from 3 --to 5" in blocked.reason
     assert "--acknowledge-order" in blocked.reason
     deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
@@ -174,7 +174,7 @@ def test_partition_that_a_recreated_topic_lacks_is_not_forgotten() -> None:
     assert [(item.topic, item.partition) for item in plan.blocked] == [("orders", 0)]
     (blocked,) = plan.blocked
     assert "settled only up to 3 of 5 in its partition 2" in blocked.reason
-    assert f"--topic-id={old.stream.topic_id} --partition 2 --from 3 --to 5" in blocked.reason
+    assert f"--topic-id={old.key.topic_id} --partition 2 --from 3 --to 5" in blocked.reason
     deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1]

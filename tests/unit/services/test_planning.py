@@ -163,7 +163,7 @@ def test_unknown_partition_is_left_out_and_named() -> None:
     plan = world.plan()
     assert pieces(plan) == [(0, OffsetRange(0, 3))]
     assert [(item.partition, item.reason) for item in plan.blocked] == [(1, "not observed: no leader")]
-    assert [stream.stream.partition for stream in world.ledger.streams("orders")] == [0]
+    assert [stream.key.partition for stream in world.ledger.streams("orders")] == [0]
 
 
 def test_read_uncommitted_plans_up_to_the_high_watermark(world: World) -> None:

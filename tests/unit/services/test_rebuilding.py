@@ -42,7 +42,7 @@ def restored(world: World, worker: Ports | None = None, *, accept_rollback: bool
 
 def summary(world: World) -> Summary:
     """Return origin, watermark and coverage of every stream."""
-    return {item.stream: (item.origin, item.watermark, item.covered) for item in world.ledger.streams("orders")}
+    return {item.key: (item.origin, item.watermark, item.covered) for item in world.ledger.streams("orders")}
 
 
 def accounting(world: World) -> list[object]:
