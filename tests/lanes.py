@@ -83,7 +83,7 @@ class Durations:
         self._seconds[_file(report.nodeid)] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say which tier took longer than its budget, and keep the durations."""
+        """Return which tier took longer than its budget, and keep the durations."""
         before = recorded()
         tiers = sorted({file.partition("/")[0] for file in self._seconds if "/" in file})
         terminalreporter.section("tiers")

@@ -85,7 +85,7 @@ class Watch:
         self._kept = b""
 
     def passed(self, piece: bytes) -> bool:
-        """Say whether the last pattern has passed with this piece."""
+        """Return whether the last pattern has passed with this piece."""
         seen = self._kept + piece
         while (at := seen.find(wanted := self.trap.patterns[self._stage])) >= 0:
             seen = seen[at + len(wanted) :]

@@ -150,7 +150,7 @@ def check_tokens(world: World) -> None:
 
 
 def _was_reopened(item: RangeRecord, receipt: ReceiptRow) -> bool:
-    """Say whether what a receipt speaks of was taken from its wave later, to be read again."""
+    """Return whether what a receipt speaks of was taken from its wave later, to be read again."""
     overlap = item.stream == receipt.stream and item.range.overlaps(receipt.range)
     return overlap and item.generation > receipt.generation
 

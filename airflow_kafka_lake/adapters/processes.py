@@ -70,7 +70,7 @@ class HostProcesses:
         return same_start or (holder.machine is not None and holder.machine == self._machine)
 
     def alive(self, holder: Holder) -> bool:
-        """Say whether a holder is known to live: of this host, with its pid and its start time."""
+        """Return whether a holder is known to live: of this host, with its pid and its start time."""
         if holder.host != host():
             return False
         found = self.holder(holder.pid)

@@ -45,7 +45,7 @@ def actor() -> str:
 
 
 def is_file(subject: str) -> bool:
-    """Say whether PIPELINE is meant as a file: it ends in `.toml` or has a path separator."""
+    """Return whether PIPELINE is meant as a file: it ends in `.toml` or has a path separator."""
     return subject.endswith(".toml") or os.sep in subject
 
 

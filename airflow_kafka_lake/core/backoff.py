@@ -24,7 +24,7 @@ class Wait:
         return cls(due=now + FIRST_SECONDS, pause=FIRST_SECONDS)
 
     def is_due(self, now: float) -> bool:
-        """Say whether it is time to check."""
+        """Return whether it is time to check."""
         return self.due is not None and now >= self.due
 
     def checked(self, now: float) -> Wait:

@@ -115,7 +115,7 @@ def explain(
 
 
 def unexplained(asked: RangeSet, seen: str) -> tuple[Explanation, ...]:
-    """Say of all asked offsets that nothing is known, and why."""
+    """Return of all asked offsets that nothing is known, and why."""
     return tuple(_said(piece, Fate.UNEXPLAINED, seen) for piece in asked)
 
 

@@ -30,7 +30,7 @@ class Format(StrEnum):
 
     @property
     def is_registered(self) -> bool:
-        """Say whether its schemas are in a schema registry."""
+        """Return whether its schemas are in a schema registry."""
         return self in {Format.AVRO, Format.PROTOBUF}
 
 
@@ -42,7 +42,7 @@ class Limit:
     share: float | None = None
 
     def is_exceeded(self, failed: int, rows: int) -> bool:
-        """Say whether `failed` of `rows` is too many."""
+        """Return whether `failed` of `rows` is too many."""
         if self.records is not None:
             return failed > self.records
         return self.share is not None and failed > self.share * rows

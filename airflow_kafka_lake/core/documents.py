@@ -145,7 +145,7 @@ def wave_line(wave: WaveRecord) -> Json:
 
 
 def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
-    """Say of each stream whether its bounds were observed, and if not, why."""
+    """Return of each stream whether its bounds were observed, and if not, why."""
     if isinstance(observed, str):
         return {stream.key: f"unknown: {observed}" for stream in streams}
     seen = {item.stream for item in observed.partitions}

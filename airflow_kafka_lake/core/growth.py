@@ -96,7 +96,7 @@ class Topic:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether every partition was observed and is asked for."""
+        """Return whether every partition was observed and is asked for."""
         everyone = set(range(self.partitions))
         return everyone <= self.seen.keys() and everyone <= set(self.asked)
 

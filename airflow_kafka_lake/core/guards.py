@@ -52,7 +52,7 @@ PACE_WAVES, PACE_HISTORY = 10, 1000
 
 
 def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
-    """Say that an attempt no longer holds its wave."""
+    """Return the refusal: an attempt no longer holds its wave."""
     return StaleFenceError(
         f"Attempt {key.attempt} no longer holds wave {key.wave}: it had fence {key.fence}, the wave is {state} "
         f"at fence {fence}. Nothing was written; look with: kafka-lake wave {key.wave}",
@@ -62,7 +62,7 @@ def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
 
 
 def forbidden(wave: str, pipeline: str, state: WaveState, transition: Transition) -> StateError:
-    """Say that a wave's state does not allow an act, and which command leads out of that state."""
+    """Return the refusal: a wave's state does not allow an act, and which command leads out of that state."""
     sources, target = transition
     hint = LEADS_OUT.get(state)
     return StateError(
@@ -84,7 +84,7 @@ def ending(outcome: AttemptOutcome) -> Transition:
 
 
 def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
-    """Say that somebody else's lease is live."""
+    """Return the refusal: somebody else's lease is live."""
     return ConcurrentError(
         f"Wave {wave} is being worked on by {holder} (fence {fence}). Nothing was changed; repeat when its lease has "
         f"ended, or take it from its holder now with: kafka-lake cancel {wave} --reason TEXT",
@@ -93,17 +93,17 @@ def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
 
 
 def unknown(kind: str, name: str) -> UnknownSubjectError:
-    """Say that the ledger has no such subject."""
+    """Return the refusal: the ledger has no such subject."""
     return UnknownSubjectError(f"The ledger knows no {kind} {name}. Look with: kafka-lake status", **{kind: name})
 
 
 def wrong_state(range_id: str, state: RangeState, wanted: str) -> StateError:
-    """Say that a range's state does not allow the request."""
+    """Return the refusal: a range's state does not allow the request."""
     return StateError(f"Range {range_id} is {state}, not {wanted}.", range=range_id, state=state.value)
 
 
 def not_planned(range_id: str, wave: str) -> StateError:
-    """Say that a range is not there to be taken."""
+    """Return the refusal: a range is not there to be taken."""
     return StateError(
         f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: kafka-lake wave {wave}",
         range=range_id,
@@ -112,24 +112,24 @@ def not_planned(range_id: str, wave: str) -> StateError:
 
 
 def mixed_tables() -> StateError:
-    """Say that one wave cannot hold the ranges (a wave is one commit to one table)."""
+    """Return the refusal: one wave cannot hold the ranges (a wave is one commit to one table)."""
     return StateError("The ranges belong to several lake tables. Nothing was released; release them table by table.")
 
 
 def taken_id(kind: str, name: str) -> StateError:
-    """Say that an id is in use."""
+    """Return the refusal: an id is in use."""
     return StateError(f"The {kind} id {name} is taken. Nothing was recorded; repeat with a new one.")
 
 
 def unguarded(wave: str) -> ConcurrentError:
-    """Say that ranges would leave a claimed wave that the caller does not hold (law L11)."""
+    """Return the refusal: ranges would leave a claimed wave that the caller does not hold (law L11)."""
     return ConcurrentError(
         f"Wave {wave} was claimed by somebody else meanwhile. Nothing was skipped; repeat.", wave=wave
     )
 
 
 def overtaken(what: str) -> ConcurrentError:
-    """Say that another writer was first; nothing was recorded."""
+    """Return the refusal: another writer was first; nothing was recorded."""
     return ConcurrentError(f"{what} Nothing was recorded; plan again to see what is left.")
 
 
@@ -144,7 +144,7 @@ RESTORED_HOLDER = "rebuild/0/0"
 
 
 def overtaken_reopen(what: Reopening) -> ConcurrentError:
-    """Say that others have decided about the stream, or settled or moved ranges of it, since a reopen has read them."""
+    """Return the refusal: the stream or ranges of it were changed since a reopen has read them."""
     return ConcurrentError(
         f"Stream {what.stream} of pipeline {what.pipeline} was changed by somebody else meanwhile. "
         "Nothing was reopened; repeat the call."
@@ -152,26 +152,26 @@ def overtaken_reopen(what: Reopening) -> ConcurrentError:
 
 
 def overtaken_rebuild(pipeline: str) -> ConcurrentError:
-    """Say that others have changed the pipeline's records since a rebuild has read them."""
+    """Return the refusal: others have changed the pipeline's records since a rebuild has read them."""
     return ConcurrentError(
         f"Pipeline {pipeline} was worked on while it was rebuilt. Nothing was changed; run kafka-lake rebuild again."
     )
 
 
 def overlapping(stream: object, new: object, recorded: object) -> StateError:
-    """Say that two ranges of a stream would share offsets (law L2)."""
+    """Return the refusal: two ranges of a stream would share offsets (law L2)."""
     return StateError(f"Range {new} of stream {stream} overlaps range {recorded}. Nothing was recorded; plan again.")
 
 
 def overlaps_recorded(plan: Plan) -> StateError:
-    """Say that a plan plans what is planned already, though its stream versions are the newest ones (law L2)."""
+    """Return the refusal: a plan plans what is planned already, though it knows the newest versions (law L2)."""
     return StateError(
         f"Plan {plan.id} of pipeline {plan.spec.name} overlaps ranges on record. Nothing was recorded; plan again."
     )
 
 
 def lease_is_live(until: datetime | None, now: datetime, longest: timedelta) -> bool:
-    """Say whether a lease holds: not ended, and not absurdly far away (a clock that was wrong when it was taken)."""
+    """Return whether a lease holds: not ended, and not absurdly far away (a clock that was wrong when it was taken)."""
     return until is not None and now < until <= now + 2 * longest
 
 

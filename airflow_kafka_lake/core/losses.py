@@ -30,7 +30,7 @@ NAMED = 5
 
 
 def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRecordsError | None:
-    """Say which offsets of a range are gone, at its begin or at its end, or are others now; None when it is whole.
+    """Return which offsets of a range are gone, at its begin or at its end, or are others now; None when it is whole.
 
     Raises UnavailableError when the end of the leader epoch that it was planned under could not be learned.
     """
@@ -88,7 +88,7 @@ def passed(item: RangeRecord, part: OffsetRange) -> Verdict:
 
 
 def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> LostRecordsError | None:
-    """Say how a log lost what a stream's newest plan has seen of it; None when it did not. Raises as `loss`."""
+    """Return how a log lost what a stream's newest plan has seen of it; None when it did not. Raises as `loss`."""
     until = record.end_seen
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
@@ -114,13 +114,13 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
 
 
 def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
-    """Say that a range's topic is not there any more (`what`), so that nothing of the range can be read."""
+    """Return the refusal: a range's topic is not there any more (`what`), so that nothing of the range can be read."""
     pass_it = _way_out(item, item.range, generation=True)
     return type(what)(f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}", **what.facts)
 
 
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
-    """Say that what was read again has fewer rows than the lake has now, and how a person agrees to that."""
+    """Return the refusal: what was read again has fewer rows than the lake has now, and how a person agrees to that."""
     named = lost.named(NAMED)
     more = f" and {lost.stretches - NAMED} more stretches" if lost.stretches > NAMED else ""
     return (
@@ -134,7 +134,7 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> st
 
 
 def undecoded(item: RangeRecord, here: RangeSet, reason: str, failed: int, rows: int, limit: Limit) -> str:
-    """Say that too many values of a wave do not decode, which of them are a range's, and what leads out."""
+    """Return the refusal: too many values of a wave do not decode, which of them are a range's, and what leads out."""
     return DecodeLimitError(
         f"{failed} of the wave's {rows} values do not decode, the limit is {limit}; {here.span} of them are in this "
         f"range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. Nothing of the "

@@ -19,7 +19,7 @@ def nearest(word: object, words: Collection[str]) -> str:
 
 
 def unknown_topic(pipeline: str, topic: str, known: Collection[str]) -> UnknownTopicError:
-    """Say that a topic is none of a pipeline's, and what it has instead."""
+    """Return the refusal: a topic is none of a pipeline's, and what it has instead."""
     return UnknownTopicError(
         f"topic {topic!r} is not one of pipeline {pipeline}: it has {_listed(known)}{nearest(topic, sorted(known))}",
         topic=topic,

@@ -37,7 +37,7 @@ class OffsetRange:
         return isinstance(offset, int) and self.start <= offset < self.end
 
     def overlaps(self, other: OffsetRange) -> bool:
-        """Say whether the two ranges share an offset."""
+        """Return whether the two ranges share an offset."""
         return self.start < other.end and other.start < self.end
 
     def intersection(self, other: OffsetRange) -> OffsetRange | None:

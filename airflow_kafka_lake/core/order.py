@@ -62,7 +62,7 @@ class Order:
         return blockers(self._graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
     def waits(self, stream: Stream) -> list[str]:
-        """Say for each segment of a stream that may not start what it waits for, down to range and reason."""
+        """Return for each segment of a stream that may not start what it waits for, down to range and reason."""
         return [
             f"order: what lies from {segment.start} on waits: "
             f"{in_words(blocker, self._pipeline)}{self.because(blocker)}"
@@ -82,14 +82,14 @@ class Order:
         return f" ({'; '.join(named + more)})"
 
     def needs_person(self, blocker: Blocker) -> bool:
-        """Say whether only a person can lead on: something of the parent is held, cancelled, or skipped without the
+        """Return whether only a person can lead on: something of the parent is held, cancelled, or skipped without the
         order acknowledged."""
         stuck = (i for i in self._open[blocker.parent.stream] if i.state is not RangeState.PLANNED)
         return bool(blocker.unacknowledged) or any(blocker.missing & RangeSet((item.range,)) for item in stuck)
 
 
 def blocked_by(item: RangeRecord) -> str | None:
-    """Say why a range is held and which command leads it out; None for one that is just planned."""
+    """Return why a range is held and which command leads it out; None for one that is just planned."""
     if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
         return None
     return f"range {item.range} {item.state.lower()}: {way_out(item)} (wave {item.wave})"

@@ -126,5 +126,5 @@ class Plan:
 
     @property
     def changes_nothing(self) -> bool:
-        """Say whether recording this plan would add neither a range, nor a stream, nor anything to the segments."""
+        """Return whether recording this plan would add neither a range, nor a stream, nor anything to the segments."""
         return not self.waves and not self.growth and all(stream.version is not None for stream in self.streams)

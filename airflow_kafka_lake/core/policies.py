@@ -40,7 +40,7 @@ class Bounds:
 
     @property
     def is_period(self) -> bool:
-        """Say whether a period was asked for rather than what is missing from the origin."""
+        """Return whether a period was asked for rather than what is missing from the origin."""
         return self.start is not None or self.end is not None
 
     @property

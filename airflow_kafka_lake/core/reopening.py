@@ -37,17 +37,17 @@ class Cut:
 
     @property
     def is_read_again(self) -> bool:
-        """Say whether the piece is planned again."""
+        """Return whether the piece is planned again."""
         return self.record.state is RangeState.PLANNED
 
     @property
     def is_reopened(self) -> bool:
-        """Say whether it was settled or skipped until now; else it is on hold, and its smaller result is accepted."""
+        """Return whether it was settled or skipped until now; a range on hold has its smaller result accepted."""
         return self.is_read_again and self.source.state in RESOLVED
 
     @property
     def is_kept(self) -> bool:
-        """Say whether it stays settled beside the stretch, with a share of the numbers of the range that was cut."""
+        """Return whether it stays settled beside the stretch, with a share of the numbers of the range that was cut."""
         return self.record.state is RangeState.SETTLED
 
 

@@ -68,7 +68,7 @@ class Seam:
 
     @property
     def sound(self) -> bool:
-        """Say whether nothing is missing, pending or twice."""
+        """Return whether nothing is missing, pending or twice."""
         return not (self.missing or self.question.pending or self.question.twice)
 
     def findings(self) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ class Seam:
         }
 
     def line(self) -> str:
-        """Say in words where the seam is and how it looks."""
+        """Return in words where the seam is and how it looks."""
         asked = self.question
         live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
         state = (

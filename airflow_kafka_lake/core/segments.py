@@ -44,7 +44,7 @@ class Segment:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether nothing can ever lie in it."""
+        """Return whether nothing can ever lie in it."""
         return self.seal == self.start
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Blocker:
 
     @property
     def sealed(self) -> bool:
-        """Say whether the ancestor's end is known."""
+        """Return whether the ancestor's end is known."""
         return self.parent.sealed
 
 
@@ -175,7 +175,7 @@ class Levels:
 
 
 def is_drained(segment: Segment, streams: Mapping[Stream, StreamRecord]) -> bool:
-    """Say whether a segment's end is known and every offset below it is settled, or skipped with the order
+    """Return whether a segment's end is known and every offset below it is settled, or skipped with the order
     acknowledged."""
     missing, unacknowledged = _open(segment, streams.get(segment.stream))
     return segment.sealed and not missing and not unacknowledged
@@ -234,7 +234,7 @@ def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[Ran
 
 
 def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
-    """Say what a wave waits for, the first of it in words; HeldError when nothing is left to wait for but a person."""
+    """Return what a wave waits for first, in words; HeldError when only a person can go on."""
     first = closed[0]
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
     for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
@@ -247,7 +247,7 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
 
 
 def in_words(blocker: Blocker, pipeline: str) -> str:
-    """Say what of an ancestor is open, and what a person can do about it."""
+    """Return what of an ancestor is open, and what a person can do about it."""
     parent, (topic, topic_id, partition) = blocker.parent, blocker.parent.stream
     where = f"{topic}/{partition} from {parent.start}"
     if parent.seal is None or not parent.sealed:

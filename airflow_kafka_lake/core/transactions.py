@@ -35,7 +35,7 @@ class OpenTransaction:
     timeout: timedelta | None = None
 
     def hangs(self, now: datetime) -> bool:
-        """Say whether it is open for longer than the broker lets any transaction be: nobody will end it by itself."""
+        """Return whether it is open for longer than the broker lets any transaction be: no broker will end it."""
         since = self.started_at or self.last_written_at
         return since is not None and now - since > (self.timeout or BROKERS_LIMIT) + GRACE
 
@@ -67,7 +67,7 @@ class OpenTransaction:
 
 
 def hanging_error(transactions: Sequence[OpenTransaction], now: datetime) -> HangingTransactionError:
-    """Say which transactions keep records from being read, the first of them in words."""
+    """Return which transactions keep records from being read, the first of them in words."""
     first = transactions[0]
     more = f". {len(transactions) - 1} more partitions are held so" if len(transactions) > 1 else ""
     return HangingTransactionError(

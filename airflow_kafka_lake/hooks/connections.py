@@ -92,7 +92,7 @@ def _check_id(conn_id: str) -> None:
 
 
 def _inside_airflow() -> bool:
-    """Say whether the task SDK can answer: in a task, a triggerer, an Airflow server, or a test of one connection."""
+    """Return whether the task SDK can answer: in a task, a triggerer, a server, or a test of one connection."""
     if os.environ.get("_AIRFLOW_PROCESS_CONTEXT") in {"server", "client"}:
         return True
     runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
@@ -102,7 +102,7 @@ def _inside_airflow() -> bool:
 
 
 def _secrets_backend() -> bool:
-    """Say whether a secrets backend is configured, which Airflow asks before the environment."""
+    """Return whether a secrets backend is configured, which Airflow asks before the environment."""
     if any(os.environ.get(f"AIRFLOW__SECRETS__BACKEND{suffix}") for suffix in ("", "_CMD", "_SECRET")):
         return True
     file = Path(os.environ.get("AIRFLOW_CONFIG") or _home() / "airflow.cfg").expanduser()
@@ -142,7 +142,7 @@ def _asked_airflow(conn_id: str) -> Any:
 
 
 def _metadata_database_exists() -> bool:
-    """Say whether there is a metadata database to ask; a look at a missing SQLite file would create it."""
+    """Return whether there is a metadata database to ask; a look at a missing SQLite file would create it."""
     named = any(key.startswith(("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONFIG")) for key in os.environ)
     if not named and not _home().exists():
         return False

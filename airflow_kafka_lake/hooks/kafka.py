@@ -57,7 +57,7 @@ class KafkaSourceHook:
         return KafkaGroupMirror(self.settings, clock=SystemClock())
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether the cluster answers, in one sentence."""
+        """Return whether the cluster answers, in one sentence."""
         try:
             return True, self.source().check()
         except KafkaLakeError as error:

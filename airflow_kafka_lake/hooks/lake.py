@@ -45,7 +45,7 @@ class LakeHook:
     get_conn = lake
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether the catalog answers, in one sentence."""
+        """Return whether the catalog answers, in one sentence."""
         try:
             lake = self.lake()
             try:

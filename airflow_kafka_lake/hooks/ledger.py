@@ -59,7 +59,7 @@ class LedgerHook:
         return self.ledger()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether the ledger answers, in one sentence."""
+        """Return whether the ledger answers, in one sentence."""
         try:
             ledger = self.ledger()
             try:

@@ -53,7 +53,7 @@ class SchemaRegistryHook:
     get_conn = registry
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether the registry answers, in one sentence."""
+        """Return whether the registry answers, in one sentence."""
         try:
             registry = self.registry()
             try:

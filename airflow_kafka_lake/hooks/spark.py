@@ -63,7 +63,7 @@ class SparkRunnerHook:
         return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Say whether a job could be submitted from this machine, in one sentence; starts none."""
+        """Return whether a job could be submitted from this machine, in one sentence; starts none."""
         try:
             runner = self.runner(catalog={}, kafka={})
             runner.check()
@@ -90,7 +90,7 @@ class SparkJobs:
         )
 
     def where(self) -> str:
-        """Say in words where jobs run."""
+        """Return in words where jobs run."""
         return self._runner_with({}).where()
 
     def check(self) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> I
 
 
 def _holds(wide: DataType, narrow: DataType) -> bool:
-    """Say whether every value of one type is one of the other, by Iceberg's rules of promotion."""
+    """Return whether every value of one type is one of the other, by Iceberg's rules of promotion."""
     from pyspark.sql import types as t
 
     if wide == narrow:

@@ -190,7 +190,7 @@ class _Framed(_Part):
         raise NotImplementedError
 
     def unread(self) -> Column:
-        """Say whether a value whose frame is good could not be read."""
+        """Return whether a value whose frame is good could not be read."""
         raise NotImplementedError
 
     def columns(self) -> list[Column]:
@@ -204,7 +204,7 @@ class _Framed(_Part):
         return f.when(framed, f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int"))
 
     def is_known(self, schema_id: Column) -> Column:
-        """Say whether an id is one of the subject's."""
+        """Return whether an id is one of the subject's."""
         return schema_id.isin([number for number, _ in self.decoder.writers])
 
     def problem(self) -> Column:

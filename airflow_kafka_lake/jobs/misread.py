@@ -25,7 +25,7 @@ _NAMED_INFINITE = "Inf|INF"
 
 
 def alone(text: Column) -> Column:
-    """Say whether a text that begins with a JSON value has nothing behind it; Spark leaves what follows the first.
+    """Return whether a text that begins with a JSON value has nothing behind it; Spark leaves what follows the first.
 
     As an element of an array it makes one, and two with another behind it: a bracket that closes the array too early
     makes the same of both.
@@ -38,7 +38,7 @@ def alone(text: Column) -> Column:
 
 
 def misread(text: Column, schema: StructType) -> Column:
-    """Say whether Spark must not read a text: numbers without end, `1,2` for twelve, a time of today for a clock's."""
+    """Return whether Spark must not read a text: numbers without end, `1,2` for twelve, a clock's time as today's."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import DecimalType, TimestampNTZType, TimestampType
 
@@ -57,7 +57,7 @@ def misread(text: Column, schema: StructType) -> Column:
 
 
 def out_of_bounds(value: Column, kind: DataType, text: Column) -> Column:
-    """Say whether something that was read is no number or time any more: too large, or of no year that has four digits
+    """Return whether what was read is no number or time any more: too large, or of no year that has four digits
     (milliseconds that were taken for seconds)."""
     from pyspark.sql import functions as f
 

@@ -29,7 +29,7 @@ class TopicProof:
 
     @property
     def ok(self) -> bool:
-        """Say whether every acknowledged record is there once and nothing else is."""
+        """Return whether every acknowledged record is there once and nothing else is."""
         wrong = self.duplicates + self.missing + self.different + self.unexpected + self.accounting["unexplained"]
         return wrong == 0 and self.rows == self.visible_expected and sum(self.accounting.values()) == self.offsets
 

@@ -178,7 +178,7 @@ def most_waves() -> int:
 
 
 def beyond(taken: int, later: int) -> str:
-    """Say that a Dag run takes fewer waves than there are."""
+    """Return the refusal: a Dag run takes fewer waves than there are."""
     return (
         f"this run takes {taken} of {taken + later} waves, and {later} stay for the next: one Dag run takes at most "
         f"{MAX_WAVES}, and Airflow maps a task over at most [core] max_map_length values"
@@ -207,7 +207,7 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
-    """Say in lines what a plan reads, what it leaves out and why."""
+    """Return in lines what a plan reads, what it leaves out and why."""
     act = "dry run" if dry_run else "plan"
     yield f"{act} of {made.spec.name}: {len(made.ranges)} ranges in {len(made.waves)} waves"
     for wave in made.waves:

@@ -86,7 +86,7 @@ def _findings(document: Json) -> Iterator[Markup]:
 
 
 def place(finding: Json) -> str:
-    """Say where a finding is: a partition, or a wave, or a table."""
+    """Return where a finding is: a partition, or a wave, or a table."""
     if finding["topic"]:
         return f"{finding['topic']}/{finding['partition']}"
     return finding["wave"] or finding["table"] or ""
@@ -98,7 +98,7 @@ def _table(columns: Sequence[str], lines: Sequence[Markup]) -> Markup:
 
 
 def _parts(document: Json) -> Iterator[Markup]:
-    """Say what else was looked at: contents, and the seam with a live stream."""
+    """Return what else was looked at: contents, and the seam with a live stream."""
     for name, title in (("deep", "Contents, compared with Kafka"), ("seam", "Seam with the live stream")):
         if part := document.get(name):
             yield tag("h2", title)

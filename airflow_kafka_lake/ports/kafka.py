@@ -60,7 +60,7 @@ class BatchReader(Protocol):
     def explain(
         self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
-        """Say of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
+        """Return of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
 
         `heartbeat` is called whenever something was read, and an exception it raises ends the reading. Raises
         IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.

@@ -18,7 +18,7 @@ class JobRunner(Protocol):
     """Runs the Spark job."""
 
     def where(self) -> str:
-        """Say in words where jobs run, for plans and messages (e.g. "a local Spark master on this machine")."""
+        """Return in words where jobs run, for plans and messages (e.g. "a local Spark master on this machine")."""
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
@@ -69,5 +69,5 @@ class Processes(Protocol):
         """Return this process."""
 
     def dead(self, holder: Holder) -> bool:
-        """Say whether a holder is known to be dead: same host, and no process of that id and start time. Unknown is
+        """Return whether a holder is known to be dead: same host, and no process of that id and start time. Unknown is
         not dead."""

@@ -189,7 +189,7 @@ def _sizes(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _is_older_generation(key: Stream, item: PartitionSnapshot, partitions: int) -> bool:
-    """Say whether a stream is of an older generation, and a partition's to mind: one that is no more is another's."""
+    """Return whether a stream is of an older generation and belongs to a partition: one that is gone belongs to another."""
     return (
         key.topic == item.stream.topic
         and key.topic_id != item.stream.topic_id
@@ -203,7 +203,7 @@ def _is_expanded(
     known: Mapping[Stream, StreamRecord],
     layouts: Sequence[Layout],
 ) -> bool:
-    """Say whether a partition has come since its topic was first planned.
+    """Return whether a partition has come since its topic was first planned.
 
     One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
     end has moved since, so that only the log's begin is sure to lose nothing.

@@ -160,7 +160,7 @@ def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, kno
 def _is_there(
     ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, table: str, accept_rollback: bool
 ) -> bool:
-    """Say whether a table has something to tell; refuse one that is gone or was re-created, unless that is accepted."""
+    """Return whether a table can be read; refuse one that is gone or was re-created, unless that is accepted."""
     recorded = record.tables.get(table) if record else None
     exit_ = f"Restore it, or have what vanished read again with: kafka-lake rebuild {spec.name} --accept-rollback"
     try:
@@ -214,7 +214,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
 
 
 def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
-    """Say whether a topic is this pipeline's: another ledger may have a pipeline of the same name for other topics."""
+    """Return whether a topic is this pipeline's: another ledger's pipeline of the same name may have other topics."""
     if topic in spec.topics or any(stream.key.topic == topic for stream in known.streams):
         return True
     return spec.topic_pattern is not None and topic_matcher(spec.topic_pattern)(topic)

@@ -128,7 +128,7 @@ def _settle(ports: Ports, pipeline: str) -> None:
 
 
 def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
-    """Say what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
+    """Return what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
     words = [f"{item.stream} {item.range} {item.state.lower()}: {way_out(item)}" for item in stuck]
     words += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]

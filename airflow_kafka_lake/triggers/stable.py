@@ -75,7 +75,7 @@ class StableTrigger(LedgerTrigger):
         return GroupStable(group=self.group, partitions=partitions, until=self.until)
 
     def time_is_over(self) -> bool:
-        """Say whether the bound of the wait has passed."""
+        """Return whether the bound of the wait has passed."""
         return time.time() >= self.until
 
     async def open(self) -> None:

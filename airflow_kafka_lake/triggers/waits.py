@@ -141,7 +141,7 @@ class LedgerTrigger(BaseTrigger):
         return self._source
 
     def time_is_over(self) -> bool:
-        """Say whether the wait ends now, whatever the answer: then it is asked for at once."""
+        """Return whether the wait ends now, whatever the answer: then it is asked for at once."""
         return False
 
     def now(self) -> float:

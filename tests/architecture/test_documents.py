@@ -106,7 +106,7 @@ def _commands(path: Path) -> list[str]:
 
 
 def _alone(words: list[str]) -> bool:
-    """Say whether a command is only named (`kafka-lake wave`), or cut short (`kafka-lake skip PIPELINE …`)."""
+    """Return whether a command is only named (`kafka-lake wave`), or cut short (`kafka-lake skip PIPELINE …`)."""
     return len(words) == 1 or words[-1] == "…"
 
 

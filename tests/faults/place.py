@@ -161,7 +161,7 @@ class Place:
         shutil.copytree(self.home, self._kept / name)
 
     def has(self, name: str) -> bool:
-        """Say whether a beginning is kept."""
+        """Return whether a beginning is kept."""
         return (self._kept / name).exists()
 
     def put_back(self, name: str) -> None:

@@ -39,7 +39,7 @@ def wait_for(process: subprocess.Popen[str], condition: Callable[[], object]) ->
 
 
 def stopped(pid: int) -> bool:
-    """Say whether a process is stopped."""
+    """Return whether a process is stopped."""
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 

@@ -193,7 +193,7 @@ def throttled(world: World, bytes_per_second: int) -> Iterator[None]:
 
 
 def reads_into_its_branch(lane: Lane) -> bool:
-    """Say whether a job of the lane has made its staging branch, which it does right before it reads."""
+    """Return whether a job of the lane has made its staging branch, which it does right before it reads."""
     from pyiceberg.exceptions import NoSuchTableError
 
     with suppress(NoSuchTableError):

@@ -89,7 +89,7 @@ class MemoryRunner:
         self._lake = lake
 
     def where(self) -> str:
-        """Say where jobs run."""
+        """Return where jobs run."""
         return "in this process (memory)"
 
     def end_orphan(self, job: str | None, name: str) -> bool:

@@ -99,19 +99,19 @@ class Operation:
     error: str | None = None
 
     def before(self, other: Operation) -> bool:
-        """Say whether this had ended before the other began, as far as one host's clock can tell."""
+        """Return whether this had ended before the other began, as far as one host's clock can tell."""
         return self.host == other.host and self.ended is not None and self.ended < other.begun
 
 
 def outcome_of(answer: object) -> Phase:
-    """Say what an answer means: a commit may be refused or lost without any error."""
+    """Return what an answer means: a commit may be refused or lost without any error."""
     if isinstance(answer, Rejected):
         return Phase.FAIL
     return Phase.UNKNOWN if isinstance(answer, Unknown) else Phase.OK
 
 
 def outcome_of_error(error: BaseException) -> Phase:
-    """Say whether an error excludes that the call had an effect."""
+    """Return whether an error excludes that the call had an effect."""
     return Phase.FAIL if isinstance(error, NOTHING_DONE) else Phase.UNKNOWN
 
 

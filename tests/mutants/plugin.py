@@ -59,7 +59,7 @@ _finder = _armed() if os.environ.get(ARMED_BY) else None
 
 
 def pytest_report_header() -> str | None:
-    """Say what is missing from the package in this run."""
+    """Return what is missing from the package in this run."""
     return f"without a guard: {os.environ[ARMED_BY]}" if _finder else None
 
 

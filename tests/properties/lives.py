@@ -88,7 +88,7 @@ class Lives:
         return True
 
     def _shared(self) -> bool:
-        """Say whether another ledger owns a topic: one that was lost was rebuilt, or was first at a topic made anew."""
+        """Return whether another ledger owns a topic: a lost one was rebuilt, or was first at a new topic."""
         store = self.world.table._store
         owners = store.owners.values() if store else ()
         return any(ledger_id != self.world.ledger.ledger_id() for ledger_id, _ in owners)

@@ -37,7 +37,7 @@ class OrphaningRunner:
         self._reference = ""
 
     def where(self) -> str:
-        """Say where jobs run."""
+        """Return where jobs run."""
         return self._runner.where()
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:

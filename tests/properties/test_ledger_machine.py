@@ -112,7 +112,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return chosen[-1 - place % len(chosen)]
 
     def is_newest(self, key: AttemptKey) -> bool:
-        """Say whether a key is the last one of its wave."""
+        """Return whether a key is the last one of its wave."""
         return self.memory.wave(key.wave).fence == key.fence
 
     def pick(self, names: Iterable[str], place: int) -> str:

@@ -22,7 +22,7 @@ class Round:
     flying: bool
 
     def recipe(self, seed: int) -> str:
-        """Say how to play this round alone."""
+        """Return how to play this round alone."""
         return f'make soak ARGS="--minutes 3 --records 30000 --seed {seed} --faults {",".join(self.faults)}"'
 
 

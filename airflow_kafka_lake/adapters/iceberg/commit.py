@@ -147,7 +147,7 @@ def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
 
 
 def is_named_failure(error: Exception) -> bool:
-    """Say whether the catalog refused before anything was applied.
+    """Return whether the catalog refused before anything was applied.
 
     A stale sequence number is refused while the new metadata is computed, by PyIceberg for a SQL catalog, by the
     server of a REST catalog.

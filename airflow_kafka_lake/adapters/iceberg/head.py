@@ -87,7 +87,7 @@ def _engine(summary: Mapping[str, str]) -> str | None:
 
 
 def is_first_of_table(snapshot: Snapshot, metadata: TableMetadata) -> bool:
-    """Say whether nothing can have come before the oldest snapshot of a walk.
+    """Return whether nothing can have come before the oldest snapshot of a walk.
 
     A missing parent proves nothing, because expiry may erase it; but every snapshot has a sequence number of its own,
     so an expired ancestor would leave a hole below this one's.

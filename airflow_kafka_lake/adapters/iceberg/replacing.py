@@ -106,7 +106,7 @@ def replacement(
 
 
 def _inside(rows: pa.Table | pa.RecordBatch, wanted: SliceSet) -> _Flags:
-    """Say of each row whether it is at one of some streams' offsets; a row without a position is not."""
+    """Return of each row whether it is at one of some streams' offsets; a row without a position is not."""
     offsets = _numbers(rows.column("kafka_offset"))
     streams = (
         _of(rows, topic_id, partition) & _among(offsets, part) for (_, topic_id, partition), part in wanted.items()

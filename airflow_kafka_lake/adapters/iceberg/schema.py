@@ -76,7 +76,7 @@ def require_fit(table: Table, wanted: Schema, identifier: str) -> None:
 
 
 def differences(table: Table, wanted: Schema) -> Iterable[str]:
-    """Say in words how a table differs from the columns and the format that are wanted."""
+    """Return in words how a table differs from the columns and the format that are wanted."""
     if table.format_version != FORMAT_VERSION:
         yield f"format version is {table.format_version}, {FORMAT_VERSION} is needed"
     if (file_format := table.properties.get("write.format.default", "parquet").lower()) != "parquet":

@@ -137,7 +137,7 @@ def _is_damaged(io: FileIO, path: str) -> bool:
 
 
 def readable(io: FileIO, path: str) -> bool:
-    """Say whether a data file is there and ends as a Parquet file should."""
+    """Return whether a data file is there and ends as a Parquet file should."""
     try:
         with io.new_input(path).open() as stream, pq.ParquetFile(stream):
             return True

@@ -67,7 +67,7 @@ class KafkaOffsetSource:
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def check(self) -> str:
-        """Say in one sentence which cluster answers."""
+        """Return in one sentence which cluster answers."""
         call = self._client.admin.describe_cluster(request_timeout=self._client.timeout)
         cluster = self._client.answer(call, "describing the cluster")
         brokers = len(cluster.nodes)

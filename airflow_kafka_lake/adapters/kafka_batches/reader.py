@@ -46,7 +46,7 @@ class KafkaBatchReader:
     def explain(
         self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
-        """Say of every gap what its offsets are: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
+        """Return of every gap what its offsets are: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
 
         Under read_uncommitted aborted records have rows, so a missing one is UNEXPLAINED. Raises IdentityError when a
         topic's id is not the gap's, UnavailableError when the brokers cannot be read, ConnectionSettingsError when

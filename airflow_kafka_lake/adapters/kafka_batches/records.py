@@ -104,7 +104,7 @@ def _offsets(records: list[Any]) -> RangeSet:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Say of damaged bytes what they are."""
+    """Return of damaged bytes what they are."""
     try:
         yield
     except Exception as error:  # the codecs' errors have no common root

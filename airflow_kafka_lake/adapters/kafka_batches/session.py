@@ -116,7 +116,7 @@ class Session:
         return await self._patiently(lambda: self._first_offset(stream))
 
     async def compacted(self) -> Mapping[str, bool | None]:
-        """Say of every topic whether Kafka's cleaner may take records out of its middle; None: it may not be told."""
+        """Return by topic whether Kafka's cleaner may take records out of its middle; None: Kafka does not tell us."""
         return await self._patiently(self._compacted)
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -248,7 +248,7 @@ class Session:
 
 
 def translated(error: Exception, seconds: float) -> KafkaLakeError:
-    """Say what a client error means for us; the text holds no setting."""
+    """Return what a client error means for us; the text holds no setting."""
     if isinstance(error, (errors.AuthorizationError, *LOGIN_REFUSED)):
         return ConnectionSettingsError(
             f"Kafka refuses to let us read record batches ({type(error).__name__}). Give the connection's user the "

@@ -97,7 +97,7 @@ class SparkSubmitRunner:
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
     def where(self) -> str:
-        """Say in words where jobs run."""
+        """Return in words where jobs run."""
         if is_local(self._master):
             return f"a local Spark master on this machine ({self._master})"
         return f"the Spark master {self._master} (client mode: the driver runs on this machine)"

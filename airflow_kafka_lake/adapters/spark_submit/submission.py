@@ -68,7 +68,7 @@ _STRANGERS = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", 
 
 
 def is_local(master: str) -> bool:
-    """Say whether Spark runs wholly inside the driver."""
+    """Return whether Spark runs wholly inside the driver."""
     return master == "local" or master.startswith("local[")
 
 

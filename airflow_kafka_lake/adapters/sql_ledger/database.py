@@ -70,7 +70,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Say which of the two it is."""
+        """Return which of the two it is."""
         return self.url.get_backend_name() == "sqlite"
 
     @property

@@ -24,7 +24,7 @@ def revision(connection: Connection) -> str | None:
 
 
 def is_empty(connection: Connection) -> bool:
-    """Say whether the database holds no table at all."""
+    """Return whether the database holds no table at all."""
     return not inspect(connection).get_table_names()
 
 

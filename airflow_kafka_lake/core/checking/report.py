@@ -209,8 +209,8 @@ def _totals(lines: Sequence[Json]) -> Json:
 
 
 def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> str:
-    """Say where every offset went: of [a, b): so many visible, markers, aborted, compacted, skipped, unexplained; and
-    deleted, where some were."""
+    """Return where every offset went: of [a, b): so many visible, markers, aborted, compacted, skipped, unexplained;
+    and deleted, where some were."""
     if not coverage:
         return "nothing is settled yet"
     stretches = coverage.ranges

@@ -68,7 +68,7 @@ class Witnesses:
         )
 
     def is_cut(self, attempt: str) -> bool:
-        """Say whether some of what an attempt published was reopened: later readings take the place of its rows."""
+        """Return whether some of what an attempt published was reopened: later readings take the place of its rows."""
         return any(
             item.generation > row.generation and item.range.overlaps(row.range)
             for row in self.receipts.get(attempt, ())
@@ -76,7 +76,7 @@ class Witnesses:
         )
 
     def published(self, attempt: str | None) -> bool:
-        """Say whether somebody testifies that an attempt was published: its commit, or, once that has expired, the
+        """Return whether somebody testifies that an attempt was published: its commit, or, once that has expired, the
         receipt of its settlement, the ledger, or the ledger's base that has expired too."""
         if attempt is None:
             return False

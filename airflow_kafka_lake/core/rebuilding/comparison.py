@@ -145,7 +145,7 @@ class _Table:
         return found
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
-        """Say whether a settled range is an attempt's; one of a wave without rows is anybody's, for it shows none."""
+        """Return whether a settled range is an attempt's; one of a wave without rows may be any attempt's."""
         publish = self.known.published.get(item.wave)
         return publish is None or publish.attempt == attempt
 

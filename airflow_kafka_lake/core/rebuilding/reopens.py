@@ -30,12 +30,12 @@ class Reopens:
         return cls(found)
 
     def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
-        """Say whether some of a range was reopened after it was settled in a generation; what is left of it then has
+        """Return whether some of a range was reopened after it was settled in a generation; what is left of it then has
         records of its own."""
         return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
 
     def undo_receipt(self, row: ReceiptRow) -> bool:
-        """Say the same of a receipt."""
+        """Return the same of a receipt."""
         return self.undo(row.stream, row.range, row.generation)
 
     def later_than(self, stream: Stream, generation: int) -> RangeSet:

@@ -117,7 +117,7 @@ class Log:
                 yield offset, self.entries[offset]
 
     def fate(self, offset: int, isolation: Isolation, *, compacted: bool) -> Fate | None:
-        """Say why an offset has no visible record; None when it has one. `compacted`: the topic's holes are cleaned."""
+        """Return why an offset has no visible record; None when it has one. `compacted`: the cleaner made the holes."""
         if not self.log_start <= offset < self.readable_end(isolation):
             return Fate.UNEXPLAINED
         entry = self.entries.get(offset)

@@ -80,7 +80,7 @@ class Row:
         return Stream(self.topic, self.topic_id, self.partition)
 
     def is_in(self, offsets: SliceSet) -> bool:
-        """Say whether the row is at one of some streams' offsets."""
+        """Return whether the row is at one of some streams' offsets."""
         return self.offset in offsets[self.stream]
 
 
@@ -236,7 +236,7 @@ def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) 
 
 
 def contents_of(rows: Iterable[Row]) -> tuple[StreamContent, ...]:
-    """Say per stream which offsets some rows hold, and how many of them twice."""
+    """Return per stream which offsets some rows hold, and how many of them twice."""
     found: dict[Stream, list[int]] = defaultdict(list)
     for row in rows:
         found[row.stream].append(row.offset)
@@ -246,7 +246,7 @@ def contents_of(rows: Iterable[Row]) -> tuple[StreamContent, ...]:
 
 
 def holdings_of(rows: Iterable[Row]) -> tuple[Holding, ...]:
-    """Say the same per attempt."""
+    """Return the same per attempt."""
     found: dict[tuple[str, Stream], list[int]] = defaultdict(list)
     for row in rows:
         found[row.attempt, row.stream].append(row.offset)

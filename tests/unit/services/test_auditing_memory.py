@@ -30,7 +30,7 @@ class Markers:
     def explain(
         self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
-        """Say of every gap that it is a marker, each in words of its own."""
+        """Return of every gap that it is a marker, each in words of its own."""
         self.largest = max(self.largest, len(gaps))
         heartbeat()
         return {
