@@ -45,7 +45,9 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
     """
     contents = {item.stream: item for item in staged.streams}
     if foreign := sorted(set(contents) - {item.stream for item in claim.ranges}):
-        raise UnexplainedError(f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {foreign}")
+        raise UnexplainedError(
+            f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {', '.join(map(str, foreign))}"
+        )
     failed = _changed(ports, claim.ranges)
     open_ranges = [item for item in claim.ranges if item.id not in failed]
     tallies = _explained(ports, claim, open_ranges, contents, heartbeat)

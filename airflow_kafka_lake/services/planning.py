@@ -189,7 +189,7 @@ def _sizes(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _is_older_generation(key: Stream, item: PartitionSnapshot, partitions: int) -> bool:
-    """Return whether a stream is of an older generation and belongs to a partition: one that is gone belongs to another."""
+    """Return whether a stream is of an older generation, and this partition's to judge (of a gone one, another's)."""
     return (
         key.topic == item.stream.topic
         and key.topic_id != item.stream.topic_id
