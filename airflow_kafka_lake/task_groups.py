@@ -32,7 +32,7 @@ def kafka_lake_backfill(
     all_waves: bool | str = False,
     dry_run: bool | str = False,
     conf_keys: Collection[str] | None = None,
-    ledger_connection: str = DEFAULT_LEDGER,
+    ledger_conn_id: str = DEFAULT_LEDGER,
     waves_at_once: int = WAVES_AT_ONCE,
 ) -> TaskGroup:
     """Plan, ingest every wave, advance, and end as what was planned ended.
@@ -52,12 +52,12 @@ def kafka_lake_backfill(
             all_waves=all_waves,
             dry_run=dry_run,
             conf_keys=conf_keys,
-            ledger_connection=ledger_connection,
+            ledger_conn_id=ledger_conn_id,
             **RETRIES,
         )
         ingest = IngestWaveOperator.partial(
             task_id="ingest",
-            ledger_connection=ledger_connection,
+            ledger_conn_id=ledger_conn_id,
             max_active_tis_per_dagrun=waves_at_once,
             map_index_template="{{ task.wave }}",
             **RETRIES,
@@ -66,12 +66,12 @@ def kafka_lake_backfill(
             task_id="advance",
             pipeline=pipeline,
             plan_task_id=plan.task_id,
-            ledger_connection=ledger_connection,
+            ledger_conn_id=ledger_conn_id,
             trigger_rule=TriggerRule.ALL_DONE,
             **RETRIES,
         )
         finish = FinishPlanOperator(
-            task_id="finish", plan_task_id=plan.task_id, ledger_connection=ledger_connection, **RETRIES
+            task_id="finish", plan_task_id=plan.task_id, ledger_conn_id=ledger_conn_id, **RETRIES
         )
         plan >> ingest >> advance >> finish
     return group

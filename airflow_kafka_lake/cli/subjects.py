@@ -49,7 +49,7 @@ def is_file(subject: str) -> bool:
     return subject.endswith(".toml") or os.sep in subject
 
 
-def spec_of(subject: str, ledger_connection: str) -> PipelineSpec:
+def spec_of(subject: str, ledger_conn_id: str) -> PipelineSpec:
     """Read PIPELINE: a file, or a name that the ledger knows."""
     if is_file(subject):
         return _spec_of_file(Path.cwd() / subject)
@@ -58,7 +58,7 @@ def spec_of(subject: str, ledger_connection: str) -> PipelineSpec:
             f"{subject!r} is neither a pipeline file (*.toml) nor a legal pipeline name. Give the path of a file, or a "
             "name that the ledger knows"
         )
-    with open_ledger(ledger_connection) as ledger:
+    with open_ledger(ledger_conn_id) as ledger:
         return known_spec(ledger, subject)
 
 
@@ -81,7 +81,7 @@ def ports_of(
 ) -> Iterator[Ports]:
     """Open the world of a pipeline; `need_spark` makes sure first that a job could start."""
     with open_ports(
-        spec, ledger_connection=arguments.ledger, actor=actor(), say=output.say, need_kafka=True, need_spark=need_spark
+        spec, ledger_conn_id=arguments.ledger, actor=actor(), say=output.say, need_kafka=True, need_spark=need_spark
     ) as ports:
         yield ports
 

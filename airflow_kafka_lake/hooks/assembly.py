@@ -41,7 +41,7 @@ class OnFirstUse:
 def open_ports(
     spec: PipelineSpec,
     *,
-    ledger_connection: str = DEFAULT_LEDGER,
+    ledger_conn_id: str = DEFAULT_LEDGER,
     actor: str,
     say: Callable[[str], None],
     need_spark: bool = False,
@@ -59,7 +59,7 @@ def open_ports(
         return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java())
 
     opened = [
-        OnFirstUse(LedgerHook(ledger_connection).ledger),
+        OnFirstUse(LedgerHook(ledger_conn_id).ledger),
         OnFirstUse(kafka.source),
         OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
         OnFirstUse(kafka.mirror),
@@ -93,15 +93,15 @@ def open_ports(
 
 
 @contextmanager
-def open_ledger(ledger_connection: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
+def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
     """Open the ledger alone."""
-    with ledger_opener(ledger_connection)() as ledger:
+    with ledger_opener(ledger_conn_id)() as ledger:
         yield ledger
 
 
-def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager[Ledger]]:
+def ledger_opener(ledger_conn_id: str) -> Callable[[], AbstractContextManager[Ledger]]:
     """Resolve the ledger's connection now and return what opens it later, also where Airflow does not answer."""
-    hook = LedgerHook(ledger_connection)
+    hook = LedgerHook(ledger_conn_id)
     _ = hook.url
 
     @contextmanager

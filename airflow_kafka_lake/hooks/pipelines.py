@@ -22,7 +22,7 @@ def pipelines_folder() -> Path | None:
     return Path(text).expanduser() if text else None
 
 
-def find_pipeline(subject: str, ledger_connection: str) -> PipelineSpec:
+def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
     """Return the pipeline of a file (`*.toml`; relative to the folder) or of a name.
 
     Raises PipelineFileError for a file that does not validate, UnknownSubjectError for a name that nobody knows.
@@ -38,7 +38,7 @@ def find_pipeline(subject: str, ledger_connection: str) -> PipelineSpec:
             raise found
         if found is not None:
             return found.spec
-    with assembly.open_ledger(ledger_connection) as ledger:
+    with assembly.open_ledger(ledger_conn_id) as ledger:
         return known_spec(ledger, subject)
 
 

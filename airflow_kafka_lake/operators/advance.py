@@ -37,10 +37,10 @@ class AdvanceWatermarkOperator(BaseOperator):
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan_task_id: the PlanBackfillOperator of this Dag: a dry run advances nothing, a plan that failed fails this
         task too; left out, the task just advances
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline",)
+    template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
     ui_color = "#f7f0d4"
 
     def __init__(
@@ -48,7 +48,7 @@ class AdvanceWatermarkOperator(BaseOperator):
         *,
         pipeline: Pipeline | str | PathLike[str],
         plan_task_id: str | None = None,
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
         alias = AssetAlias(name=ALIAS, group=ALIAS)
@@ -58,7 +58,7 @@ class AdvanceWatermarkOperator(BaseOperator):
         super().__init__(on_success_callback=[*callbacks, record_told], outlets=outlets, **kwargs)
         self.pipeline = name_of(pipeline)
         self.plan_task_id = plan_task_id
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
         self._alias = alias
         self.told: Callable[[], None] | None = None
@@ -71,9 +71,9 @@ class AdvanceWatermarkOperator(BaseOperator):
             return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
             name = text_of(self.pipeline, "pipeline")
-            spec = self._spec or pipelines.find_pipeline(name, self.ledger_connection)
+            spec = self._spec or pipelines.find_pipeline(name, self.ledger_conn_id)
             with assembly.open_ports(
-                spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+                spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), say=self.log.info
             ) as ports:
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
@@ -96,7 +96,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             context["outlet_events"][self._alias].add(pipeline_asset(pipeline), extra=extra)
         last = extras[-1]["sequence"]
         # The connection is resolved now: after the task's end Airflow need not answer any more.
-        opened = assembly.ledger_opener(self.ledger_connection)
+        opened = assembly.ledger_opener(self.ledger_conn_id)
 
         def told() -> None:
             with opened() as ledger:
@@ -111,15 +111,16 @@ class FinishPlanOperator(BaseOperator):
     So the Dag run's state is honest: a hold that an earlier run met fails every run until somebody leads it out.
 
     :param plan_task_id: the PlanBackfillOperator of this Dag
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
+    template_fields: Sequence[str] = ("ledger_conn_id",)
     ui_color = "#eeeeee"
 
-    def __init__(self, *, plan_task_id: str, ledger_connection: str = DEFAULT_LEDGER, **kwargs: Any) -> None:
+    def __init__(self, *, plan_task_id: str, ledger_conn_id: str = DEFAULT_LEDGER, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.plan_task_id = plan_task_id
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
 
     def execute(self, context: Context) -> None:
         """Check; raises AirflowFailException naming the first range, and for a hold the command that leads it out."""
@@ -139,12 +140,12 @@ class FinishPlanOperator(BaseOperator):
                 )
 
     def _check(self, result: PlanResult, context: Context) -> None:
-        with assembly.open_ledger(self.ledger_connection) as ledger:
+        with assembly.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.pipeline(result["pipeline"])
         if record is None:  # nothing was ever planned, so nothing is open
             return
         with assembly.open_ports(
-            record.spec, ledger_connection=self.ledger_connection, actor=actor_of(context), say=self.log.info
+            record.spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), say=self.log.info
         ) as ports:
             unfinished: UnfinishedError | None = None
             for plan in result["plans"]:

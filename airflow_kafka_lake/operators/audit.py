@@ -44,7 +44,7 @@ class AuditOperator(BaseOperator):
     :param seam: also judge the seam with this table, which a live stream writes to (templated)
     :param seam_columns: its columns as "topic=…,partition=…,offset=…"; otherwise those of our tables (templated)
     :param report: write a page for a browser to this file, on the worker's disk or a shared one (templated)
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -56,6 +56,7 @@ class AuditOperator(BaseOperator):
         "seam",
         "seam_columns",
         "report",
+        "ledger_conn_id",
     )
     ui_color = "#e4dcf4"
 
@@ -70,7 +71,7 @@ class AuditOperator(BaseOperator):
         seam: str | None = None,
         seam_columns: str | None = None,
         report: str | PathLike[str] | None = None,
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -82,7 +83,7 @@ class AuditOperator(BaseOperator):
         self.seam = seam
         self.seam_columns = seam_columns
         self.report = None if report is None else fspath(report)
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
         self._working = False
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
@@ -92,7 +93,7 @@ class AuditOperator(BaseOperator):
             scope, deep = self._scope(), self._deep()
             live = LiveTable(table=self.seam, columns=self.seam_columns or None) if self.seam else None
             file = report_file(self.report) if self.report else None
-            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
+            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
             asked = {"scope": scope, "ask_kafka": file is not None, "deep": deep, "live": live}
             document = self._audit(context, spec, asked)
             if file:
@@ -104,7 +105,7 @@ class AuditOperator(BaseOperator):
     def _audit(self, context: Context, spec: PipelineSpec, asked: Mapping[str, Any]) -> dict[str, Any]:
         with assembly.open_ports(
             spec,
-            ledger_connection=self.ledger_connection,
+            ledger_conn_id=self.ledger_conn_id,
             actor=actor_of(context),
             say=self.log.info,
             need_spark=asked["deep"] is not None,

@@ -35,11 +35,11 @@ class IngestWaveOperator(BaseOperator):
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param gate_timeout: longest wait for what comes first; the task fails then, and nothing is lost
     """
 
-    template_fields: Sequence[str] = ("wave", "pipeline")
+    template_fields: Sequence[str] = ("wave", "pipeline", "ledger_conn_id")
     ui_color = "#d8f0d8"
 
     def __init__(
@@ -47,14 +47,14 @@ class IngestWaveOperator(BaseOperator):
         *,
         wave: str,
         pipeline: str | None = None,
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
         gate_timeout: timedelta = GATE_TIMEOUT,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.wave = wave
         self.pipeline = pipeline
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
         self.gate_timeout = gate_timeout
         self._working = False
 
@@ -64,7 +64,7 @@ class IngestWaveOperator(BaseOperator):
             wave = text_of(self.wave, "wave")
             record, spec = self._look_up(wave)
             if record.state is WaveState.COMMITTED:
-                with assembly.open_ledger(self.ledger_connection) as ledger:
+                with assembly.open_ledger(self.ledger_conn_id) as ledger:
                     self.log.info("%s", landed_in_words(ledger, record))
             else:
                 try:
@@ -93,7 +93,7 @@ class IngestWaveOperator(BaseOperator):
             raise AirflowTaskTerminated("the task was killed: the Spark driver is ended, nothing was published by it")
 
     def _look_up(self, wave: str) -> tuple[WaveRecord, PipelineSpec]:
-        with assembly.open_ledger(self.ledger_connection) as ledger:
+        with assembly.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.wave(wave)
             if self.pipeline and self.pipeline != record.pipeline:
                 raise UsageError(f"wave {wave} is of pipeline {record.pipeline}, not of {self.pipeline}", wave=wave)
@@ -102,7 +102,7 @@ class IngestWaveOperator(BaseOperator):
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
         with assembly.open_ports(
             spec,
-            ledger_connection=self.ledger_connection,
+            ledger_conn_id=self.ledger_conn_id,
             actor=actor_of(context),
             say=self.log.info,
             need_spark=True,
@@ -117,5 +117,5 @@ class IngestWaveOperator(BaseOperator):
             return record
 
     def _wait_for(self, record: WaveRecord, kind: type[WaveFreeTrigger], timeout: timedelta | None) -> None:
-        trigger = kind(wave=record.id, pipeline=record.pipeline, ledger_connection=self.ledger_connection)
+        trigger = kind(wave=record.id, pipeline=record.pipeline, ledger_conn_id=self.ledger_conn_id)
         self.defer(trigger=trigger, method_name="try_again", timeout=timeout)

@@ -65,10 +65,19 @@ class PlanBackfillOperator(BaseOperator):
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param dry_run: only show (templated)
     :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "topic", "partitions", "from_", "to", "all_waves", "only_show")
+    template_fields: Sequence[str] = (
+        "pipeline",
+        "topic",
+        "partitions",
+        "from_",
+        "to",
+        "all_waves",
+        "only_show",
+        "ledger_conn_id",
+    )
     ui_color = "#dcebf7"
 
     def __init__(
@@ -82,7 +91,7 @@ class PlanBackfillOperator(BaseOperator):
         all_waves: bool | str = False,
         dry_run: bool | str = False,
         conf_keys: Collection[str] | None = None,
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -94,7 +103,7 @@ class PlanBackfillOperator(BaseOperator):
         self.all_waves = all_waves
         self.only_show = dry_run  # `dry_run` is a method of every operator
         self.conf_keys = conf_keys
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
     def execute(self, context: Context) -> list[str]:
@@ -111,10 +120,10 @@ class PlanBackfillOperator(BaseOperator):
             refuse_unknown_keys(context, self.conf_keys)
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
             dry_run, everything = flag_of(self.only_show), flag_of(self.all_waves, "all_waves")
-            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
+            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
             with assembly.open_ports(
                 spec,
-                ledger_connection=self.ledger_connection,
+                ledger_conn_id=self.ledger_conn_id,
                 actor=actor_of(context),
                 say=self.log.info,
                 need_kafka=True,
@@ -148,7 +157,7 @@ class PlanBackfillOperator(BaseOperator):
             group=str(pending.facts["group"]),
             partitions=pending.facts["partitions"],  # type: ignore[arg-type]
             until=until,
-            ledger_connection=self.ledger_connection,
+            ledger_conn_id=self.ledger_conn_id,
         )
         self.defer(trigger=trigger, method_name="try_again", kwargs={"until": until})
         raise AssertionError("unreachable: defer raises")

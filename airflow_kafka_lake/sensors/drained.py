@@ -22,10 +22,10 @@ class SegmentDrainedSensor(LedgerSensor):
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan: plan id, or the XCom `plan` of PlanBackfillOperator; one that planned nothing ends the wait (templated)
     :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "plan", "until")
+    template_fields: Sequence[str] = ("pipeline", "plan", "until", "ledger_conn_id")
 
     def __init__(
         self, *, pipeline: Pipeline | str | PathLike[str], plan: Any = None, until: Any = None, **kwargs: Any
@@ -45,13 +45,11 @@ class SegmentDrainedSensor(LedgerSensor):
         """See `LedgerSensor`."""
         if not self._by_plan:
             return DrainedTrigger(
-                pipeline=pipeline, until=checked_until(self.until), ledger_connection=self.ledger_connection
+                pipeline=pipeline, until=checked_until(self.until), ledger_conn_id=self.ledger_conn_id
             )
         if self.plan is None:
             raise UsageError("the plan is missing: the task that should have returned it returned nothing")
         plan = self.plan.get("plan") if isinstance(self.plan, Mapping) else self.plan
         if plan is None:
             return None
-        return PlanResolvedTrigger(
-            pipeline=pipeline, plan=text_of(plan, "plan"), ledger_connection=self.ledger_connection
-        )
+        return PlanResolvedTrigger(pipeline=pipeline, plan=text_of(plan, "plan"), ledger_conn_id=self.ledger_conn_id)

@@ -38,12 +38,12 @@ class LedgerSensor(BaseSensorOperator):
         self,
         *,
         pipeline: Pipeline | str | PathLike[str],
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.pipeline = name_of(pipeline)
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
         self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
     @abstractmethod
@@ -62,7 +62,7 @@ class LedgerSensor(BaseSensorOperator):
             if trigger is None:
                 return "nothing to wait for"
             try:
-                with assembly.open_ledger(self.ledger_connection) as ledger:
+                with assembly.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)
                     answer = trigger.condition()(ledger, lambda: self._source(trigger.pipeline))
             except TransientError as unknown:
@@ -83,7 +83,7 @@ class LedgerSensor(BaseSensorOperator):
         if self._spec is not None:
             return self._spec
         try:
-            return pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_connection)
+            return pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
         except (UnknownSubjectError, TransientError):
             return None
 
@@ -96,6 +96,6 @@ class LedgerSensor(BaseSensorOperator):
                 raise unknown_topic(spec.name, topic, spec.topics)
 
     def _source(self, pipeline: str) -> OffsetSource:
-        with assembly.open_ledger(self.ledger_connection) as ledger:
+        with assembly.open_ledger(self.ledger_conn_id) as ledger:
             name = known_spec(ledger, pipeline).kafka_connection
         return KafkaSourceHook(name).source()

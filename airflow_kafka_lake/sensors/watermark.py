@@ -24,10 +24,10 @@ class WatermarkSensor(LedgerSensor):
     :param partition: one partition; None means all (templated)
     :param offset: end, exclusive; either this or `time` (templated)
     :param time: RFC 3339 time with its offset from UTC (templated)
-    :param ledger_connection: Airflow connection of the ledger
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "time")
+    template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "time", "ledger_conn_id")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class WatermarkSensor(LedgerSensor):
             "pipeline": pipeline,
             "topic": topic,
             "partition": bounds.partitions[0] if bounds.partitions else None,
-            "ledger_connection": self.ledger_connection,
+            "ledger_conn_id": self.ledger_conn_id,
         }
         if self.offset is not None:
             return WatermarkTrigger(**common, offset=number_of(self.offset, "offset"))

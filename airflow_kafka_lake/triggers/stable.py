@@ -52,9 +52,9 @@ class StableTrigger(LedgerTrigger):
         group: str,
         partitions: Sequence[Sequence[Any]],
         until: float,
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
     ) -> None:
-        super().__init__(pipeline=pipeline, ledger_connection=ledger_connection)
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.kafka_connection = kafka_connection
         self.group = group
         self.partitions = [list(item) for item in partitions]

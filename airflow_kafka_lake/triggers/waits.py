@@ -54,10 +54,10 @@ def done_or_fail(event: Mapping[str, Any]) -> str:
 class LedgerTrigger(BaseTrigger):
     """Waits until a condition on the ledger holds; then fires `{"status": "done" | "error", "words": …}` once."""
 
-    def __init__(self, *, pipeline: str, ledger_connection: str = DEFAULT_LEDGER) -> None:
+    def __init__(self, *, pipeline: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
         super().__init__()
         self.pipeline = pipeline
-        self.ledger_connection = ledger_connection
+        self.ledger_conn_id = ledger_conn_id
         self._ledger: LedgerReader | None = None
         self._source: OffsetSource | None = None
 
@@ -68,7 +68,7 @@ class LedgerTrigger(BaseTrigger):
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the constructor's arguments."""
         path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {"pipeline": self.pipeline, "ledger_connection": self.ledger_connection, **self.own_arguments()}
+        return path, {"pipeline": self.pipeline, "ledger_conn_id": self.ledger_conn_id, **self.own_arguments()}
 
     def own_arguments(self) -> dict[str, Any]:
         """Return the arguments that a subclass adds."""
@@ -129,8 +129,8 @@ class LedgerTrigger(BaseTrigger):
 
     async def open(self) -> None:
         """Resolve the connections; what they lead to is opened on first use."""
-        connection = await aget_connection(self.ledger_connection, *LEDGER_TYPES)
-        self._ledger = await asyncio.to_thread(LedgerHook(self.ledger_connection, connection=connection).ledger)
+        connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
+        self._ledger = await asyncio.to_thread(LedgerHook(self.ledger_conn_id, connection=connection).ledger)
 
     async def prepare(self) -> None:
         """Resolve, before a look, what the ledger did not tell earlier."""
@@ -165,8 +165,8 @@ def newest_event(ledger: LedgerReader, pipeline: str, after: int) -> int:
 class PlanResolvedTrigger(LedgerTrigger):
     """Waits until every range of a plan is settled or skipped."""
 
-    def __init__(self, *, pipeline: str, plan: str, ledger_connection: str = DEFAULT_LEDGER) -> None:
-        super().__init__(pipeline=pipeline, ledger_connection=ledger_connection)
+    def __init__(self, *, pipeline: str, plan: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.plan = plan
 
     def own_arguments(self) -> dict[str, Any]:
@@ -180,9 +180,9 @@ class DrainedTrigger(LedgerTrigger):
     """Waits until streams are drained up to given ends, `{topic: {partition: end}}`."""
 
     def __init__(
-        self, *, pipeline: str, until: dict[str, dict[str, int]], ledger_connection: str = DEFAULT_LEDGER
+        self, *, pipeline: str, until: dict[str, dict[str, int]], ledger_conn_id: str = DEFAULT_LEDGER
     ) -> None:
-        super().__init__(pipeline=pipeline, ledger_connection=ledger_connection)
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.until = until
 
     def own_arguments(self) -> dict[str, Any]:
@@ -195,8 +195,8 @@ class DrainedTrigger(LedgerTrigger):
 class WaveFreeTrigger(LedgerTrigger):
     """Waits until nobody works on a wave."""
 
-    def __init__(self, *, pipeline: str, wave: str, ledger_connection: str = DEFAULT_LEDGER) -> None:
-        super().__init__(pipeline=pipeline, ledger_connection=ledger_connection)
+    def __init__(self, *, pipeline: str, wave: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.wave = wave
 
     def own_arguments(self) -> dict[str, Any]:
@@ -224,9 +224,9 @@ class WatermarkTrigger(LedgerTrigger):
         partition: int | None = None,
         offset: int | None = None,
         at_ms: int | None = None,
-        ledger_connection: str = DEFAULT_LEDGER,
+        ledger_conn_id: str = DEFAULT_LEDGER,
     ) -> None:
-        super().__init__(pipeline=pipeline, ledger_connection=ledger_connection)
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.topic = topic
         self.partition = partition
         self.offset = offset

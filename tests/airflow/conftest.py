@@ -110,10 +110,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         yield made.ports(actor)
 
     @contextmanager
-    def open_ledger(ledger_connection: str = "") -> Iterator[Ledger]:
+    def open_ledger(ledger_conn_id: str = "") -> Iterator[Ledger]:
         yield made.ledger
 
-    def ledger_opener(ledger_connection: str) -> Callable[[], AbstractContextManager[Ledger]]:
+    def ledger_opener(ledger_conn_id: str) -> Callable[[], AbstractContextManager[Ledger]]:
         return open_ledger
 
     monkeypatch.setattr(assembly, "open_ports", open_ports)

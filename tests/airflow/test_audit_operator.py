@@ -104,5 +104,15 @@ def test_what_a_dag_gives_can_be_templated() -> None:
     """A Dag's parameters reach every field that a person may want to choose."""
     operator = AuditOperator(task_id="audit", pipeline=ORDERS, report=Path("/tmp/x.html"))
     assert operator.report == "/tmp/x.html"
-    chosen = {"pipeline", "topic", "partitions", "deep", "deep_rate", "seam", "seam_columns", "report"}
+    chosen = {
+        "pipeline",
+        "topic",
+        "partitions",
+        "deep",
+        "deep_rate",
+        "seam",
+        "seam_columns",
+        "report",
+        "ledger_conn_id",
+    }
     assert set(operator.template_fields) == chosen

@@ -43,12 +43,12 @@ from .conftest import ORDERS, OTHER, World
 
 UNTIL = {"orders": {"0": 5}}
 TRIGGERS: list[LedgerTrigger] = [
-    PlanResolvedTrigger(pipeline="orders", plan="p", ledger_connection="l"),
-    DrainedTrigger(pipeline="orders", until=UNTIL, ledger_connection="l"),
-    WaveFreeTrigger(pipeline="orders", wave="w", ledger_connection="l"),
-    WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_connection="l"),
+    PlanResolvedTrigger(pipeline="orders", plan="p", ledger_conn_id="l"),
+    DrainedTrigger(pipeline="orders", until=UNTIL, ledger_conn_id="l"),
+    WaveFreeTrigger(pipeline="orders", wave="w", ledger_conn_id="l"),
+    WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_conn_id="l"),
     StableTrigger(pipeline="orders", kafka_connection="k", group="g", partitions=[["orders", 1]], until=9.0),
-    WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, ledger_connection="l"),
+    WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, ledger_conn_id="l"),
 ]
 
 

@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     words = parser.parse_args(argv)
     spec = Pipeline.from_toml(words.pipeline).spec
     truth = truth_from(words.truth) if words.truth else None
-    with open_ports(spec, ledger_connection=words.ledger, actor="check", say=lambda _: None) as ports:
+    with open_ports(spec, ledger_conn_id=words.ledger, actor="check", say=lambda _: None) as ports:
         found = check(ports.ledger, ports.lake, spec, history=words.history, truth=truth, at_rest=words.at_rest)
     sys.stdout.writelines(json.dumps(finding.to_json()) + "\n" for finding in found)
     return 1 if found else 0
