@@ -21,8 +21,8 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "operators": _modules("operators.plan", "operators.ingest", "operators.advance", "operators.audit"),
         "sensors": _modules("sensors.drained", "sensors.watermark"),
-        "triggers": _modules("triggers.waits"),
-        "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.spark"),
+        "triggers": _modules("triggers.stable", "triggers.waits"),
+        "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
         "connection-types": [_lake_connection()],
         "asset-uris": [{"schemes": ["kafka-lake"], "handler": None}],
         "config": {

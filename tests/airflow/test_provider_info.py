@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 from airflow.providers_manager import ProvidersManager
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
+import airflow_kafka_lake
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.get_provider_info import get_provider_info
 
@@ -52,6 +54,22 @@ def test_description_fits_airflows_own_schemas() -> None:
     jsonschema.validate(info, schema("provider_info.schema.json"))
     strict = schema("provider.yaml.schema.json")["properties"]["connection-types"]
     jsonschema.validate(info["connection-types"], strict)
+
+
+KINDS = {"operators": "Operator", "sensors": "Sensor", "triggers": "Trigger", "hooks": "Hook"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_module_with_a_public_class_is_named(kind: str) -> None:
+    """Airflow's reference and its tools see what the description names, and nothing else."""
+    root = Path(airflow_kafka_lake.__file__).parent
+    public = re.compile(rf"^class [A-Z]\w*{KINDS[kind]}\b", re.MULTILINE)
+    found = {
+        f"{root.name}.{kind}.{file.stem}" for file in (root / kind).glob("*.py") if public.search(file.read_text())
+    }
+    (named,) = get_provider_info()[kind]
+    base = {"airflow_kafka_lake.sensors.waiting"}
+    assert found - base == set(named["python-modules"])
 
 
 def test_package_name_is_the_distributions() -> None:
