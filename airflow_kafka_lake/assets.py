@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.slices import Stream
 
 if TYPE_CHECKING:

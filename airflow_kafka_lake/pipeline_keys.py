@@ -14,6 +14,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.lake.staging import LANDED
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.spec import (
     CONNECTION_ID,
@@ -27,7 +28,6 @@ from airflow_kafka_lake.core.spec import (
     Policy,
     PolicyKind,
 )
-from airflow_kafka_lake.core.staging import LANDED
 from airflow_kafka_lake.offsets_file import read_offsets_file
 from airflow_kafka_lake.units import milliseconds, parse_limit, parse_size, parse_span, parse_time, shown
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
-from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, Snapshot, TopicDescription
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.lake.staging import StageJob, branch_of
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, branch_of
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 
 TOPIC, TOPIC_ID = "bench", "AAAAAAAAAAAAAAAAAAAAAA"

@@ -20,7 +20,7 @@ from airflow_kafka_lake.cli.commands import COMMANDS, Argument, Command
 from airflow_kafka_lake.cli.front import LEDGER, InternalError
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.waves import (
     LEADS_OUT,
     RANGE_TRANSITIONS,
     WAVE_TRANSITIONS,
@@ -172,7 +172,7 @@ ATTEMPT_WORDS = {
     AttemptOutcome.ABANDONED: "another attempt took over, and may go on with what it had audited",
 }
 STATES_INTRO = """
-The tables below are those of `core/waves.py`, from which the ledger's guarded statements are made. Words:
+The tables below are those of `core/ledger/waves.py`, from which the ledger's guarded statements are made. Words:
 [glossary](../glossary.md). What to do when something is stuck: [get out of a hold](../how-to/holds.md).
 """
 RANGES_CLOSE = (
@@ -184,7 +184,7 @@ WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it 
 
 
 def states_page() -> str:
-    """Return states.md from the tables of core/waves.py."""
+    """Return states.md from the tables of core/ledger/waves.py."""
     ranges = _table(
         ("state", "means", "may become", "leads out"),
         ([_caps(s), RANGE_WORDS[s], _states(RANGE_TRANSITIONS[s]), _way_out(s)] for s in RangeState),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_kafka_lake.core.checking.evidence import Evidence, StreamTruth
+from airflow_kafka_lake.core.audit.evidence import Evidence, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports

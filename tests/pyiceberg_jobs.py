@@ -17,10 +17,10 @@ from pyiceberg.types import IcebergType, StringType
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.records import Undecoded
+from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
 from tests.kit.memory_runner import Position
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, opened
-from airflow_kafka_lake.core.batches import AbortedTransaction
+from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
 
 UNKNOWN_TOPIC, NOT_LEADER, OUT_OF_RANGE, NOT_ALLOWED, UNKNOWN_ID = 3, 6, 1, 29, 100
 HANG_UP = object()

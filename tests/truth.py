@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.core.estimates import LEAST_BYTES_PER_OFFSET
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.watermarks import hold
+from airflow_kafka_lake.core.ledger.waves import (
+    PUBLISHES,
+    UNRESOLVED,
+    AttemptOutcome,
+    AttemptRecord,
+    RangeState,
+    WaveState,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.segments import Graph, is_drained
+from airflow_kafka_lake.core.ordering.segments import Graph, is_drained
+from airflow_kafka_lake.core.planning.estimates import LEAST_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.watermarks import hold
-from airflow_kafka_lake.core.waves import PUBLISHES, UNRESOLVED, AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
 from tests.kit.memory_lake import Row
 from tests.kit.memory_lake.store import Commit

@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.core.ledger.records import Advance, WaveRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.records import Advance, WaveRecord
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reopening, running, settlement, staging
 from tests import truth

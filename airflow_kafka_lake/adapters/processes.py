@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 
 SAME_START_SECONDS = 1.5
 """Start times in epoch seconds are computed from the boot time, which moves when the clock is set."""

@@ -17,7 +17,7 @@ from airflow_kafka_lake.cli.subjects import (
     spec_of_subject,
 )
 from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
-from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.pages.audit import audit_page
 from airflow_kafka_lake.report_file import report_file, write_report

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_kafka_lake.cli import views
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import is_file, period_of, ports_of, selection_of, spec_of
-from airflow_kafka_lake.core.segments import Segment
+from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import deciding, reopening, withdrawing
 from airflow_kafka_lake.services.reporting import known_spec

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.subjects import ports_of, scope_of, spec_of
-from airflow_kafka_lake.core.checking.report import counted
+from airflow_kafka_lake.core.audit.report import counted
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import accepting, reporting

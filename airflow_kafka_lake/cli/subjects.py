@@ -12,11 +12,11 @@ from datetime import datetime
 from pathlib import Path
 
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.hooks.assembly import open_ledger, open_ports
 from airflow_kafka_lake.pipeline import Pipeline, parse_bound
 from airflow_kafka_lake.ports import LedgerReader, Ports

@@ -8,7 +8,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.checking.report import counted, said
+from airflow_kafka_lake.core.audit.report import counted, said
 
 SHOWN = 40
 """Rows of a long table; the rest is counted."""

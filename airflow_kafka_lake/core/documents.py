@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.watermarks import hold, lag
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.order import Order, blocked_by
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ordering.order import Order, blocked_by
+from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.transactions import OpenTransaction
-from airflow_kafka_lake.core.watermarks import hold, lag
-from airflow_kafka_lake.core.waves import AttemptRecord
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]

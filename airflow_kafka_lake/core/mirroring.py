@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.streams import StreamRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
-from airflow_kafka_lake.core.checking.evidence import SHOWN, Finding, FindingKind
+from airflow_kafka_lake.core.audit.evidence import SHOWN, Finding, FindingKind
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.lake.accounting import EXPLAINED, Explanation
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NAMED, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, RangeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

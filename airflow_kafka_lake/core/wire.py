@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import IdentityError
-from airflow_kafka_lake.core.events import Line
+from airflow_kafka_lake.core.lake.ancestry import Place
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.waves import Token
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.waves import Token
 
 FORMAT = "1"
 PREFIX = "kafka-lake."

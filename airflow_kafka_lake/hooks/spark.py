@@ -11,8 +11,8 @@ from typing import Any
 from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
 
 TYPES = ("spark", "spark_connect")

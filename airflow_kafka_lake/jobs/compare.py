@@ -28,10 +28,10 @@ from airflow_kafka_lake.core.comparing import (
     narrowed,
     slices,
 )
+from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob
-from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
 from airflow_kafka_lake.jobs.progress import told_progress
 from airflow_kafka_lake.jobs.stage import Steps, session, table_name, taken
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
+from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.core.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.jobs.compare import FIELDS, RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.decoding import with_decoded
 from airflow_kafka_lake.jobs.progress import told_progress

@@ -6,10 +6,10 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs.stage import append, columns, quoted_branch, session, stage, table_name, taken
 
 if TYPE_CHECKING:

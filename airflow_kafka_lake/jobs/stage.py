@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
 from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
-from airflow_kafka_lake.core.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.wire import PREFIX
 from airflow_kafka_lake.jobs.progress import told_progress
 

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
-from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, text_of

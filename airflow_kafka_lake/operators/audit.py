@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
-from airflow_kafka_lake.core.checking.report import Scope, said
+from airflow_kafka_lake.core.audit.report import Scope, said
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER

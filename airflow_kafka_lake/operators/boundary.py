@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.naming import nearest
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.pipeline import parse_bound
 from airflow_kafka_lake.services.planning import check_bounds

@@ -10,9 +10,9 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
 from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, StaleFenceError, UsageError
-from airflow_kafka_lake.core.records import WaveRecord
+from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of

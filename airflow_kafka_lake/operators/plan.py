@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
 
-from airflow_kafka_lake.core.choosing import Choice
 from airflow_kafka_lake.core.errors import PendingCommitError
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.choosing import Choice
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from airflow_kafka_lake.core.strips import Band
+from airflow_kafka_lake.core.audit.timeline import Band
 from airflow_kafka_lake.pages.markup import Markup, joined, tag
 from airflow_kafka_lake.pages.strip import strip_of
 from airflow_kafka_lake.pages.style import POLICY, STYLE

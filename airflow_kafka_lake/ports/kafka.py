@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from airflow_kafka_lake.core.accounting import Explanation
-from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.snapshots import Sample, Snapshot, TopicDescription
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.lake.accounting import Explanation
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.transactions import OpenTransaction
 
 
 class OffsetSource(Protocol):

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from airflow_kafka_lake.core.accounting import StreamContent
-from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.records import (
+from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.records import (
     Commit,
     Holding,
     Publication,
     ReceiptRow,
     Staged,
 )
-from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.waves import (
     AttemptRecord,
     Look,
     PublishOutcome,
     TableHead,
     Token,
 )
+from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.slices import Slice
 
 
 class LakeTable(Protocol):

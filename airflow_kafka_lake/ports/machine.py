@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Protocol
 
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.waves import (
     Holder,
 )
+from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 
 
 class JobRunner(Protocol):
@@ -43,9 +43,9 @@ class JobRunner(Protocol):
         """End the job of an attempt that is over, should it still run; True when one was ended.
 
         `job` is the reference that `started` was given; None leaves processes alone, because their worker may live, or
-        was never heard. `name` is the job's (`core.staging.job_name`), for clusters that can be asked. Never touches
-        anything but that job: not another host's processes, not one that was given the same id later. What cannot be
-        asked is not ended, and is no error: it can only stage.
+        was never heard. `name` is the job's (`core.lake.staging.job_name`), for clusters that can be asked. Never
+        touches anything but that job: not another host's processes, not one that was given the same id later. What
+        cannot be asked is not ended, and is no error: it can only stage.
         """
 
 

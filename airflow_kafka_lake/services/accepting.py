@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.checking import offsets_seen
-from airflow_kafka_lake.core.checking.report import Scope
-from airflow_kafka_lake.core.deletions import Deleted, undecided, unrecorded
+from airflow_kafka_lake.core.audit.check import offsets_seen
+from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import DamagedTableError, StateError
+from airflow_kafka_lake.core.ledger.deletions import Deleted, undecided, unrecorded
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
-from airflow_kafka_lake.core.holds import hold
-from airflow_kafka_lake.core.losses import fewer_rows, gone_topic, held_by, passed
+from airflow_kafka_lake.core.kafka.losses import fewer_rows, gone_topic, held_by, passed
+from airflow_kafka_lake.core.lake.accounting import Explanation, Receipt, StreamContent, Tally, receipt
+from airflow_kafka_lake.core.ledger.holds import hold
+from airflow_kafka_lake.core.ledger.records import Claim, Holding, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Claim, Holding, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.losses import Seen, look

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from airflow_kafka_lake.core import bisecting
-from airflow_kafka_lake.core.accounting import Fate
-from airflow_kafka_lake.core.bisecting import History
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, TransientError
+from airflow_kafka_lake.core.lake import bisecting
+from airflow_kafka_lake.core.lake.accounting import Fate
+from airflow_kafka_lake.core.lake.bisecting import History
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ports
 

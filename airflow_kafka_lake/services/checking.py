@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_kafka_lake.core.checking import check
-from airflow_kafka_lake.core.checking.contents import Deep
-from airflow_kafka_lake.core.checking.evidence import (
+from airflow_kafka_lake.core.audit.check import check
+from airflow_kafka_lake.core.audit.contents import Deep
+from airflow_kafka_lake.core.audit.evidence import (
     Evidence,
     Finding,
     FindingKind,
@@ -15,8 +15,8 @@ from airflow_kafka_lake.core.checking.evidence import (
     StreamTruth,
     TableEvidence,
 )
-from airflow_kafka_lake.core.checking.report import EVERYTHING, Observed, Scope, audit_document
-from airflow_kafka_lake.core.deletions import RECEIPT as DELETED
+from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
+from airflow_kafka_lake.core.audit.timeline import Bounds
 from airflow_kafka_lake.core.documents import bounds_states
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
@@ -25,13 +25,13 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
+from airflow_kafka_lake.core.ledger.records import Holding, OutboxItem
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.naming import require_streams
-from airflow_kafka_lake.core.records import Holding, OutboxItem
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.strips import Bounds
-from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.comparing import Asked, compare
 from airflow_kafka_lake.services.identity import look_at_table

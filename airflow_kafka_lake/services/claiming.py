@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.records import Claim
-from airflow_kafka_lake.core.staging import job_name
-from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
+from airflow_kafka_lake.core.lake.staging import job_name
+from airflow_kafka_lake.core.ledger.records import Claim
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.in_doubt import InDoubt
 

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.bisecting import OUT_OF_MEMORY
-from airflow_kafka_lake.core.checking import offsets_seen
-from airflow_kafka_lake.core.checking.contents import Compared, Deep
-from airflow_kafka_lake.core.checking.evidence import Evidence
-from airflow_kafka_lake.core.checking.report import Observed, Scope
+from airflow_kafka_lake.core.audit.check import offsets_seen
+from airflow_kafka_lake.core.audit.contents import Compared, Deep
+from airflow_kafka_lake.core.audit.evidence import Evidence
+from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.comparing import NOTHING, CompareJob, Comparison, per_slice
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
+from airflow_kafka_lake.core.lake.bisecting import OUT_OF_MEMORY
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

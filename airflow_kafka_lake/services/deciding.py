@@ -13,14 +13,14 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UsageError,
 )
-from airflow_kafka_lake.core.guards import cut_for_skip, skipped_range
-from airflow_kafka_lake.core.holds import Passed
+from airflow_kafka_lake.core.ledger.guards import cut_for_skip, skipped_range
+from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import FINISHED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict, WaveRecord
-from airflow_kafka_lake.core.segments import Graph
+from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import FINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.losses import accepted_epoch
 from airflow_kafka_lake.services.only_copies import REPEAT

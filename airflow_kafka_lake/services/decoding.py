@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, plain_decoder, registered_decoder
-from airflow_kafka_lake.core.holds import hold
-from airflow_kafka_lake.core.losses import undecoded
-from airflow_kafka_lake.core.records import Claim, Staged, Verdict
+from airflow_kafka_lake.core.kafka.losses import undecoded
+from airflow_kafka_lake.core.ledger.holds import hold
+from airflow_kafka_lake.core.ledger.records import Claim, Staged, Verdict
 from airflow_kafka_lake.ports import Ports
 
 

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from airflow_kafka_lake.core.estimates import duration, lake_bytes, weights
+from airflow_kafka_lake.core.kafka.snapshots import Sample, TopicDescription
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.packing import Weights
-from airflow_kafka_lake.core.plan import Asked, Forecast, Plan
+from airflow_kafka_lake.core.planning.estimates import duration, lake_bytes, weights
+from airflow_kafka_lake.core.planning.packing import Weights
+from airflow_kafka_lake.core.planning.plan import Asked, Forecast, Plan
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.core.wire import instant
 from airflow_kafka_lake.ports import Ports
 

@@ -10,8 +10,8 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, TableHead
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
 from airflow_kafka_lake.ports import Ports
 
 OWNERSHIP_TRIES = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_kafka_lake.core.errors import AttemptRejectedError, KafkaLakeError, TransientError, UnknownOutcomeError
-from airflow_kafka_lake.core.records import Claim
-from airflow_kafka_lake.core.waves import Absent, AttemptOutcome, AttemptRecord, Found, TableHead
+from airflow_kafka_lake.core.ledger.records import Claim
+from airflow_kafka_lake.core.ledger.waves import Absent, AttemptOutcome, AttemptRecord, Found, TableHead
 
 _UNTOLD = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})
 

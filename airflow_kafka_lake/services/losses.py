@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from airflow_kafka_lake.core.epochs import cut_below, epochs_in_doubt
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError
-from airflow_kafka_lake.core.losses import gone_topic, loss
+from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.losses import gone_topic, loss
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import compared
 

@@ -14,13 +14,13 @@ from airflow_kafka_lake.core.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import unknown_topic
-from airflow_kafka_lake.core.plan import Blocked
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.plan import Blocked
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
-from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import look_at_table
 from airflow_kafka_lake.services.topics import Problems, apart

@@ -11,12 +11,12 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     UnavailableError,
 )
+from airflow_kafka_lake.core.lake.only_copies import Kept, lost_by_kafka
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.only_copies import Kept, lost_by_kafka
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.losses import look
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from airflow_kafka_lake.core.errors import EmptyPeriodError
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, waiting_for_stable
+from airflow_kafka_lake.core.kafka.times import Times, milliseconds
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.periods import Period
-from airflow_kafka_lake.core.plan import Asked
-from airflow_kafka_lake.core.policies import Bounds, gone_in_doubt, start_in_doubt, times_needed
+from airflow_kafka_lake.core.planning.periods import Period
+from airflow_kafka_lake.core.planning.plan import Asked
+from airflow_kafka_lake.core.planning.policies import Bounds, gone_in_doubt, start_in_doubt, times_needed
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Sample, waiting_for_stable
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.times import Times, milliseconds
 from airflow_kafka_lake.core.wire import instant, timestamp
 from airflow_kafka_lake.ports import Ports
 

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from airflow_kafka_lake.core.epochs import EpochEnds, epochs_in_doubt
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     PendingCommitError,
     UsageError,
 )
-from airflow_kafka_lake.core.growth import Grown, Growth, Known, Layout, Topic, grown
-from airflow_kafka_lake.core.layouts import develop, topics_seen
-from airflow_kafka_lake.core.packing import build_plan
-from airflow_kafka_lake.core.plan import Asked, Blocked, Plan
-from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, together
-from airflow_kafka_lake.core.sealing import check_seals
-from airflow_kafka_lake.core.segments import Graph
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ordering.growth import Grown, Growth, Known, Layout, Topic, grown
+from airflow_kafka_lake.core.ordering.layouts import develop, topics_seen
+from airflow_kafka_lake.core.ordering.sealing import check_seals
+from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.planning.packing import build_plan
+from airflow_kafka_lake.core.planning.plan import Asked, Blocked, Plan
+from airflow_kafka_lake.core.planning.policies import Bounds, asked_of, generation_gap, together
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
-from airflow_kafka_lake.core.streams import StreamRecord
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import host_clock
 from airflow_kafka_lake.services.forecasting import forecast, weigh

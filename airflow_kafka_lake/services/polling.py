@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from airflow_kafka_lake.core.accounting import EXPLAINED
 from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import StaleFenceError, TransientError
+from airflow_kafka_lake.core.lake.accounting import EXPLAINED
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob, ending
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, ending
 from airflow_kafka_lake.ports import Ports
 
 MOST_CAREFUL = 100

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     IdentityError,
@@ -14,10 +13,9 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, Publication, RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.slices import Slice, SliceSet
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptKey,
     AttemptOutcome,
@@ -32,6 +30,8 @@ from airflow_kafka_lake.core.waves import (
     Unclear,
     Unknown,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import Heartbeat

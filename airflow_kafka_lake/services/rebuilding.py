@@ -19,14 +19,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.guards import overtaken_rebuild
-from airflow_kafka_lake.core.rebuilding import restoration
-from airflow_kafka_lake.core.rebuilding.comparison import compare
-from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
-from airflow_kafka_lake.core.rebuilding.restoration import Restoration
-from airflow_kafka_lake.core.records import Advance, Claim, PipelineRecord
-from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, PipelineRecord
+from airflow_kafka_lake.core.ledger.waves import (
     OPEN,
     UNFINISHED,
     AttemptOutcome,
@@ -38,6 +33,11 @@ from airflow_kafka_lake.core.waves import (
     TableHead,
     Token,
 )
+from airflow_kafka_lake.core.rebuilding.comparison import compare
+from airflow_kafka_lake.core.rebuilding.decision import restoration
+from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
+from airflow_kafka_lake.core.rebuilding.restoration import Restoration
+from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves

@@ -6,28 +6,28 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.epochs import cut_below, epochs_in_doubt
 from airflow_kafka_lake.core.errors import (
     LogRewrittenError,
     RangeBeyondEndError,
     RangeExpiredError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.reopening import (
+from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.reopening import (
     Reopening,
     refuse_unsettled,
     reopening,
     table_of,
 )
-from airflow_kafka_lake.core.segments import Graph, Segment, started_after, waiting
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, Committed, RangeState, Token
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import UNFINISHED, AttemptRecord, Committed, RangeState, Token
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
 from airflow_kafka_lake.services.identity import check_head, look_at_table

@@ -7,14 +7,14 @@ from typing import Any
 
 from airflow_kafka_lake.core.documents import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
+from airflow_kafka_lake.core.kafka.snapshots import Snapshot, waiting_for_stable
+from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.order import Order, segments_document
-from airflow_kafka_lake.core.records import WaveRecord
-from airflow_kafka_lake.core.segments import Graph
-from airflow_kafka_lake.core.snapshots import Snapshot, waiting_for_stable
+from airflow_kafka_lake.core.ordering.order import Order, segments_document
+from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.stability import holders

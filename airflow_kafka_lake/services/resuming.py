@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError
-from airflow_kafka_lake.core.records import Claim, Staged
-from airflow_kafka_lake.core.waves import AttemptRecord
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.records import Claim, Staged
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.choosing import Work
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -14,15 +13,16 @@ from airflow_kafka_lake.core.errors import (
     UnfinishedError,
     expected,
 )
-from airflow_kafka_lake.core.losses import way_out
+from airflow_kafka_lake.core.kafka.losses import way_out
+from airflow_kafka_lake.core.kafka.transactions import hanging_error
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.mirroring import Mirrored
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.records import Advance, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.segments import gate_closed
+from airflow_kafka_lake.core.ordering.segments import gate_closed
+from airflow_kafka_lake.core.planning.choosing import Work
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.transactions import hanging_error
-from airflow_kafka_lake.core.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.choosing import chosen
 from airflow_kafka_lake.services.deciding import new_id

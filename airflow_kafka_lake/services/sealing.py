@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_kafka_lake.core.errors import StateError, UnavailableError, UnknownTopicError, UsageError
-from airflow_kafka_lake.core.growth import Growth, Known, Topic, grown
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.sealing import declared, migrated
-from airflow_kafka_lake.core.segments import Graph, Levels, Segment
+from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState
+from airflow_kafka_lake.core.ordering.growth import Growth, Known, Topic, grown
+from airflow_kafka_lake.core.ordering.sealing import declared, migrated
+from airflow_kafka_lake.core.ordering.segments import Graph, Levels, Segment
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.observing import observe

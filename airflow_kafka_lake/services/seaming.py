@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_kafka_lake.core.checking.evidence import Evidence, Finding
-from airflow_kafka_lake.core.checking.report import Observed, Scope
+from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
+from airflow_kafka_lake.core.audit.report import Observed, Scope
+from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.seams import PositionColumns, Seam, SeamQuestion, ask, judge
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

@@ -13,13 +13,13 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.kafka.times import FIRST, Times, milliseconds
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds, below_log_start
+from airflow_kafka_lake.core.planning.policies import Bounds, below_log_start
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.times import FIRST, Times, milliseconds
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import changed_topics
 

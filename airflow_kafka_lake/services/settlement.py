@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError, expected
-from airflow_kafka_lake.core.records import Advance, Claim, OutboxItem, WaveRecord
-from airflow_kafka_lake.core.waves import AttemptOutcome, Found, WaveState
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.reopening import Share, parts, to_be_shared
+from airflow_kafka_lake.core.ledger.shares import shares
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.reopening import Share, parts, to_be_shared
-from airflow_kafka_lake.core.shares import shares
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TypeVar
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.transactions import OpenTransaction, oldest
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction, oldest
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
 
 T = TypeVar("T")

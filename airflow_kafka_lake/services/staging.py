@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.core.bisecting import History
 from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.errors import (
     HeldError,
@@ -18,12 +17,13 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     expected,
 )
-from airflow_kafka_lake.core.losses import held_by
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
-from airflow_kafka_lake.core.segments import gate_closed
+from airflow_kafka_lake.core.kafka.losses import held_by
+from airflow_kafka_lake.core.lake.bisecting import History
+from airflow_kafka_lake.core.lake.staging import StageJob, packing
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
+from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.slices import Slice, SliceSet
-from airflow_kafka_lake.core.staging import StageJob, packing
-from airflow_kafka_lake.core.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.bisecting import lighten, read_otherwise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.waves import is_over
+from airflow_kafka_lake.core.ledger.waves import is_over
 from airflow_kafka_lake.ports import Ports
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, StateError, UnavailableError
-from airflow_kafka_lake.core.records import Claim, Verdict, WaveRecord
-from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.records import Claim, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptRecord,
     Committed,
@@ -20,6 +19,7 @@ from airflow_kafka_lake.core.waves import (
     WaveState,
     is_resumable,
 )
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
 from airflow_kafka_lake.services.identity import check_head

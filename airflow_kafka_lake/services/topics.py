@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import (
     TopicRecreatedError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.snapshots import TopicDescription
+from airflow_kafka_lake.core.kafka.snapshots import TopicDescription
 from airflow_kafka_lake.ports import OffsetSource, Ports
 
 T = TypeVar("T")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.waves import UNRESOLVED
-from airflow_kafka_lake.core.withdrawing import Kept, Withdrawal, withdrawal
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
+from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdrawal, withdrawal
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.deciding import needed_reason
 from airflow_kafka_lake.services.selecting import Selection, refuse_gone, stretches

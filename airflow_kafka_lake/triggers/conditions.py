@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from airflow_kafka_lake.core.errors import HeldError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.kafka.times import milliseconds
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import FINISHED, UNRESOLVED
 from airflow_kafka_lake.core.naming import nearest, unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.order import Order
-from airflow_kafka_lake.core.segments import Graph, in_words
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.times import milliseconds
-from airflow_kafka_lake.core.waves import FINISHED, UNRESOLVED
+from airflow_kafka_lake.core.ordering.order import Order
+from airflow_kafka_lake.core.ordering.segments import Graph, in_words
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 
 Source = Callable[[], OffsetSource]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.hooks.connections import aget_connection
 from airflow_kafka_lake.hooks.kafka import TYPES as KAFKA_TYPES
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook

@@ -20,8 +20,8 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = HOME
 
 from airflow_kafka_lake.adapters.clocks import FakeClock  # noqa: E402
+from airflow_kafka_lake.core.ledger.waves import Holder  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
-from airflow_kafka_lake.core.waves import Holder  # noqa: E402
 from airflow_kafka_lake.hooks import assembly  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402

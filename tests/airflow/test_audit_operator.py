@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTerminated
 
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.services import running
 

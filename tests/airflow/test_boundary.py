@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownOutcomeError, UsageError
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.boundary import (

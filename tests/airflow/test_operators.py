@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import (
 
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnknownOutcomeError
-from airflow_kafka_lake.core.records import Advance
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (

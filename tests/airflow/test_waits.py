@@ -13,9 +13,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from airflow.triggers.base import BaseTrigger
 
 from airflow_kafka_lake.core.errors import HeldError, LedgerSchemaError, UnavailableError
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.operators.plan import PlanBackfillOperator

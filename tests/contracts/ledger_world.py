@@ -6,15 +6,15 @@ import itertools
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from airflow_kafka_lake.core.accounting import Accounting, Receipt
-from airflow_kafka_lake.core.growth import Growth
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, Holder, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedStream, PlannedWave
-from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, Verdict
+from airflow_kafka_lake.core.ordering.growth import Growth
+from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import AttemptKey, Holder, RangeState
 from airflow_kafka_lake.ports import Ledger
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")

@@ -11,12 +11,12 @@ from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.records import Publication, Staged
+from airflow_kafka_lake.core.ledger.waves import Committed, Token
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Publication, Staged
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.waves import Committed, Token
 from airflow_kafka_lake.ports import JobRunner, Lake
 from tests import markers
 from tests.kit.memory_kafka import MemoryKafka

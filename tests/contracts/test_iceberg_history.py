@@ -13,8 +13,8 @@ from pyiceberg.table import Table
 
 from airflow_kafka_lake.adapters.iceberg import compacting, merging, receipts
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING_PROPERTIES
-from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, TableHead
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, TableHead
 from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, receipt, token
 
 MOST = 4

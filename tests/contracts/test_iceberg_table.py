@@ -34,11 +34,9 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     Committed,
     Found,
@@ -48,6 +46,8 @@ from airflow_kafka_lake.core.waves import (
     TableHead,
     Unknown,
 )
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 from tests.contracts.lake_worlds import (
     LEDGER,

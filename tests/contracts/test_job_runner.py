@@ -12,10 +12,10 @@ import pytest
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Mismatch
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,

@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
-from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import Holding, Publication
-from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.records import Holding, Publication
+from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     Absent,
     Committed,
@@ -27,6 +24,9 @@ from airflow_kafka_lake.core.waves import (
     Unclear,
     Unknown,
 )
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.slices import Stream
 from tests.contracts.lake_worlds import (
     AT,
     LEDGER,

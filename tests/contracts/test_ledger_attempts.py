@@ -10,18 +10,25 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     StaleFenceError,
     StateError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.events import Event
+from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.records import Claim, Published, Verdict
+from airflow_kafka_lake.core.ledger.waves import (
+    WAVE_TRANSITIONS,
+    Act,
+    AttemptKey,
+    AttemptOutcome,
+    RangeState,
+    WaveState,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Claim, Published, Verdict
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.waves import WAVE_TRANSITIONS, Act, AttemptKey, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import MAX_LEASE, Ledger
 from tests.contracts.ledger_world import (
     HOLDER,

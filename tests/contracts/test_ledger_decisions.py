@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.deletions import Deleted
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.deletions import Deleted
+from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Verdict
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,

@@ -17,9 +17,9 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Token, WaveState
+from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     HOLDER,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream, RestoredWave
-from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow, origin_receipt
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     AT,

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, LedgerSchemaError
-from airflow_kafka_lake.core.growth import Growth, Layout
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.segments import Segment
+from airflow_kafka_lake.core.ordering.growth import Growth, Layout
+from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.core.waves import RangeState, WaveState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import AT, SPEC, key_of, planned, settled, skipped, staged, taken
 

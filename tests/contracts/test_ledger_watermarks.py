@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.core.estimates import TopicCost
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.planning.estimates import TopicCost
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdrawal, withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, WaveState
-from airflow_kafka_lake.core.withdrawing import Kept, Withdrawal, withdrawal
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import SPEC, claimed, key_of, plan_of, planned, settled, skipped, taken
 from tests.contracts.test_ledger_attempts import everything

@@ -20,8 +20,8 @@ from sqlalchemy import inspect, text
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
-from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
 from tests.kit.memory_lake import store as lake_store
 from tests.world import SPEC, World

@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.ports import Processes
 from tests.world import FakeProcesses
 

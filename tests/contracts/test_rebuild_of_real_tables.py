@@ -12,10 +12,10 @@ import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.checking.report import EVERYTHING
+from airflow_kafka_lake.core.audit.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.accepting import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild

@@ -13,7 +13,7 @@ import pytest
 from airflow_kafka_lake.adapters.iceberg import staged
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StaleFenceError
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld

@@ -23,11 +23,11 @@ from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry, Regis
 from airflow_kafka_lake.adapters.spark_submit.standalone import end_application
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import Absent, Found, Unknown
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Publication
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.waves import Absent, Found, Unknown
 from airflow_kafka_lake.hooks.connections import ConnectionSettings
 from airflow_kafka_lake.hooks.ledger import ledger_url
 from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token

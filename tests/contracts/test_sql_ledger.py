@@ -19,7 +19,6 @@ from sqlalchemy import Connection, event, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, recording, schema, tables
-from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -28,10 +27,11 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
-from airflow_kafka_lake.core.records import Verdict
-from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, Token, WaveState
 from tests.contracts.ledger_world import (
     AT,
     SPEC,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.faults import standing_decoding
 from tests.faults.place import Place
 from tests.faults.standing_kafka import DELETED, Happened, happen

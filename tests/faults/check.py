@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_kafka_lake.core.checking.evidence import Finding, StreamTruth
+from airflow_kafka_lake.core.audit.evidence import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

@@ -27,9 +27,9 @@ from typing import Any
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.records import Claim, RangeRecord, Verdict
-from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.planning.plan import Plan
 from tests.contracts.ledger_world import SPEC, key_of, plan_of, receipts_of
 
 LEASE = timedelta(minutes=5)

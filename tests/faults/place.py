@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.waves import PUBLISHES, RangeState
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
 from tests.faults.standing_kafka import TOPIC, Acknowledged, kafka
 
 ROOT = Path(__file__).parents[2]

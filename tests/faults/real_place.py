@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
 from tests.faults.place import TABLE, Ended, Place, Started

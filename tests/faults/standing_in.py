@@ -29,8 +29,8 @@ from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli.front import run_command_line
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.lake import LakeHook
 from tests.faults import standing_decoding

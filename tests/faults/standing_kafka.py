@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from airflow_kafka_lake.core.kafka.snapshots import Snapshot
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import Snapshot
 from tests.kit.memory_kafka import MemoryKafka
 
 TOPIC = "orders"

@@ -18,8 +18,8 @@ from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import PUBLISHES
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import running
 from tests.gates import Passing, gated

@@ -20,8 +20,8 @@ import pytest
 from sqlalchemy import make_url
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core import watermarks
-from airflow_kafka_lake.core.waves import UNRESOLVED, AttemptOutcome, WaveState
+from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, WaveState
 from tests.contracts.ledger_world import SPEC
 from tests.faults.contention import prepare
 

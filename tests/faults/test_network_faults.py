@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.services.running import Run
 from tests.faults.conftest import USER

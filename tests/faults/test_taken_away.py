@@ -16,9 +16,9 @@ import pytest
 from sqlalchemy import event
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, staging
 from airflow_kafka_lake.services.running import Run

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.waves import UNFINISHED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import LedgerReader
 from tests.faults.acts import DEAD_DECODE, DECODING, MIRROR
 from tests.faults.place import Ended, Place

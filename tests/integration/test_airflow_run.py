@@ -13,7 +13,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from tests.airflow_lanes import MANUAL, RUN_SECONDS, SCHEDULED, Lane, World, until, world_of
 from tests.stories import Stories

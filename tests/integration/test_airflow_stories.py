@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from tests.airflow_lanes import MANUAL, Lane, Ran, World, until, world_of
 from tests.groups import commit, commit_in
 

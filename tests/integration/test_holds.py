@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.waves import OPEN, Holder
+from airflow_kafka_lake.core.ledger.waves import OPEN, Holder
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming

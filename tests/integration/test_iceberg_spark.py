@@ -11,9 +11,9 @@ import pytest
 
 from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable, merging
 from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import Committed, TableHead
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.waves import Committed, TableHead
 from tests import warm
 from tests.contracts.lake_worlds import LEDGER, TOPIC_ID, attempt_id, record, token
 

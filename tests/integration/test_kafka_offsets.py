@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     UnstableError,
 )
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.local.processes import wait_until
 
 if TYPE_CHECKING:

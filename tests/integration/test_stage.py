@@ -30,11 +30,11 @@ from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIO
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.hooks.spark import SparkJobs
 from airflow_kafka_lake.jobs.decoding import decoded
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell

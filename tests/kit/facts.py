@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Difference
 from airflow_kafka_lake.core.decoding import RegisteredSchema
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedRange, PlannedWave
-from airflow_kafka_lake.core.records import (
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.records import (
     Advance,
     Claim,
     Commit,
@@ -23,13 +23,8 @@ from airflow_kafka_lake.core.records import (
     Staged,
     Verdict,
 )
-from airflow_kafka_lake.core.reopening import Cut, Reopening
-from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.reopening import Cut, Reopening
+from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptKey,
     AttemptRecord,
@@ -41,6 +36,11 @@ from airflow_kafka_lake.core.waves import (
     Token,
     Unclear,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedWave
+from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
 LONGEST = 20_000

@@ -19,8 +19,8 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.spark_submit import PROGRAMS
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.waves import Unknown
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.waves import Unknown
 from airflow_kafka_lake.hooks import spark
 from airflow_kafka_lake.ports import Ledger, Ports
 from tests.kit.interceptors import Intercepted, PortCall, calls, intercepted

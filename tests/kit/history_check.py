@@ -12,11 +12,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.core import checking
-from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.audit import check as checking
+from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.core.wire import ranges_digest
 from tests.kit.operations import Operation, Phase
 

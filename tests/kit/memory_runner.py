@@ -20,12 +20,12 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UnknownTopicError,
 )
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Undecoded
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]

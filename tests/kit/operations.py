@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_kafka_lake.core.errors import AttemptRejectedError, ConcurrentError, StaleFenceError, TerminalError
-from airflow_kafka_lake.core.waves import Rejected, Unknown
+from airflow_kafka_lake.core.ledger.waves import Rejected, Unknown
 from airflow_kafka_lake.core.wire import timestamp
 
 NOTHING_DONE = (TerminalError, ConcurrentError, StaleFenceError, AttemptRejectedError)

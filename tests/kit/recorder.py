@@ -18,7 +18,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.ports import Ledger, LedgerReader, Ports
 from tests.kit import facts
 from tests.kit.interceptors import PORTS, Intercepted, PortCall, calls, intercepted, methods

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
-from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.jobs.stage import Steps
 from tests.kit.arming import DIARY, FAILPOINTS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_BISECTING = "airflow_kafka_lake.core.bisecting"
-_CUTTING = "airflow_kafka_lake.core.cutting"
+_BISECTING = "airflow_kafka_lake.core.lake.bisecting"
+_CUTTING = "airflow_kafka_lake.core.ledger.cutting"
 _SERVICE = "tests/unit/services/test_bisecting.py"
 
 BISECTING = (

@@ -6,8 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _GROUPS = "airflow_kafka_lake.adapters.kafka.groups"
 _STAGE = "airflow_kafka_lake.jobs.stage"
-_ACCOUNTING = "airflow_kafka_lake.core.accounting"
-_WATERMARKS = "airflow_kafka_lake.core.watermarks"
+_ACCOUNTING = "airflow_kafka_lake.core.lake.accounting"
+_WATERMARKS = "airflow_kafka_lake.core.ledger.watermarks"
 _OPERATORS = "airflow_kafka_lake.operators"
 _TRIGGERS = "airflow_kafka_lake.triggers"
 _CONNECTIONS = "airflow_kafka_lake.hooks.connections"

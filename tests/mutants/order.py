@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_SEGMENTS = "airflow_kafka_lake.core.segments"
-_LAYOUTS = "airflow_kafka_lake.core.layouts"
-_SEALING = "airflow_kafka_lake.core.sealing"
-_PACKING = "airflow_kafka_lake.core.packing"
+_SEGMENTS = "airflow_kafka_lake.core.ordering.segments"
+_LAYOUTS = "airflow_kafka_lake.core.ordering.layouts"
+_SEALING = "airflow_kafka_lake.core.ordering.sealing"
+_PACKING = "airflow_kafka_lake.core.planning.packing"
 _STAGING = "airflow_kafka_lake.services.staging"
 _SERVICE = "airflow_kafka_lake.services.sealing"
 _SQL = "airflow_kafka_lake.adapters.sql_ledger"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SERVICE = "airflow_kafka_lake.services.rebuilding"
-_DECISION = "airflow_kafka_lake.core.rebuilding"
+_DECISION = "airflow_kafka_lake.core.rebuilding.decision"
 _COMPARISON = "airflow_kafka_lake.core.rebuilding.comparison"
 _RESTORATION = "airflow_kafka_lake.core.rebuilding.restoration"
 _EDITING = "airflow_kafka_lake.core.rebuilding.editing"

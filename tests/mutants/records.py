@@ -11,14 +11,14 @@ _RECORDING = "airflow_kafka_lake.adapters.sql_ledger.recording"
 _READING = "airflow_kafka_lake.adapters.sql_ledger.reading"
 _SCHEMA = "airflow_kafka_lake.adapters.sql_ledger.schema"
 _WITHDRAWING = "tests/contracts/test_ledger_withdrawing.py::"
-_GUARDS = "airflow_kafka_lake.core.guards"
+_GUARDS = "airflow_kafka_lake.core.ledger.guards"
 
 DECISIONS = (
     Mutant(
         name="withdraw-what-was-begun",
         law="L11",
         guard="Only ranges of waves that were never claimed are taken off the plan.",
-        module="airflow_kafka_lake.core.withdrawing",
+        module="airflow_kafka_lake.core.ledger.withdrawing",
         function="may_be_withdrawn",
         old="unread and fence == NEVER_CLAIMED and (not item.generation)",
         new="unread and (not item.generation)",
@@ -28,7 +28,7 @@ DECISIONS = (
         name="withdraw-what-is-in-the-lake",
         law="L2",
         guard="What was reopened is not taken off the plan: its rows are in the table.",
-        module="airflow_kafka_lake.core.withdrawing",
+        module="airflow_kafka_lake.core.ledger.withdrawing",
         function="may_be_withdrawn",
         old="unread and fence == NEVER_CLAIMED and (not item.generation)",
         new="unread and fence == NEVER_CLAIMED",
@@ -38,7 +38,7 @@ DECISIONS = (
         name="all-goes-on-after-any-skip",
         law="L3",
         guard="After a skip only what holds none of the offsets goes on that its range was held for.",
-        module="airflow_kafka_lake.core.guards",
+        module="airflow_kafka_lake.core.ledger.guards",
         function="cut_for_skip",
         old="item.held_for and (not piece.held_for)",
         new="item.held_for",

@@ -13,9 +13,9 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES, UNFINISHED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import PUBLISHES, UNFINISHED, RangeState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, planning, reopening, staging
 from airflow_kafka_lake.services.rebuilding import rebuild

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError, OnlyCopyError
-from airflow_kafka_lake.core.holds import Passed
+from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Blocked, Plan
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.segments import Graph, is_drained
+from airflow_kafka_lake.core.ordering.segments import Graph, is_drained
+from airflow_kafka_lake.core.planning.plan import Blocked, Plan
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding
 from tests.world import World

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from greenlet import getcurrent, greenlet
 
-from airflow_kafka_lake.core.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.ports import JobRunner, Ports
 from tests.gates import KilledError
 from tests.world import World

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.packing import Weights, build_plan
-from airflow_kafka_lake.core.plan import Asked, Plan
+from airflow_kafka_lake.core.planning.packing import Weights, build_plan
+from airflow_kafka_lake.core.planning.plan import Asked, Plan
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
 
 TOP = 60
 """Offsets stay below this."""

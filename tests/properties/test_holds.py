@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.errors import HeldError, KafkaLakeError
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from tests import truth
 from tests.gates import Before, Killed, KilledError

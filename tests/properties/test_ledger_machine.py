@@ -14,11 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
-from airflow_kafka_lake.core import watermarks
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
 from tests.contracts.test_ledger_reopening import decided

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate
+from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate
+from airflow_kafka_lake.core.ledger.shares import CLASSES, shares
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.shares import CLASSES, shares
 
 FATES = (None, Fate.CONTROL, Fate.ABORTED, Fate.COMPACTED)
 

@@ -17,9 +17,9 @@ from hashlib import blake2b
 import pytest
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerBehindError, UnexpectedError
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding, settlement, staging
 from airflow_kafka_lake.services.rebuilding import rebuild

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kafka_lake.core.lake.staging import StageJob, packing
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob, packing
 from tests.properties.strategies import as_set, stretches
 
 pytestmark = pytest.mark.properties

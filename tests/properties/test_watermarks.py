@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kafka_lake.core.ledger.watermarks import hold, lag, watermark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.watermarks import hold, lag, watermark
 from tests.properties.strategies import as_set, offsets, partitions_of_a_stream, range_sets
 
 pytestmark = pytest.mark.properties

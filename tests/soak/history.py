@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from airflow_kafka_lake.core.checking.evidence import StreamTruth
+from airflow_kafka_lake.core.audit.evidence import StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.hooks.assembly import open_ports
 from airflow_kafka_lake.local.demo import patched_environment

@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.soak.lanes import LANES
 from tests.soak.place import Place
 

@@ -156,7 +156,7 @@ def perform(spark: SparkSession, order: Mapping[str, Any]) -> str:
 
 
 def _append(spark: SparkSession, *, table: str, attempt: str, select: str) -> None:
-    from airflow_kafka_lake.core.staging import branch_of
+    from airflow_kafka_lake.core.lake.staging import branch_of
     from airflow_kafka_lake.jobs.stage import STAGED_BY, WRITE_OPTIONS
 
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch_of(attempt)}` RETAIN 7 DAYS")

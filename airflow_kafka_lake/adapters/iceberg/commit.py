@@ -23,11 +23,11 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
 )
 from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapshot
-from airflow_kafka_lake.core.ancestry import Place
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Unknown
+from airflow_kafka_lake.core.lake.ancestry import Place
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Unknown
 from airflow_kafka_lake.core.wire import LAST, Last, last_by, last_of_properties, last_to_property, token_to_summary
 
 _TRIES = 10

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from airflow_kafka_lake.core.ancestry import Ancestry
-from airflow_kafka_lake.core.records import Commit
-from airflow_kafka_lake.core.waves import PUBLISHES, TableHead, Token
+from airflow_kafka_lake.core.lake.ancestry import Ancestry
+from airflow_kafka_lake.core.ledger.records import Commit
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES, TableHead, Token
 from airflow_kafka_lake.core.wire import OWNER, last_of_properties, owner_from_property, token_from_summary
 
 

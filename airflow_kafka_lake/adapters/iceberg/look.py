@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Snapshot
 from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table, main_history
 from airflow_kafka_lake.adapters.iceberg.reading import batches_of, written_files_of
-from airflow_kafka_lake.core.waves import EMPTY_TABLE, PUBLISHES, Absent, AttemptRecord, Found, Look, Unclear
+from airflow_kafka_lake.core.ledger.waves import EMPTY_TABLE, PUBLISHES, Absent, AttemptRecord, Found, Look, Unclear
 from airflow_kafka_lake.core.wire import token_from_summary
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 

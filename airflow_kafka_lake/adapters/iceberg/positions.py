@@ -10,8 +10,8 @@ from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, IntegerType, LongType, StringType
 
 from airflow_kafka_lake.adapters.iceberg.runs import Runs
-from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
+from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.seams import PositionColumns
 
 ATTEMPT = "ingest_attempt"

@@ -13,9 +13,9 @@ from airflow_kafka_lake.adapters.iceberg.head import head_of
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
 from airflow_kafka_lake.adapters.iceberg.replacing import replacement, tasks_for
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
-from airflow_kafka_lake.core.records import Publication, Staged
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import Publication, Staged
+from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
 from airflow_kafka_lake.core.wire import OWNER, owner_to_property
 
 

@@ -34,10 +34,10 @@ from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import ReceiptRow
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 _PATIENCE_SECONDS = 45

@@ -21,8 +21,8 @@ from airflow_kafka_lake.adapters.iceberg.filters import near
 from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
+from airflow_kafka_lake.core.ledger.records import Holding
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 
 _Flags = NDArray[np.bool_]

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
+from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.ledger.records import Holding
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import Holding
 from airflow_kafka_lake.core.slices import Stream
 
 POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")

@@ -20,8 +20,8 @@ from airflow_kafka_lake.adapters.iceberg.runs import POSITION, Runs
 from airflow_kafka_lake.adapters.iceberg.undecoded import Failures
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
-from airflow_kafka_lake.core.records import Staged
-from airflow_kafka_lake.core.staging import branch_of
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import Staged
 from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
 
 _READERS = 4

@@ -25,14 +25,14 @@ from airflow_kafka_lake.adapters.iceberg.replacing import visible
 from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
-from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
-from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.staging import attempts_of, branch_of
-from airflow_kafka_lake.core.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
 
 _DROP_TRIES = 10
 

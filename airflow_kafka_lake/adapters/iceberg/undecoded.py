@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from airflow_kafka_lake.adapters.iceberg.runs import POSITION, Runs
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
-from airflow_kafka_lake.core.records import Undecoded
+from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.slices import Stream
 
 _STREAM = list(POSITION[:3])

@@ -11,8 +11,8 @@ from confluent_kafka import Uuid
 
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.core.errors import IdentityError
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot, UnknownPartition
 
 GroupOffset = tuple[int | None, GroupOffsetState]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.ports import Clock
 
 with warnings.catch_warnings():

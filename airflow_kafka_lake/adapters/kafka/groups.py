@@ -17,7 +17,7 @@ from airflow_kafka_lake.adapters.kafka.answers import GroupOffset
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.ports import Clock
 
 with warnings.catch_warnings():

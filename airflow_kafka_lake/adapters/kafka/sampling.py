@@ -10,8 +10,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPar
 
 from airflow_kafka_lake.adapters.kafka.client import LogToPython
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.snapshots import Sample
 from airflow_kafka_lake.core.spec import Isolation
 
 STRETCHES = 16

@@ -18,7 +18,6 @@ from airflow_kafka_lake.adapters.kafka import epochs, groups, identities, sampli
 from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
 from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     UnavailableError,
@@ -26,14 +25,15 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     UnstableError,
 )
-from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.snapshots import (
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.snapshots import (
     Sample,
     Snapshot,
     TopicDescription,
 )
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
-from airflow_kafka_lake.core.transactions import OpenTransaction
 from airflow_kafka_lake.ports import Clock
 
 _PASSES = 3

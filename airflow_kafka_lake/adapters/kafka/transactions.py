@@ -12,7 +12,7 @@ from typing import Any
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.adapters.kafka.conversation import FAILED, errors
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.wire import instant
 
 with warnings.catch_warnings():

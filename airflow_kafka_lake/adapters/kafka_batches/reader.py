@@ -12,9 +12,9 @@ from typing import Any
 from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, ClosingSelector, KafkaNetClient, errors
 from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
 from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
-from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.batches import divided, lost
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.kafka.batches import divided, lost
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow_kafka_lake.adapters.kafka_batches.client import LegacyRecordBatch, MemoryRecords, errors
-from airflow_kafka_lake.core.batches import Batch, Control
 from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.kafka.batches import Batch, Control
+from airflow_kafka_lake.core.kafka.timestamps import is_beyond_spark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.timestamps import is_beyond_spark
 
 _LAST_CODEC = 4
 _NOTHING = RangeSet()

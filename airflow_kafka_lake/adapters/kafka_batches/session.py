@@ -17,8 +17,8 @@ from airflow_kafka_lake.adapters.kafka_batches.client import (
     MetadataRequest,
     errors,
 )
-from airflow_kafka_lake.core.batches import AbortedTransaction
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
 from airflow_kafka_lake.core.slices import Stream
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer, Session
-from airflow_kafka_lake.core.accounting import Explanation
-from airflow_kafka_lake.core.batches import Pieces, explain, joined, unexplained
+from airflow_kafka_lake.core.kafka.batches import Pieces, explain, joined, unexplained
+from airflow_kafka_lake.core.lake.accounting import Explanation
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation

@@ -29,8 +29,8 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.comparing import CompareJob, Comparison
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.jobs.compare import RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE

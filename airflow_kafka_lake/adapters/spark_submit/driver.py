@@ -14,7 +14,7 @@ import psutil
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.1

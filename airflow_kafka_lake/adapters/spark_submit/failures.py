@@ -15,8 +15,8 @@ from airflow_kafka_lake.core.errors import (
     JobFailedError,
     SchemaMismatchError,
 )
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import RedecodeJob
-from airflow_kafka_lake.core.staging import StageJob
 
 _TAIL_LINES = 25
 _TAIL_CHARACTERS = 4_000

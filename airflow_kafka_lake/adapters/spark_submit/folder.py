@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 
 PREFIX = "kafka-lake-stage-"
 OWNER_FILE = "owner"

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 
 _PACKAGE = Path(airflow_kafka_lake.__file__).parent
-_TRAVELS = ("__init__.py", "core/*.py", "jobs/*.py")
+_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py")
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"

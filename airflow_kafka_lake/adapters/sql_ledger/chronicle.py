@@ -14,13 +14,13 @@ from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
-from airflow_kafka_lake.core.events import Event, Line
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.events import Event, Line
+from airflow_kafka_lake.core.ledger.records import Advance, OutboxItem, ReceiptRow
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import Advance, OutboxItem, ReceiptRow
+from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Token, WaveState
 
 
 def pace(connection: Connection, name: str) -> tuple[WaveCost, ...]:

@@ -14,11 +14,10 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, outbox, pipeline, range_, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.accounting import Receipt
-from airflow_kafka_lake.core.records import Claim
-from airflow_kafka_lake.core.segments import gate_closed
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.records import Claim
+from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
     AttemptKey,
@@ -26,6 +25,7 @@ from airflow_kafka_lake.core.waves import (
     Holder,
     RangeState,
 )
+from airflow_kafka_lake.core.ordering.segments import gate_closed
 
 FREE = {"attempt": None, "holder": None, "lease_until": None}
 """What a wave has while nobody works on it."""

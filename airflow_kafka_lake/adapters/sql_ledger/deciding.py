@@ -15,10 +15,10 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, outbox, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.cutting import cut_for_taking, parts_of
-from airflow_kafka_lake.core.records import Advance, RangeRecord, Verdict
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.cutting import cut_for_taking, parts_of
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.waves import (
     ON_HOLD,
     RESOLVED,
     UNRESOLVED,

@@ -26,18 +26,13 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     withdrawing,
 )
 from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
-from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
-from airflow_kafka_lake.core.estimates import WaveCost
-from airflow_kafka_lake.core.events import Event, Line
-from airflow_kafka_lake.core.growth import Layout
-from airflow_kafka_lake.core.holds import Passed
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
-from airflow_kafka_lake.core.records import (
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.events import Event, Line
+from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.records import (
     Advance,
     Claim,
     OutboxItem,
@@ -48,12 +43,9 @@ from airflow_kafka_lake.core.records import (
     Verdict,
     WaveRecord,
 )
-from airflow_kafka_lake.core.reopening import Reopening
-from airflow_kafka_lake.core.segments import Blocker, Segment
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.reopening import Reopening
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import (
     AttemptKey,
     AttemptOutcome,
     AttemptRecord,
@@ -62,7 +54,15 @@ from airflow_kafka_lake.core.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.withdrawing import Withdrawal
+from airflow_kafka_lake.core.ledger.withdrawing import Withdrawal
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
+from airflow_kafka_lake.core.planning.estimates import WaveCost
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
 
 T = TypeVar("T")
 

@@ -12,20 +12,20 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
-from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import LedgerSchemaError
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import PipelineRecord, Published, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.records import PipelineRecord, Published, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
     Holder,
     RangeState,
     WaveState,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import MAX_LEASE
 
 SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")

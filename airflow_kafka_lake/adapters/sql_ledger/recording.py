@@ -23,12 +23,12 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
 )
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows, upsert
-from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.clocks import HostClock
-from airflow_kafka_lake.core.plan import Plan, PlannedStream
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
+from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import RangeState, WaveState
 
 PLANS_KEPT = 1_000
 """Of how many plans of all pipelines, the newest, the ledger keeps what they saw: six weeks of one an hour."""

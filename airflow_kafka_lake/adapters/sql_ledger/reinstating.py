@@ -15,11 +15,11 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, Timestamp, insert_rows, now, rows, upsert
-from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, WaveState
 from airflow_kafka_lake.core.rebuilding.editing import edits
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredWave
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, WaveState
 
 
 def reinstate(connection: Connection, what: Restoration, actor: str) -> Edits:

@@ -14,11 +14,11 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, snapshot, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.reopening import Cut, Reopening
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.reopening import Cut, Reopening
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 
 _HOMES = ("plan", "wave", "skip")
 _NUMBERS = ("row_count", "first_offset", "last_offset", *reading.SUMS)

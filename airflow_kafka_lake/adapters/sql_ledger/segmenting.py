@@ -13,12 +13,12 @@ from airflow_kafka_lake.adapters.sql_ledger import reading, streams
 from airflow_kafka_lake.adapters.sql_ledger.tables import layout, pipeline, segment, segment_parent, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import Timestamp, rows, upsert
-from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.growth import Growth, Layout
-from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, SegmentKey, gate_of
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.ordering.growth import Growth, Layout
+from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, SegmentKey, gate_of
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.core.waves import RangeState
 
 _STREAM = ("topic", "topic_id", "partition")
 

@@ -13,12 +13,12 @@ from airflow_kafka_lake.adapters.sql_ledger.deciding import dissolve_empty, give
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, range_, skip, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now, rows
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.holds import Passed
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import AttemptKey, RangeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

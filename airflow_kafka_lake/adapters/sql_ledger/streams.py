@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, select, union_all
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import range_, skip, stream
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import RESOLVED, RangeState
 
 
 def streams(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, Table, Text
 
 from airflow_kafka_lake.adapters.sql_ledger.types import Number, Offsets, Prose, Timestamp, Word
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 
 PREFIX = "kafka_lake_"
 VERSION_TABLE = PREFIX + "alembic_version"

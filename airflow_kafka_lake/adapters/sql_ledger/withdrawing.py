@@ -12,8 +12,8 @@ from airflow_kafka_lake.adapters.sql_ledger.deciding import give_back, lock_wave
 from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, rows
+from airflow_kafka_lake.core.ledger.withdrawing import Withdrawal, refuse_overtaken
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.withdrawing import Withdrawal, refuse_overtaken
 
 
 def withdraw(connection: Connection, what: Withdrawal, actor: str) -> None:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 
-from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.records import Holding, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Pending, Range, Remembered, TableReading
 from airflow_kafka_lake.core.rebuilding.reopens import Reopens
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
-from airflow_kafka_lake.core.records import Holding, RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import PUBLISHES, RangeState
 
 
 def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) -> Comparison:

@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.guards import emptied, overtaken_rebuild
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.guards import emptied, overtaken_rebuild
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.packing import UNMEASURED_BYTES_PER_OFFSET
+from airflow_kafka_lake.core.planning.packing import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredSkip
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.waves import RESOLVED, UNRESOLVED, RangeState, WaveState
 
 
 def edits(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.ancestry import Ancestry
+from airflow_kafka_lake.core.lake.ancestry import Ancestry
+from airflow_kafka_lake.core.ledger.records import Commit, Holding, Published, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptKey
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
-from airflow_kafka_lake.core.records import Commit, Holding, Published, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import AttemptKey
 
 Range = tuple[str, Stream, OffsetRange]
 """Attempt, stream and range of a receipt."""

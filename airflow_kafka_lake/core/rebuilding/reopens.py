@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import ReceiptRow
 from airflow_kafka_lake.core.slices import Stream
 
 Stretches = Sequence[tuple[OffsetRange, int]]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.reopens import Reopens
-from airflow_kafka_lake.core.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.waves import AttemptKey, Token, WaveState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

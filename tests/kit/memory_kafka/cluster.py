@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from airflow_kafka_lake.core.accounting import Explanation
-from airflow_kafka_lake.core.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
     IdentityError,
@@ -19,9 +17,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import (
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.snapshots import (
     GroupOffsetState,
     PartitionSnapshot,
     Sample,
@@ -29,8 +26,11 @@ from airflow_kafka_lake.core.snapshots import (
     TopicDescription,
     UnknownPartition,
 )
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.lake.accounting import Explanation
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
-from airflow_kafka_lake.core.transactions import OpenTransaction
 from tests.kit.memory_kafka.log import UNTIMELY, Entry, Headers, Log
 from tests.kit.memory_kafka.sampling import weigh
 from tests.kit.memory_kafka.transactions import open_transactions, pending_commits

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.timestamps import is_beyond_spark
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.timestamps import is_beyond_spark
 
 Headers = tuple[tuple[str, bytes | None], ...]
 UNTIMELY = "its time is beyond what Spark's Kafka source reads"

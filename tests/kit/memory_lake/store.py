@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from airflow_kafka_lake.core.accounting import StreamContent
-from airflow_kafka_lake.core.ancestry import Ancestry, Place
-from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Holding, Publication
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.records import Holding, Publication
+from airflow_kafka_lake.core.ledger.waves import (
     PUBLISHES,
     Committed,
     PublishOutcome,
@@ -26,6 +24,8 @@ from airflow_kafka_lake.core.waves import (
     TableHead,
     Token,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 
 MAIN = "main"
 Headers = tuple[tuple[str, bytes | None], ...]

@@ -12,14 +12,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.core.events import Line
-from airflow_kafka_lake.core.records import Commit, Holding, Publication, ReceiptRow, Staged
-from airflow_kafka_lake.core.seams import PositionColumns
-from airflow_kafka_lake.core.slices import Slice, SliceSet
-from airflow_kafka_lake.core.staging import attempts_of, branch_of
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
     Absent,
@@ -35,6 +33,8 @@ from airflow_kafka_lake.core.waves import (
     Unclear,
     Unknown,
 )
+from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 from tests.kit.memory_lake.store import (
     MAIN,
     Answer,

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.errors import StaleFenceError
-from airflow_kafka_lake.core.events import Event
-from airflow_kafka_lake.core.records import Claim, OutboxItem, RangeRecord, ReceiptRow, range_receipt
-from airflow_kafka_lake.core.segments import gate_closed
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
     AttemptKey,
@@ -23,6 +22,7 @@ from airflow_kafka_lake.core.waves import (
     Holder,
     RangeState,
 )
+from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.ports import Clock
 from tests.kit.memory_ledger.reader import MemoryReader
 from tests.kit.memory_ledger.state import State, Try, Wave

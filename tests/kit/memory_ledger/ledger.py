@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from airflow_kafka_lake.core import guards, history
-from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.cutting import cut_for_taking
-from airflow_kafka_lake.core.holds import Passed
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Advance, RangeRecord, ReceiptRow, Verdict
-from airflow_kafka_lake.core.reopening import Cut, Reopening
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.cutting import cut_for_taking
+from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, ReceiptRow, Verdict
+from airflow_kafka_lake.core.ledger.reopening import Cut, Reopening
+from airflow_kafka_lake.core.ledger.waves import (
     ON_HOLD,
     RESOLVED,
     WAVE_TRANSITIONS,
@@ -24,7 +22,9 @@ from airflow_kafka_lake.core.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.withdrawing import Withdrawal, refuse_overtaken
+from airflow_kafka_lake.core.ledger.withdrawing import Withdrawal, refuse_overtaken
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Stream
 from tests.kit.memory_ledger.planning import MemoryPlanning
 from tests.kit.memory_ledger.state import Skipped, State, Try, Wave
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from airflow_kafka_lake.core import guards, history
 from airflow_kafka_lake.core.clocks import HostClock
-from airflow_kafka_lake.core.growth import Growth
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.records import RangeRecord, origin_receipt
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import Plan, PlannedStream, PlannedWave
-from airflow_kafka_lake.core.records import RangeRecord, origin_receipt
+from airflow_kafka_lake.core.ordering.growth import Growth
+from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import RangeState
 from tests.kit.memory_ledger.restoring import MemoryRestoring
 from tests.kit.memory_ledger.state import State, Wave, ordered
 

@@ -8,12 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from airflow_kafka_lake.core import guards
-from airflow_kafka_lake.core.estimates import TopicCost, WaveCost
-from airflow_kafka_lake.core.events import Event, Line
-from airflow_kafka_lake.core.growth import Layout
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.records import (
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.events import Event, Line
+from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
     PipelineRecord,
@@ -21,11 +18,8 @@ from airflow_kafka_lake.core.records import (
     RangeRecord,
     WaveRecord,
 )
-from airflow_kafka_lake.core.segments import Blocker, Graph, Segment, gate_of
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
     AttemptOutcome,
     AttemptRecord,
@@ -33,6 +27,12 @@ from airflow_kafka_lake.core.waves import (
     Token,
     WaveState,
 )
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, gate_of
+from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.ports import MAX_LEASE, Clock
 from tests.kit.memory_ledger.state import State, Wave, ordered
 

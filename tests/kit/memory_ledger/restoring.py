@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_kafka_lake.core import guards, history
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.editing import edits
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredSkip, RestoredWave
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from tests.kit.memory_ledger.attempts import MemoryAttempts
 from tests.kit.memory_ledger.state import Skipped, State, Try, Wave
 

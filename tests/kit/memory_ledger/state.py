@@ -6,25 +6,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from airflow_kafka_lake.core.events import Event
-from airflow_kafka_lake.core.growth import Layout
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import (
+from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
     RangeRecord,
 )
-from airflow_kafka_lake.core.segments import Segment, SegmentKey
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
     Holder,
     RangeState,
     WaveState,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

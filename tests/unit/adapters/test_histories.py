@@ -15,7 +15,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
-from airflow_kafka_lake.core.waves import Holder, Unknown
+from airflow_kafka_lake.core.ledger.waves import Holder, Unknown
 from airflow_kafka_lake.services import deciding
 from tests.kit import arming
 from tests.kit.interceptors import PortCall, intercepted
@@ -136,7 +136,7 @@ def test_an_error_tells_whether_the_call_had_an_effect(world: World) -> None:
 
 
 def _token(wave: str) -> Any:
-    from airflow_kafka_lake.core.waves import Token
+    from airflow_kafka_lake.core.ledger.waves import Token
 
     return Token(pipeline="orders", wave=wave, attempt="a" * 16, fence=9, ranges="", kind="fence")
 

@@ -12,13 +12,13 @@ from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer
 from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
-from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.batches import AbortedTransaction, Batch, Control
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control
+from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.timestamps import SPARK_LATEST_MS
 from tests.kafka_bytes import marker, stamped, written
 
 EVERYTHING = RangeSet.between(0, 10**6)

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.kafka import groups
 from airflow_kafka_lake.adapters.kafka.groups import OffsetFetchRequest, answers, errors
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 
 KEY = ("orders", 3)
 

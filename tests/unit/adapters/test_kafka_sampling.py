@@ -11,9 +11,9 @@ import pytest
 
 from airflow_kafka_lake.adapters.kafka import sampling
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.snapshots import Sample
 from airflow_kafka_lake.core.spec import Isolation
 
 pytestmark = pytest.mark.unit

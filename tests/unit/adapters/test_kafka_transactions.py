@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.kafka import transactions
 from airflow_kafka_lake.adapters.kafka.conversation import errors
-from airflow_kafka_lake.core.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError
-from airflow_kafka_lake.core.records import Publication
-from airflow_kafka_lake.core.waves import Committed, Rejected, Requirement, Token, Unknown
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, Token, Unknown
 from tests.kit.memory_lake import Answer, MemoryLake, MemoryTable
 
 ATTEMPT = "0123456789abcdef"

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import Holder
 
 pytestmark = pytest.mark.unit
 

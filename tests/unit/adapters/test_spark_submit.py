@@ -31,12 +31,12 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
 )
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
-from airflow_kafka_lake.core.waves import Holder
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.batches import AbortedTransaction, Batch, Control, divided, explain, lost, unexplained
+from airflow_kafka_lake.core.kafka.batches import (
+    AbortedTransaction,
+    Batch,
+    Control,
+    divided,
+    explain,
+    lost,
+    unexplained,
+)
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 

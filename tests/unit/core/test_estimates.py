@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.estimates import BYTES_PER_SECOND, JOB_START_SECONDS, TopicCost, WaveCost, duration
+from airflow_kafka_lake.core.planning.estimates import (
+    BYTES_PER_SECOND,
+    JOB_START_SECONDS,
+    TopicCost,
+    WaveCost,
+    duration,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -6,13 +6,20 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, Weights, build_plan, cut, missing
-from airflow_kafka_lake.core.plan import Asked, Plan
+from airflow_kafka_lake.core.planning.packing import (
+    MAX_WAVE_OFFSETS,
+    MAX_WAVE_RANGES,
+    Weights,
+    build_plan,
+    cut,
+    missing,
+)
+from airflow_kafka_lake.core.planning.plan import Asked, Plan
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
-from airflow_kafka_lake.core.streams import StreamRecord
 
 pytestmark = pytest.mark.unit
 

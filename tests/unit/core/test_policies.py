@@ -15,15 +15,15 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
+from airflow_kafka_lake.core.kafka.times import Times, milliseconds
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.plan import Asked
-from airflow_kafka_lake.core.policies import Bounds, asked_of, generation_gap, times_needed
-from airflow_kafka_lake.core.segments import Graph, Segment
+from airflow_kafka_lake.core.ordering.segments import Graph, Segment
+from airflow_kafka_lake.core.planning.plan import Asked
+from airflow_kafka_lake.core.planning.policies import Bounds, asked_of, generation_gap, times_needed
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
-from airflow_kafka_lake.core.streams import StreamRecord
-from airflow_kafka_lake.core.times import Times, milliseconds
 
 pytestmark = pytest.mark.unit
 

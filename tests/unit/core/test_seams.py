@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.seams import PositionColumns, SeamQuestion, ask, judge
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.waves import RangeState
 
 pytestmark = pytest.mark.unit
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob, attempts_of, branch_of, ending, packing
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob, attempts_of, branch_of, ending, packing
 
 pytestmark = pytest.mark.unit
 

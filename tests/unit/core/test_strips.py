@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_kafka_lake.core.audit.timeline import Band, Bounds, strip
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.records import RangeRecord
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.strips import Band, Bounds, strip
-from airflow_kafka_lake.core.waves import RangeState
 
 pytestmark = pytest.mark.unit
 

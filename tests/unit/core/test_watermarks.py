@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_kafka_lake.core.ledger.watermarks import hold, lag, watermark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.watermarks import hold, lag, watermark
 
 pytestmark = pytest.mark.unit
 

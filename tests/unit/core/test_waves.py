@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import (
+from airflow_kafka_lake.core.ledger.waves import (
     LEADS_OUT,
     RANGE_TRANSITIONS,
     RESOLVED,
@@ -23,6 +22,7 @@ from airflow_kafka_lake.core.waves import (
     WaveState,
     first_overlap,
 )
+from airflow_kafka_lake.core.offsets import OffsetRange
 
 pytestmark = pytest.mark.unit
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from airflow_kafka_lake.core.ancestry import Place
-from airflow_kafka_lake.core.events import Line
+from airflow_kafka_lake.core.lake.ancestry import Place
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.waves import Token
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.waves import Token
 from airflow_kafka_lake.core.wire import (
     LAST,
     Last,

@@ -79,9 +79,9 @@ def test_names_are_compared_as_spark_does() -> None:
 def test_columns_that_every_table_has_are_named_once() -> None:
     """What a job writes, what the table is made of, and the list that others read."""
     from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+    from airflow_kafka_lake.core.lake.staging import LANDED, StageJob
     from airflow_kafka_lake.core.offsets import OffsetRange
     from airflow_kafka_lake.core.spec import Isolation
-    from airflow_kafka_lake.core.staging import LANDED, StageJob
     from airflow_kafka_lake.jobs.stage import columns
 
     stretch = Slice(Stream("orders", "AAAA", 0), OffsetRange(0, 1))

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.jobs.stage import (
     COMMIT_TRIES,
     columns,

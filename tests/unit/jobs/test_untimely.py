@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.staging import StageJob
 from airflow_kafka_lake.jobs import untimely
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.strips import Band
+from airflow_kafka_lake.core.audit.timeline import Band
 from airflow_kafka_lake.pages.audit import audit_page
 from airflow_kafka_lake.pages.strip import COLUMNS, EXACT, WIDTH, strip_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.checking.report import EVERYTHING, Scope
+from airflow_kafka_lake.core.audit.report import EVERYTHING, Scope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import checking, reopening

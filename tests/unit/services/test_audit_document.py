@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import checking, deciding
 from tests.world import SPEC, World
 

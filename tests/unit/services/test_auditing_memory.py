@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting, Explanation, Fate, StreamContent
+from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate, StreamContent
+from airflow_kafka_lake.core.ledger.records import Staged
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Staged
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.services import auditing

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core import bisecting
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnexpectedError
+from airflow_kafka_lake.core.lake import bisecting
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.staging import CAREFUL_POLL, StageJob
-from airflow_kafka_lake.core.waves import RangeState
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError, Passing

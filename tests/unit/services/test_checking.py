@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.checking.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.claiming import LEASE
 from airflow_kafka_lake.services.comparing import Asked

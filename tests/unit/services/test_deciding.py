@@ -13,8 +13,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UsageError,
 )
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Rejected, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import AttemptOutcome, Rejected, WaveState
 from airflow_kafka_lake.services import deciding, running
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer

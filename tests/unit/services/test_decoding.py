@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.core.waves import RangeState
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.services import deciding
 from tests.world import SPEC, World
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer, Row

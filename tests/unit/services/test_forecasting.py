@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.plan import Plan
+from airflow_kafka_lake.core.planning.plan import Plan
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit

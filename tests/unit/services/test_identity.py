@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.waves import RangeState, Token, WaveState
+from airflow_kafka_lake.core.ledger.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Calls, Killed, KilledError, Passing

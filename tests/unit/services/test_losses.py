@@ -8,10 +8,10 @@ import shlex
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, HeldError
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.records import RangeRecord
-from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
 from tests.world import World

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import RangeState, WaveState
 from tests.gates import Before
 from tests.unit.services.test_identity import held_reasons
 from tests.world import World

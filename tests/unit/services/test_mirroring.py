@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.mirroring import mirror
 from tests.gates import Before

@@ -10,9 +10,9 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StateError, UnavailableError
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.services import deciding, rebuilding, reopening, withdrawing
 from airflow_kafka_lake.services.selecting import Selection
 from tests.gates import Before, Killed, KilledError

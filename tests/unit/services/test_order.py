@@ -17,11 +17,11 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState, Rejected, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.plan import Plan
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
-from airflow_kafka_lake.core.waves import UNFINISHED, RangeState, Rejected, WaveState
 from airflow_kafka_lake.services import deciding, reopening, sealing
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.checking.report import Scope
+from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     RangeBeyondEndError,
@@ -17,11 +17,11 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.core.waves import WaveState
 from airflow_kafka_lake.services import checking, deciding, withdrawing
 from airflow_kafka_lake.services.selecting import Selection, choose
 from airflow_kafka_lake.triggers.conditions import WatermarkReached, time_in_ms

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from airflow_kafka_lake.core.errors import EmptyPeriodError, KafkaLakeError, RangeBeyondEndError, RangeExpiredError
+from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
-from airflow_kafka_lake.core.times import milliseconds
 from tests.unit.services.test_planning import pieces
 from tests.world import World
 

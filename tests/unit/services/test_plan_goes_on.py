@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, PipelineFileError, UnavailableError, UnknownTopicError
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.core.waves import RangeState, WaveState
 from tests.world import World
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     IdentityError,
@@ -17,11 +16,12 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     StaleFenceError,
 )
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Rejected, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Rejected, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild

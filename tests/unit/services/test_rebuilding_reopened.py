@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError, LogRewrittenError
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
 from tests.gates import Before, Killed, KilledError

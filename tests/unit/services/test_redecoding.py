@@ -62,7 +62,7 @@ def test_failed_job_is_told() -> None:
 
 def test_branch_of_a_decoding_job_is_nobodys_attempt() -> None:
     """Whoever sweeps the branches of dead attempts leaves it alone."""
-    from airflow_kafka_lake.core.staging import attempts_of
+    from airflow_kafka_lake.core.lake.staging import attempts_of
 
     world = landed()
     redecode(world.worker(), world.spec)

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
@@ -21,9 +20,10 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import RangeState, WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import checking, deciding, reopening
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer

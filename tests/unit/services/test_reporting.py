@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import checking, deciding, reporting
 from tests.world import World
 

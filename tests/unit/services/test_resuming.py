@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.checking import check
+from airflow_kafka_lake.core.audit.check import check
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
@@ -19,10 +19,10 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.records import Verdict
-from airflow_kafka_lake.core.staging import branch_of
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.services import auditing, checking, deciding, rebuilding
 from airflow_kafka_lake.services.taking import take
 from tests.gates import Before, Calls, Killed, KilledError, Passing

@@ -13,8 +13,8 @@ from airflow_kafka_lake.core.errors import (
     UnexpectedError,
     UnfinishedError,
 )
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import WaveState
+from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.claiming import claim
 from airflow_kafka_lake.services.running import finish_plan

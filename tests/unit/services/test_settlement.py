@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError, UnknownOutcomeError
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_lake import Answer

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, RangeBeyondEndError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Killed, KilledError
 from tests.world import AFTER_THE_LEASE, World

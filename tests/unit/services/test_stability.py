@@ -8,9 +8,9 @@ import pytest
 
 from airflow_kafka_lake.core.documents import plan_document
 from airflow_kafka_lake.core.errors import HangingTransactionError, PendingCommitError
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import planning, reporting

@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnexplainedError,
 )
-from airflow_kafka_lake.core.policies import Bounds
-from airflow_kafka_lake.core.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import deciding
 from tests.gates import Before, Calls

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import withdrawing
 from airflow_kafka_lake.services.selecting import Selection
 from tests.gates import Killed, KilledError

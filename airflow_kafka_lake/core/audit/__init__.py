@@ -1,0 +1,1 @@
+"""Is anything lost, twice, visible too early, or not what the record says?"""

@@ -1,0 +1,113 @@
+"""What comparing contents with Kafka says, and which of it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_kafka_lake.core.audit.evidence import Finding, FindingKind
+from airflow_kafka_lake.core.comparing import Comparison, Difference, Mismatch
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """How many offsets of a stream were compared, and which were not, and why."""
+
+    stream: Stream
+    offsets: int
+    left_out: RangeSet
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deep:
+    """The result of a comparison; `compacted` are the topics whose records may have been cleaned since, `deletions` how
+    many rows of each stream were deleted on purpose."""
+
+    comparison: Comparison
+    streams: tuple[Compared, ...]
+    compacted: frozenset[str]
+    deletions: Mapping[Stream, int] = field(default_factory=dict)
+
+    def findings(self) -> Iterator[Finding]:
+        """Find every difference that neither cleaning nor deleting explains."""
+        for item in self.comparison.differences:
+            if item not in self.cleaned and item not in self.deleted:
+                yield _finding(item)
+
+    @property
+    def deleted(self) -> tuple[Difference, ...]:
+        """Records without a row that are no more than what was deleted of their stream: that each range lacks exactly
+        those is counted with its rows."""
+        return tuple(
+            item
+            for item in self.comparison.differences
+            if item.mismatch is Mismatch.MISSING and item.offsets <= self.deletions.get(item.stream, 0)
+        )
+
+    @property
+    def cleaned(self) -> tuple[Difference, ...]:
+        """Rows whose records are gone from a compacted topic: the cleaner takes what it likes, also later."""
+        return tuple(
+            item
+            for item in self.comparison.differences
+            if item.mismatch is Mismatch.UNKNOWN and item.stream.topic in self.compacted
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `audit --json` has under `deep`."""
+        wrong = sum(1 for _ in self.findings())
+        offsets = sum(item.offsets for item in self.streams)
+        return {
+            "records": self.comparison.records,
+            "bytes": self.comparison.bytes,
+            "offsets": offsets,
+            "left_out": sum(item.left_out.span for item in self.streams),
+            "sentence": _sentence(self.comparison.records, offsets, wrong),
+            "lines": [
+                *map(_cleaned, self.cleaned),
+                *map(_deleted, self.deleted),
+                *(_left_out(item) for item in self.streams if item.left_out),
+            ],
+        }
+
+
+def _finding(item: Difference) -> Finding:
+    where = f"{item.offsets:,} offset{'' if item.offsets == 1 else 's'}, the first {item.first}"
+    match item.mismatch:
+        case Mismatch.MISSING:
+            kind, words = FindingKind.LOST, f"Kafka has records that the table lacks, at {where}"
+        case Mismatch.UNKNOWN:
+            kind, words = FindingKind.INCONSISTENT, f"the table has rows where Kafka has no record, at {where}"
+        case _:
+            kind, words = FindingKind.DIFFERENT, f"the {item.mismatch} is not what Kafka has, at {where}"
+    first = RangeSet((OffsetRange(item.first, item.first + 1),))
+    return Finding(kind=kind, stream=item.stream, offsets=first, words=words)
+
+
+def _sentence(records: int, offsets: int, wrong: int) -> str:
+    read = f"{records:,} records at {offsets:,} settled offsets were read from Kafka again"
+    if wrong:
+        return f"{read}: not all of them are what the table has"
+    return f"{read}: keys, values, headers and timestamps are what the table has"
+
+
+def _cleaned(item: Difference) -> str:
+    return (
+        f"{item.stream}: {item.offsets:,} rows have no record in Kafka any more, the first at "
+        f"{item.first}: the topic is compacted, they could not be compared"
+    )
+
+
+def _deleted(item: Difference) -> str:
+    return (
+        f"{item.stream}: {item.offsets:,} records have no row, the first at {item.first}: they were deleted on purpose"
+    )
+
+
+def _left_out(item: Compared) -> str:
+    topic, _, partition = item.stream
+    return f"{topic}/{partition}: {item.left_out.span:,} settled offsets could not be compared: {item.why}"

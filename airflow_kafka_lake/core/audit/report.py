@@ -1,0 +1,239 @@
+"""What an audit says: `audit --json` as a pure function of evidence and findings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from airflow_kafka_lake.core.audit.check import rows_seen
+from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
+from airflow_kafka_lake.core.audit.timeline import Bounds, strip
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.deletions import Deletions
+from airflow_kafka_lake.core.ledger.records import Holding, RangeRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.wire import timestamp
+
+Json = dict[str, Any]
+
+CLEANED = (
+    "{offsets} offsets have no record because Kafka's cleaner compacts the topic, or did once: a cleaned record cannot "
+    "be told from a lost one"
+)
+NOT_ASKED = "not asked: Kafka is asked for --report, --deep and --seam"
+NAMED = 3
+"""Stretches that a sentence names; more are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What Kafka has of the streams now, and, of those that are not among `bounds`, why that is not known."""
+
+    bounds: Mapping[Stream, Bounds] = field(default_factory=dict)
+    states: Mapping[Stream, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The streams that an audit is asked about: all of a topic, some of its partitions, or everything."""
+
+    topic: str | None = None
+    partitions: frozenset[int] | None = None
+
+    def __contains__(self, stream: object) -> bool:
+        if not isinstance(stream, tuple):
+            return False
+        topic, _, partition = stream
+        return self.topic in (None, topic) and (self.partitions is None or partition in self.partitions)
+
+    def of(self, evidence: Evidence, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Leave out what is about other streams only: about them, or about a wave that has no range of these."""
+        waves = {item.wave for item in evidence.ledger.ranges if item.stream in self}
+        others = {item.wave for item in evidence.ledger.ranges} - waves
+        return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
+
+
+EVERYTHING = Scope()
+
+
+def audit_document(
+    evidence: Evidence,
+    findings: Sequence[Finding],
+    *,
+    at: datetime,
+    scope: Scope = EVERYTHING,
+    observed: Observed | None = None,
+    segments: Sequence[Segment] = (),
+) -> Json:
+    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
+
+    The accounting is the audited one: what the ledger calls visible and the table does not show is unexplained.
+    Numbers of rows are null for a stream with waves in a table that could not be read; its accounting is the recorded
+    one then.
+    """
+    observed = observed or Observed()
+    streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
+    shown = scope.of(evidence, findings)
+    known = {stream.key for stream in streams}
+    lines = _lines(evidence, streams, shown, observed)
+    for line, stream in zip(lines, streams, strict=True):
+        line["seals"] = [item.seal for item in segments if item.stream == stream.key and item.sealed]
+    return {
+        "pipeline": evidence.ledger.pipeline,
+        "audited_at": timestamp(at),
+        "ok": not shown,
+        "totals": _totals(lines),
+        "streams": lines,
+        "problems": [item.words for item in shown if item.stream not in known],
+        "findings": [item.to_json() for item in shown],
+    }
+
+
+def said(document: Mapping[str, Any]) -> list[str]:
+    """Return what an audit says beside its numbers: of contents, and of a seam."""
+    parts = [document[name] for name in ("deep", "seam") if name in document]
+    return [line for part in parts for line in (part["sentence"], *part["lines"])]
+
+
+def _lines(
+    evidence: Evidence, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
+) -> list[Json]:
+    seen, unreadable, deletions = rows_seen(evidence), evidence.unreadable, evidence.deletions
+    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
+    for item in evidence.ledger.ranges:
+        ranges[item.stream].append(item)
+    problems: dict[Stream | None, list[str]] = defaultdict(list)
+    for finding in findings:
+        problems[finding.stream].append(finding.words)
+    return [
+        _line(
+            stream,
+            ranges[stream.key],
+            None if any(item.wave in unreadable for item in ranges[stream.key]) else seen.get(stream.key, []),
+            observed,
+            deletions,
+        )
+        | {"problems": problems[stream.key]}
+        for stream in streams
+    ]
+
+
+def _line(
+    stream: StreamRecord,
+    ranges: Sequence[RangeRecord],
+    holdings: Sequence[Holding] | None,
+    observed: Observed,
+    deletions: Deletions,
+) -> Json:
+    rows = None if holdings is None else RangeSet.union(holding.offsets for holding in holdings)
+    total = None if holdings is None else sum(item.offsets.span + item.duplicates for item in holdings)
+    resolved = [item for item in ranges if item.state in RESOLVED]
+    coverage = RangeSet(item.range for item in resolved)
+    accounting, missing, deleted = _audited(resolved, rows, deletions)
+    bounds = observed.bounds.get(stream.key)
+    return {
+        "topic": stream.key.topic,
+        "topic_id": stream.key.topic_id,
+        "partition": stream.key.partition,
+        "coverage": coverage.to_pairs(),
+        "span": coverage.span,
+        "rows": total,
+        "duplicates": None if total is None or rows is None else total - rows.span,
+        "missing": missing,
+        "deleted": deleted,
+        "accounting": accounting.to_json(),
+        "sentence": sentence(coverage, accounting, deleted),
+        "notes": [CLEANED.format(offsets=f"{accounting.compacted:,}")] if accounting.compacted else [],
+        "origin": stream.origin,
+        "watermark": stream.watermark,
+        "log_start": bounds.log_start if bounds else None,
+        "readable_end": bounds.readable_end if bounds else None,
+        "bounds_state": "observed" if bounds else observed.states.get(stream.key, NOT_ASKED),
+        "strip": [piece.to_json() for piece in strip(stream.origin, ranges, bounds)],
+    }
+
+
+def _audited(
+    resolved: Iterable[RangeRecord], rows: RangeSet | None, deletions: Deletions
+) -> tuple[Accounting, int | None, int]:
+    """Add up resolved ranges, each offset once; `rows` None leaves the recorded numbers as they are.
+
+    Beside the sums: rows that are missing, and rows that were deleted on purpose, which are neither there nor missing.
+    """
+    sums, missing, deleted = Accounting(), 0, 0
+    for item in resolved:
+        if item.state is RangeState.SKIPPED:
+            sums += Accounting(skipped=item.range.span)
+            continue
+        recorded = item.accounting or Accounting()
+        inside = NOTHING if rows is None else rows.within(item.range)
+        there = recorded.visible if rows is None else min(recorded.visible, inside.span)
+        gone = recorded.visible - there
+        wanted = min(gone, deletions.rows(item, inside))
+        deleted += wanted
+        missing += gone - wanted
+        rest = recorded.control + recorded.aborted + recorded.compacted + recorded.skipped
+        sums += Accounting(
+            visible=there,
+            control=recorded.control,
+            aborted=recorded.aborted,
+            compacted=recorded.compacted,
+            skipped=recorded.skipped,
+            unexplained=max(0, item.range.span - there - rest - wanted),
+        )
+    return sums, None if rows is None else missing, deleted
+
+
+def _totals(lines: Sequence[Json]) -> Json:
+    unread = [line for line in lines if line["rows"] is None]
+    sums = Accounting()
+    for line in lines:
+        sums += Accounting(**line["accounting"])
+    span, deleted = (sum(line[name] for line in lines) for name in ("span", "deleted"))
+    return {
+        "streams": len(lines),
+        "span": span,
+        **{name: None if unread else sum(line[name] for line in lines) for name in ("rows", "duplicates", "missing")},
+        "deleted": deleted,
+        "accounting": sums.to_json(),
+        "sentence": f"of {span:,} offsets of {counted(len(lines), 'partition')}: {_explained(sums, deleted)}",
+        "unread": len(unread),
+    }
+
+
+def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> str:
+    """Return where every offset went: of [a, b): so many visible, markers, aborted, compacted, skipped, unexplained;
+    and deleted, where some were."""
+    if not coverage:
+        return "nothing is settled yet"
+    stretches = coverage.ranges
+    if len(stretches) <= NAMED:
+        where = " and ".join(map(_interval, stretches))
+    else:
+        whole = OffsetRange(stretches[0].start, stretches[-1].end)
+        where = f"{coverage.span:,} offsets in {len(stretches):,} stretches of {_interval(whole)}"
+    return f"of {where}: {_explained(accounting, deleted)}"
+
+
+def _explained(sums: Accounting, deleted: int) -> str:
+    gone = f"{deleted:,} deleted, " if deleted else ""
+    return (
+        f"{sums.visible:,} visible, {counted(sums.control, 'marker')}, {sums.aborted:,} aborted, "
+        f"{sums.compacted:,} compacted, {sums.skipped:,} skipped, {gone}{sums.unexplained:,} unexplained"
+    )
+
+
+def _interval(item: OffsetRange) -> str:
+    return f"[{item.start}, {item.end})"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""What Kafka says, as values: snapshots, transactions, raw batches, leader epochs, what it has no more."""

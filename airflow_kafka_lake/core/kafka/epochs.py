@@ -1,0 +1,64 @@
+"""Is a partition's log still the one that was planned from? What a plan recorded against what is seen now.
+
+A leader epoch that changed is no loss by itself: every restart of a broker raises it. Kafka knows where each epoch
+ended. When the epoch that was recorded ended below what was recorded under it, the log was cut there, however long it
+has grown again since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+
+EpochKey = tuple[str, int, int]
+"""`(topic, partition, leader epoch)`."""
+
+EpochEnds = Mapping[EpochKey, int | None]
+"""Where epochs ended; None: the leader knows no such epoch. One that is not in it could not be asked about."""
+
+
+def epochs_in_doubt(recorded: Iterable[tuple[PartitionSnapshot, int | None]]) -> tuple[EpochKey, ...]:
+    """Return the recorded epochs whose end must be asked for: those that are not the partition's any more, sorted."""
+    found = {
+        (seen.stream.topic, seen.stream.partition, epoch)
+        for seen, epoch in recorded
+        if epoch is not None and epoch != seen.leader_epoch
+    }
+    return tuple(sorted(found))
+
+
+def cut_below(
+    seen: PartitionSnapshot, epoch: int | None, until: int, ends: EpochEnds, *, set_back: bool = False
+) -> int | None:
+    """Return where the log was cut, when that is below `until`, which it had reached under a leader epoch.
+
+    None: everything below `until` is as it was. Raises UnavailableError when the epoch's end could not be learned, and
+    for the answer of an older epoch, unless a person says that the cluster was `set_back`.
+    """
+    if not set_back and epoch is not None and seen.leader_epoch is not None and seen.leader_epoch < epoch:
+        raise UnavailableError(
+            f"{seen.stream} was seen under leader epoch {epoch}, and the broker that answers leads it "
+            f"under {seen.leader_epoch}: it does not know that another one leads it since, and its end "
+            f"{seen.high_watermark} proves nothing. Repeat the call. If it stays so, the cluster was set back to an "
+            f"earlier state: skip what it has lost, up to offset {until}",
+            topic=seen.stream.topic,
+            partition=seen.stream.partition,
+        )
+    if seen.high_watermark < until:
+        return seen.high_watermark
+    if epoch is None or epoch == seen.leader_epoch:
+        return None
+    key = (seen.stream.topic, seen.stream.partition, epoch)
+    if key not in ends:
+        raise UnavailableError(
+            f"the leader of {seen.stream} did not say where leader epoch {epoch} ended, so a log that "
+            "was cut and written again could not be told from a restart: repeat the call",
+            topic=seen.stream.topic,
+            partition=seen.stream.partition,
+        )
+    end = ends[key]
+    # A leader that does not know an epoch it once had has lost all that was written in it.
+    end = seen.log_start if end is None else end
+    return end if end < until else None

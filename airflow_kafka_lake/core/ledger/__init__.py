@@ -1,0 +1,1 @@
+"""What is on record, its states, and what every ledger refuses."""

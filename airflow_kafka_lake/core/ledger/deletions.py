@@ -1,0 +1,154 @@
+"""Rows that are gone from the lake on purpose: what was recorded of them, and what could be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Stream
+
+RECEIPT = "deleted"
+"""The kind of the receipts that say so."""
+
+_Reading = tuple[str, Stream, OffsetRange, int]
+"""One reading of a range: the wave that brought it, and how often it was reopened before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Which rows of each settled range were deleted on purpose.
+
+    A receipt says how many rows of its range are gone in all, and at which offsets no row was: one that is there again
+    is not deleted any more, and excuses no other. What is read again, after a reopen or after a roll-back, is of
+    another generation or wave, of which nothing was deleted yet.
+
+    Of several receipts of a range the one counts that excuses most: two people who record the same rows at once excuse
+    them once, not twice. One without offsets is of an older version, and counts whichever rows are gone.
+    """
+
+    by_range: Mapping[_Reading, Sequence[ReceiptRow]]
+
+    @classmethod
+    def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
+        """Collect what was recorded of each range."""
+        found: dict[_Reading, list[ReceiptRow]] = defaultdict(list)
+        for row in receipts:
+            if row.kind == RECEIPT:
+                found[_reading(row)].append(row)
+        return cls(found)
+
+    def rows(self, item: RangeRecord | ReceiptRow, there: RangeSet) -> int:
+        """Return how many rows of a range are gone on purpose, where rows are `there`."""
+        told = self.by_range.get(_reading(item), ())
+        return max((0, *(_gone(row, there) for row in told)))
+
+    def offsets(self, item: RangeRecord, there: RangeSet) -> RangeSet:
+        """Return at which offsets of a range those rows were, and at which beside them no row ever was."""
+        told = self.by_range.get(_reading(item), ())
+        counts = max(told, key=lambda row: (_gone(row, there), row.offsets is not None), default=None)
+        return NOTHING if counts is None or counts.offsets is None else counts.offsets - there
+
+    def by_stream(self, settled: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
+        """Return how many rows of whole streams are gone on purpose, of what is settled."""
+        found: dict[Stream, int] = defaultdict(int)
+        for item in settled:
+            found[item.stream] += self.rows(item, seen.get(item.stream, NOTHING))
+        return found
+
+
+def _reading(item: RangeRecord | ReceiptRow) -> _Reading:
+    return (item.wave, item.stream, item.range, item.generation)
+
+
+def _gone(row: ReceiptRow, there: RangeSet) -> int:
+    return row.rows - ((row.offsets or NOTHING) & there).span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """A settled range of which rows are gone, and nothing says yet that they should be.
+
+    `asked` is the part of it that was asked for. `rows` are gone from that part for certain, and `doubtful` more may
+    be: there, and beside it, offsets never had a row, and only their number is on record. `before` are rows of which
+    something says already that they are deleted, `offsets` those without a row of which it is said now.
+    """
+
+    item: RangeRecord
+    asked: OffsetRange
+    rows: int
+    doubtful: int
+    offsets: RangeSet
+    before: int = 0
+
+    @property
+    def needed(self) -> OffsetRange:
+        """What must be asked for, so that it can be told which rows are gone."""
+        return self.item.range if self.doubtful else self.asked
+
+    def receipt(self, decision: str, at: datetime) -> ReceiptRow:
+        """Return what the lake is told of the decision."""
+        bare = range_receipt(RECEIPT, self.item, attempt=decision, fence=0, at=at)
+        told = replace(bare, first_offset=None, last_offset=None, accounting=Accounting())
+        return replace(told, rows=self.before + self.rows, offsets=self.offsets)
+
+
+def unrecorded(
+    settled: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet], known: Deletions, asked: OffsetRange | None
+) -> Iterator[Deleted]:
+    """Yield the settled ranges of which rows are missing, as far as they may have been among the offsets of `asked`.
+
+    A receipt says how many rows a range had, and at which offset the first and the last: between them, it does not say
+    which offsets never had one. Of a part, all rows are gone that cannot have been beside it.
+    """
+    for item in settled:
+        inside = item.range if asked is None else item.range.intersection(asked)
+        if item.accounting is None or inside is None:
+            continue
+        there = seen.get(item.stream, NOTHING).within(item.range)
+        before, recorded = known.rows(item, there), known.offsets(item, there)
+        missing = item.accounting.visible - before - there.span
+        bare = RangeSet((_rows_of(item),)) - there - recorded
+        within = bare.within(inside)
+        if (most := min(missing, within.span)) > 0:
+            least = max(0, missing - (bare - within).span)
+            yield Deleted(
+                item=item,
+                asked=inside,
+                rows=least,
+                doubtful=most - least,
+                offsets=(RangeSet((inside,)) - there) | recorded,
+                before=before,
+            )
+
+
+def _rows_of(item: RangeRecord) -> OffsetRange:
+    """Return from where to where a range had rows."""
+    if item.first_offset is None or item.last_offset is None:
+        return item.range
+    return OffsetRange(item.first_offset, item.last_offset + 1)
+
+
+def undecided(found: Sequence[Deleted]) -> str | None:
+    """Return why it cannot be told which rows are gone of the parts that were asked for, and what to ask for; None when
+    it can be told of each."""
+    doubtful = [one for one in found if one.doubtful]
+    if not doubtful:
+        return None
+    first = doubtful[0].item
+    assert first.accounting is not None
+    never = first.range.span - first.accounting.visible
+    more = f" (the first of {len(doubtful)} such ranges)" if len(doubtful) > 1 else ""
+    needed = [one.needed for one in found if one.item.stream == first.stream]
+    return (
+        f"{first.stream}: rows of range {first.range} are gone, and how many of them were in "
+        f"{doubtful[0].asked} cannot be told, {doubtful[0].rows} to {doubtful[0].rows + doubtful[0].doubtful}{more}: "
+        f"{never} of its offsets never had a row (markers, aborted or compacted records), and only their number is on "
+        "record. Nothing was recorded. Ask for the whole of it: "
+        f"kafka-lake accept-deletes {first.pipeline} --topic {first.stream.topic} --partition {first.stream.partition} "
+        f"--from {min(part.start for part in needed)} --to {max(part.end for part in needed)} --reason TEXT"
+    )

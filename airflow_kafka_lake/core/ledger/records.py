@@ -1,0 +1,309 @@
+"""What the ledger and the lake have on record, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.waves import (
+    AttemptKey,
+    AttemptRecord,
+    Holder,
+    RangeState,
+    TableHead,
+    Token,
+    WaveState,
+)
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRecord:
+    """A pipeline: its newest configuration, and the UUID of each of its tables as first seen."""
+
+    spec: PipelineSpec
+    tables: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRecord(HasSlice):
+    """A range as the ledger has it. `accounting` and the row numbers are None until it is settled.
+
+    `leader_epoch` is the partition's when the range was planned; None where nothing is known of that.
+    `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
+    read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
+    the range as a whole: once a skip has passed them, the rest goes on.
+    """
+
+    id: str
+    pipeline: str
+    plan: str
+    wave: str
+    slice: Slice
+    state: RangeState
+    reason: str | None
+    estimated_bytes: int
+    rows: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    accounting: Accounting | None = None
+    leader_epoch: int | None = None
+    generation: int = 0
+    fewer_accepted: bool = False
+    held_for: RangeSet = NOTHING
+
+    def piece_id(self, start: int) -> str:
+        """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's.
+
+        A piece of a piece is named after the whole, so that ids stay short however often a range is cut.
+        """
+        if start == self.range.start:
+            return self.id
+        return f"{self.id.removesuffix(f'.{self.range.start}')}.{start}"
+
+    def piece(self, part: OffsetRange) -> RangeRecord:
+        """Return one piece of the range once it is cut, with its share of the estimate and of what it is held for."""
+        return replace(
+            self,
+            id=self.piece_id(part.start),
+            slice=self.slice.part(part),
+            estimated_bytes=self.estimated_bytes * part.span // self.range.span,
+            held_for=self.held_for.within(part),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveRecord:
+    """A wave as the ledger has it. `lease_live` is judged by the database's clock at reading time."""
+
+    id: str
+    pipeline: str
+    plan: str
+    table: str
+    state: WaveState
+    fence: int
+    holder: Holder | None
+    lease_until: datetime | None
+    lease_live: bool
+    snapshot: int | None
+    ranges: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The right to work on a wave until somebody else claims it; `attempts` are the earlier ones, oldest first.
+
+    `ranges` are the PLANNED ranges of the wave at the moment of the claim, and cannot change under the same fence;
+    `claimed_at` is that moment by the ledger's clock.
+    """
+
+    key: AttemptKey
+    claimed_at: datetime
+    pipeline: str
+    spec: PipelineSpec
+    table: str
+    table_uuid: str | None
+    ranges: tuple[RangeRecord, ...]
+    attempts: tuple[AttemptRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is decided about one range that is taken away from its wave, or about one part of it, and the offsets of it
+    that this is due to.
+
+    A part becomes a range of its own, and so does what is beside it: that stays in the wave.
+    """
+
+    range_id: str
+    state: RangeState
+    reason: str
+    held_for: RangeSet = NOTHING
+    part: OffsetRange | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """One move of one watermark; `sequence` grows over the whole ledger and orders what is told."""
+
+    sequence: int
+    stream: Stream
+    start: int
+    end: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptRow(HasSlice):
+    """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen, origin or deleted.
+
+    An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
+    is the id of the ledger that says so. A `deleted` says that so many rows of a settled range were deleted from the
+    lake on purpose; `attempt` is the id of that decision, and `offsets` are those at which no row was then.
+    `leader_epoch` is the partition's when `rows` were planned, if that is known.
+    """
+
+    pipeline: str
+    wave: str
+    attempt: str
+    fence: int
+    kind: str
+    slice: Slice
+    generation: int
+    rows: int
+    first_offset: int | None
+    last_offset: int | None
+    accounting: Accounting
+    recorded_at: datetime
+    leader_epoch: int | None = None
+    offsets: RangeSet | None = None
+
+
+def origin_receipt(
+    pipeline: str, plan: str, stream: Stream, origin: int, *, ledger_id: str, at: datetime
+) -> ReceiptRow:
+    """Return what the lake is told of a new stream; `plan` is the decision that gave it its origin."""
+    return ReceiptRow(
+        pipeline=pipeline,
+        wave=plan,
+        attempt=ledger_id,
+        fence=0,
+        kind="origin",
+        slice=Slice(stream, OffsetRange(origin, origin + 1)),
+        generation=0,
+        rows=0,
+        first_offset=None,
+        last_offset=None,
+        accounting=Accounting(),
+        recorded_at=at,
+    )
+
+
+def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at: datetime) -> ReceiptRow:
+    """Return a receipt of a range as the ledger has it; numbers that it does not have yet are zero."""
+    return ReceiptRow(
+        pipeline=item.pipeline,
+        wave=item.wave,
+        attempt=attempt,
+        fence=fence,
+        kind=kind,
+        slice=item.slice,
+        generation=item.generation,
+        rows=item.rows or 0,
+        first_offset=item.first_offset,
+        last_offset=item.last_offset,
+        accounting=item.accounting or Accounting(),
+        recorded_at=at,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxItem:
+    """A receipt that the ledger has decided and the lake does not have yet."""
+
+    id: int
+    table: str
+    row: ReceiptRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecoded:
+    """Offsets of a stream whose values did not decode, and why the first of them did not."""
+
+    stream: Stream
+    offsets: RangeSet
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold.
+
+    `decoding` is the digest of what the pipeline asked for when the job began; None where values were left as they are.
+    """
+
+    snapshot: int
+    bytes: int
+    streams: tuple[StreamContent, ...]
+    undecoded: tuple[Undecoded, ...] = ()
+    decoding: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A settled wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
+    whose commit had expired.
+
+    `base` is the newest head without the wave that an attempt of it has looked at: what was staged long ago may be
+    published by another, when the head that it was staged on has expired.
+    """
+
+    wave: str
+    table: str
+    attempt: str
+    snapshot: int | None
+    base: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One snapshot of main's history; `token` is None when the commit is nobody's of ours.
+
+    `deleted` is how many rows it took away, and `engine` what the writer calls itself, if it does.
+    """
+
+    snapshot: int
+    parent: int | None
+    at: datetime
+    token: Token | None
+    deleted: int = 0
+    engine: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What main holds of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
+
+    `duplicates` are rows of the same attempt beyond one per offset.
+    """
+
+    attempt: str | None
+    stream: Stream
+    offsets: RangeSet
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged).
+
+    `replaces` are the stretches that were reopened: what main holds of them goes in the commit that shows what is new.
+    `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
+    that is older than that claim may know the earlier attempt, and nothing of what others have published since.
+    `line` is the newest of the ledger's history as the head was checked: one that lacks it lacks what others published
+    since, whatever it knows of who commits. None where the ledger comes to know the token only after the commit.
+    """
+
+    head: TableHead
+    audited: int | None
+    token: Token
+    ledger_id: str
+    replaces: tuple[Slice, ...] = ()
+    claimed: Token | None = None
+    line: Line | None = None
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Who commits: ledger id and pipeline."""
+        return (self.ledger_id, self.token.pipeline)
+
+    @property
+    def newest(self) -> Token:
+        """What the table names as the newest commit of the pipeline from then on."""
+        return self.claimed or self.token

@@ -1,0 +1,332 @@
+"""States of ranges, waves and attempts, and the decision after looking at the lake.
+
+The tables here are the only place where a transition is named; the ledger's guarded statements are made from them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.offsets import OffsetRange
+
+
+class RangeState(StrEnum):
+    """Where a planned range stands; `wave` tells who works on a PLANNED one."""
+
+    PLANNED = "PLANNED"
+    CANCELLED = "CANCELLED"
+    HELD = "HELD"
+    SETTLED = "SETTLED"
+    SKIPPED = "SKIPPED"
+
+
+class WaveState(StrEnum):
+    """Where a wave stands."""
+
+    PLANNED = "PLANNED"
+    CLAIMED = "CLAIMED"
+    STAGED = "STAGED"
+    PUBLISHING = "PUBLISHING"
+    COMMITTED = "COMMITTED"
+    CANCELLED = "CANCELLED"
+    DISSOLVED = "DISSOLVED"
+
+
+class AttemptOutcome(StrEnum):
+    """How one try at a wave ended, or `running`."""
+
+    RUNNING = "running"
+    STAGED = "staged"
+    COMMITTED = "committed"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    ABANDONED = "abandoned"
+
+
+class Act(StrEnum):
+    """What may happen to a wave."""
+
+    CLAIM = "claim"
+    STAGE = "stage"
+    PUBLISH = "publish"
+    SETTLE = "settle"
+    GIVE_UP = "give up"
+    CANCEL = "cancel"
+    RELEASE = "release"
+    DISSOLVE = "dissolve"
+
+
+OPEN = frozenset({WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING})
+"""Wave states in which somebody works on it, or has died over it."""
+
+WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
+    Act.CLAIM: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CLAIMED),
+    Act.STAGE: (frozenset({WaveState.CLAIMED}), WaveState.STAGED),
+    Act.PUBLISH: (frozenset({WaveState.STAGED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
+    Act.SETTLE: (OPEN, WaveState.COMMITTED),
+    Act.GIVE_UP: (OPEN, WaveState.PLANNED),
+    Act.CANCEL: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CANCELLED),
+    Act.RELEASE: (frozenset({WaveState.CANCELLED}), WaveState.PLANNED),
+    Act.DISSOLVE: (frozenset({WaveState.PLANNED, WaveState.CANCELLED}) | OPEN, WaveState.DISSOLVED),
+}
+"""Act → (states it may start from, state it ends in)."""
+
+RANGE_TRANSITIONS: Mapping[RangeState, frozenset[RangeState]] = {
+    RangeState.PLANNED: frozenset({RangeState.CANCELLED, RangeState.HELD, RangeState.SETTLED, RangeState.SKIPPED}),
+    RangeState.CANCELLED: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
+    RangeState.HELD: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
+    RangeState.SETTLED: frozenset({RangeState.PLANNED}),
+    RangeState.SKIPPED: frozenset({RangeState.PLANNED}),
+}
+"""State → states that may follow it. SETTLED and SKIPPED are left only by a recorded reopen."""
+
+UNRESOLVED = frozenset({RangeState.PLANNED, RangeState.CANCELLED, RangeState.HELD})
+"""Range states that hold the watermark."""
+
+ON_HOLD = UNRESOLVED - {RangeState.PLANNED}
+"""Range states that a person can release."""
+
+RESOLVED = frozenset({RangeState.SETTLED, RangeState.SKIPPED})
+"""Range states that count towards coverage."""
+
+UNFINISHED = frozenset({WaveState.PLANNED}) | OPEN
+"""Wave states on which `run` has work to do."""
+
+FINISHED = frozenset(WaveState) - UNFINISHED
+"""Wave states in which nothing of the wave can be published any more."""
+
+_ENDED = frozenset(AttemptOutcome) - {AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.UNKNOWN}
+
+
+LEADS_OUT: Mapping[RangeState | WaveState, str] = {
+    RangeState.CANCELLED: "kafka-lake release {id}",
+    RangeState.HELD: "kafka-lake release {id}, or kafka-lake skip {pipeline}",
+    WaveState.PLANNED: "kafka-lake ingest {id}",
+    WaveState.CLAIMED: "kafka-lake ingest {id}",
+    WaveState.STAGED: "kafka-lake ingest {id}",
+    WaveState.PUBLISHING: "kafka-lake settle {pipeline}",
+    WaveState.CANCELLED: "kafka-lake release {id}",
+}
+"""The command that leads a person out of each state in which something can be stuck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who works on a wave: a process of a host. When it was started tells a reused pid apart.
+
+    `started` counts clock ticks since `boot`, an id of the host's last start, which no step of the clock changes. Where
+    the host does not tell (`boot` is None), it is in epoch seconds. `machine` tells hosts of one name apart; None where
+    a host does not tell, or it would be another's too (in a container).
+    """
+
+    host: str
+    pid: int
+    started: float
+    boot: str | None = None
+    machine: str | None = None
+
+    def __str__(self) -> str:
+        machine = "" if self.machine is None else f"{self.machine}."
+        started = f"{self.started:.2f}" if self.boot is None else f"{machine}{self.boot}:{self.started:.0f}"
+        return f"{self.host}/{self.pid}/{started}"
+
+    @classmethod
+    def parse(cls, text: str) -> Holder:
+        """Read what `str` wrote."""
+        host, pid, started = text.rsplit("/", 2)
+        where, _, ticks = started.rpartition(":")
+        machine, _, boot = where.rpartition(".")
+        return cls(host=host, pid=int(pid), started=float(ticks), boot=boot or None, machine=machine or None)
+
+    @property
+    def clock(self) -> str:
+        """What counts the ticks of this process: others' can be compared only when they have the same."""
+        return self.host if self.boot is None else f"{self.host}:{self.boot}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptKey:
+    """What every ledger write of an attempt is guarded by (law L10)."""
+
+    wave: str
+    fence: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What a commit of ours says about itself in its summary (WIRE.md, In the lake)."""
+
+    pipeline: str
+    wave: str
+    attempt: str
+    fence: int
+    ranges: str
+    kind: str = "publish"
+
+
+PUBLISHES = frozenset({"publish", "replace"})
+"""Kinds of tokens whose commits show rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHead:
+    """What a load of the table supplied: the base of every decision about it.
+
+    `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
+    each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
+    where its newest publish stands, and `lines` to the line of the ledger's history that it names.
+    """
+
+    uuid: str
+    snapshot: int | None
+    owners: Mapping[str, tuple[str, str]]
+    last: Mapping[tuple[str, str], Token]
+    placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
+    ancestry: Ancestry = field(default=Ancestry(), repr=False)
+
+    def told(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
+        """Return all that the table says of an owner's newest commit: a fence that is repeated has one token, and
+        something may have been published between the two."""
+        return self.last.get(owner), self.placed.get(owner), self.lines.get(owner)
+
+    def lost(self, owner: tuple[str, str]) -> Place | None:
+        """Return an owner's newest publish when main was moved away from it.
+
+        Each publish is made on a head that has lost none. So where main stands on the newest, it stands on all.
+        """
+        place = self.placed.get(owner)
+        return place if place and self.ancestry.lacks(place) else None
+
+    def place_after(self, owner: tuple[str, str], kind: str, own: Place) -> Place | None:
+        """Return where the newest publish stands after a commit at `own`: an empty commit leaves it where it was.
+
+        A pipeline goes on from what another ledger has published under its name. Only a rebuild commits on a head that
+        has lost a publish, after which what is there begins anew.
+        """
+        if kind in PUBLISHES:
+            return own
+        mine = [place for (_, pipeline), place in self.placed.items() if pipeline == owner[1]]
+        newest = max(mine, key=lambda place: place.sequence, default=None)
+        return own if newest and self.ancestry.lacks(newest) else newest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One try at a wave as the ledger has it. `base` is the head that the probe looked at (-1: an empty table)."""
+
+    wave: str
+    fence: int
+    attempt: str
+    holder: str
+    job: str | None
+    base: int | None
+    audited: int | None
+    outcome: AttemptOutcome
+    error: str | None
+    started_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def key(self) -> AttemptKey:
+        """The guard of this attempt's writes."""
+        return AttemptKey(wave=self.wave, fence=self.fence, attempt=self.attempt)
+
+
+def is_resumable(attempt: AttemptRecord) -> bool:
+    """Return whether an attempt that ended, or was overtaken, has left something that may be published as it is."""
+    return attempt.audited is not None and attempt.outcome not in (AttemptOutcome.REJECTED, AttemptOutcome.COMMITTED)
+
+
+def is_over(attempt: AttemptRecord, wave: WaveState) -> bool:
+    """Return whether what an attempt has staged is of no use any more: its wave has ended, or it has for good.
+
+    While its wave goes on, an attempt of unknown outcome may still be found in the lake, and one that was audited may
+    be published by another.
+    """
+    return wave in FINISHED or (attempt.outcome in _ENDED and not is_resumable(attempt))
+
+
+EMPTY_TABLE = -1
+"""`AttemptRecord.base` of an attempt that began on a table without any snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The lake holds the wave: published by `attempt`; the snapshot is None once expired (rows remain)."""
+
+    attempt: str
+    snapshot: int | None
+    head: TableHead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """The lake, at `head`, holds nothing of the wave: its whole history since the base was seen."""
+
+    head: TableHead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unclear:
+    """The lake could not say: part of the history is gone and no row decides."""
+
+    head: TableHead
+    reason: str
+
+
+Look = Found | Absent | Unclear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The commit landed as `snapshot`."""
+
+    snapshot: int
+
+
+class Requirement(StrEnum):
+    """What a commit requires of the table (law L9); a failed one is named."""
+
+    MAIN_HEAD = "main moved"
+    STAGING_BRANCH = "staging branch changed"
+    TABLE_UUID = "another table"
+    SPEC = "partition spec changed"
+    SCHEMA = "schema changed"
+    OWNER = "another owner"
+    OTHER = "requirement failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A named requirement failed; the commit did not and will not land."""
+
+    requirement: Requirement
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """The answer was lost or is not one of the other two; only a look at a moved head decides."""
+
+    reason: str
+
+
+PublishOutcome = Committed | Rejected | Unknown
+
+
+def first_overlap(ranges: list[tuple[object, OffsetRange]]) -> tuple[object, OffsetRange, OffsetRange] | None:
+    """Return a pair of ranges of one stream that overlap, for a refusal that names them; None when all are disjoint."""
+    ordered = sorted(ranges, key=lambda item: (str(item[0]), item[1]))
+    for (stream, a), (other, b) in itertools.pairwise(ordered):
+        if stream == other and a.overlaps(b):
+            return stream, a, b
+    return None

@@ -1,0 +1,151 @@
+"""Withdraw: ranges that were planned, and that nobody has ever begun to read, are taken off the plan again.
+
+Nothing was read, so nothing is lost: a later plan takes the same offsets as if they had never been planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.kafka.losses import way_out
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Stream
+
+NEVER_CLAIMED = 0
+"""The fence of a wave that nobody has ever claimed."""
+
+NAMED = 3
+"""Stretches that history names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """A range that is taken off the plan, in whole or in part; `gone` are its offsets that are."""
+
+    record: RangeRecord
+    gone: OffsetRange
+
+    @property
+    def kept(self) -> tuple[RangeRecord, ...]:
+        """The pieces that stay planned."""
+        return tuple(self.record.piece(part) for part in RangeSet((self.record.range,)) - RangeSet((self.gone,)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """One decision; `versions` are those of the streams that it was made from, `subject` is what was named."""
+
+    pipeline: str
+    subject: str
+    reason: str
+    versions: Mapping[Stream, int]
+    ranges: tuple[Withdrawn, ...]
+
+    @property
+    def waves(self) -> tuple[str, ...]:
+        """The waves that lose ranges, sorted."""
+        return tuple(sorted({item.record.wave for item in self.ranges}))
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets are not planned any more."""
+        return sum(item.gone.span for item in self.ranges)
+
+    @property
+    def by_stream(self) -> dict[Stream, RangeSet]:
+        """What is not planned any more."""
+        found: dict[Stream, list[OffsetRange]] = {}
+        for item in self.ranges:
+            found.setdefault(item.record.stream, []).append(item.gone)
+        return {key: RangeSet(parts) for key, parts in sorted(found.items())}
+
+    def __str__(self) -> str:
+        where = [f"{key} {offsets.in_words()}" for key, offsets in self.by_stream.items()]
+        more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
+        return f"{self.offsets} offsets in {len(self.ranges)} ranges: {', '.join(where[:NAMED])}{more}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A range in the scope of a withdrawal that stays, and why, with the command that is right for it."""
+
+    record: RangeRecord
+    reason: str
+
+
+def withdrawal(
+    pipeline: str,
+    subject: str,
+    reason: str,
+    streams: Iterable[StreamRecord],
+    waves: Iterable[WaveRecord],
+    wanted: Sequence[tuple[RangeRecord, OffsetRange]],
+) -> tuple[Withdrawal, tuple[Kept, ...]]:
+    """Decide what of some unresolved ranges can be withdrawn, each with the offsets that are asked for."""
+    known = {wave.id: wave for wave in waves}
+    versions = {stream.key: stream.version for stream in streams}
+    gone: list[Withdrawn] = []
+    kept: list[Kept] = []
+    for record, stretch in wanted:
+        if why := _why_kept(record, known[record.wave]):
+            kept.append(Kept(record=record, reason=why))
+        elif part := record.range.intersection(stretch):
+            gone.append(Withdrawn(record=record, gone=part))
+    touched = {item.record.stream for item in gone}
+    what = Withdrawal(
+        pipeline=pipeline,
+        subject=subject,
+        reason=reason,
+        versions={key: version for key, version in versions.items() if key in touched},
+        ranges=tuple(gone),
+    )
+    return what, tuple(kept)
+
+
+def _why_kept(item: RangeRecord, wave: WaveRecord) -> str | None:
+    if may_be_withdrawn(item, wave.fence):
+        return None
+    if item.generation:
+        return (
+            "it was in the lake and is to be read again: its rows are there, and stay. Run it, or give the second "
+            f"reading up with: kafka-lake skip {item.pipeline} --topic {item.stream.topic} --partition "
+            f"{item.stream.partition} "
+            f"--from {item.range.start} --to {item.range.end} --reason TEXT"
+        )
+    if item.state in ON_HOLD:
+        return f"it is {item.state.lower()}, and its wave {item.wave} was claimed: {way_out(item)}"
+    return (
+        f"its wave {item.wave} was claimed (fence {wave.fence}, {wave.state}), and something of it may be on its way. "
+        f"Put it on hold with: kafka-lake cancel {item.wave} --reason TEXT"
+    )
+
+
+def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
+    """Return whether nothing of a range can ever have been read: its wave was never claimed, and it was never settled.
+
+    What was on hold and came to a new wave was fenced before (law L11), so its new wave alone decides.
+    """
+    unread = item.state in UNRESOLVED - {RangeState.HELD}
+    return unread and fence == NEVER_CLAIMED and not item.generation
+
+
+def refuse_overtaken(
+    what: Withdrawal, versions: Mapping[Stream, int], ranges: Iterable[RangeRecord], fences: Mapping[str, int]
+) -> None:
+    """Raise ConcurrentError unless streams, ranges and waves are, under lock, as the decision was made from."""
+    found = {item.id: item for item in ranges}
+    same = all(versions.get(key) == version for key, version in what.versions.items())
+    if not same or any(
+        found.get(item.record.id) != item.record or not may_be_withdrawn(item.record, fences[item.record.wave])
+        for item in what.ranges
+    ):
+        raise ConcurrentError(
+            f"What is planned of pipeline {what.pipeline} was claimed or decided about by somebody else meanwhile. "
+            "Nothing was withdrawn; repeat the call.",
+            pipeline=what.pipeline,
+        )

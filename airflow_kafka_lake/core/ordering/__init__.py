@@ -1,0 +1,1 @@
+"""Segments and layouts: what must be finished before what."""

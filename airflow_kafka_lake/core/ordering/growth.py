@@ -1,0 +1,117 @@
+"""What a plan adds to the segments of its topics, and what that was decided from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ordering.segments import Graph, Segment
+from airflow_kafka_lake.core.slices import Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A number of partitions that a topic was seen to have; `in_force` once its segments were opened."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    seen_at: datetime
+    in_force: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settling:
+    """A partition that waits until a layout or a seal has settled: nobody need do anything but plan again then."""
+
+    topic: str
+    partition: int
+    until: datetime
+    reason: str
+    is_new: bool
+    """Whether the partition came with the layout that waits, and so has nothing that could be read now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrun:
+    """A partition whose log goes on past the seal that was declared for it."""
+
+    topic: str
+    partition: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """What a plan adds to the segments: layouts, and segments that are opened, sealed or given more parents."""
+
+    layouts: tuple[Layout, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    settling: tuple[Settling, ...] = ()
+    overruns: tuple[Overrun, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.layouts or self.segments)
+
+    @property
+    def waiting(self) -> frozenset[tuple[str, int]]:
+        """Partitions of which nothing is planned yet: those that only a layout has that has not settled."""
+        return frozenset((item.topic, item.partition) for item in self.settling if item.is_new)
+
+    def __or__(self, other: Growth) -> Growth:
+        return Growth(
+            layouts=self.layouts + other.layouts,
+            segments=self.segments + other.segments,
+            settling=self.settling + other.settling,
+            overruns=self.overruns + other.overruns,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the ledger knows of a pipeline's streams, segments and layouts."""
+
+    streams: Mapping[Stream, StreamRecord]
+    graph: Graph
+    layouts: Sequence[Layout]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic as one snapshot has it: its number of partitions, and those that were observed and are asked for."""
+
+    name: str
+    id: str
+    partitions: int
+    seen: Mapping[int, PartitionSnapshot]
+    asked: Collection[int]
+    at: datetime
+
+    def stream(self, partition: int) -> Stream:
+        """Return the stream of a partition."""
+        return Stream(self.name, self.id, partition)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every partition was observed and is asked for."""
+        everyone = set(range(self.partitions))
+        return everyone <= self.seen.keys() and everyone <= set(self.asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """The graph as it is after a growth, for the plan that causes it."""
+
+    growth: Growth = field(default_factory=Growth)
+    graph: Graph = field(default_factory=Graph)
+
+
+def grown(graph: Graph, growth: Growth) -> Grown:
+    """Apply a growth, of each segment the last word; StateError when a segment would wait for itself."""
+    if not growth.segments:
+        return Grown(growth=growth, graph=graph)
+    segments = tuple({item.key: item for item in growth.segments}.values())
+    return Grown(growth=replace(growth, segments=segments), graph=graph.with_segments(segments))

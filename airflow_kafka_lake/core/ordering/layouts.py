@@ -1,0 +1,195 @@
+"""How the segments of a topic come about: its first layout, more partitions, a new generation, a declared migration.
+
+Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to `metadata.max.age.ms` late
+(5 minutes by default). So an expansion is seen first, and its old segments are sealed a settle time later, at the ends
+that the logs have by then. Old partition i and new partition j can share a key exactly when i = j modulo the greatest
+common divisor of the old and the new number of partitions. A topic that grows again before it has settled was written
+under both numbers meanwhile: a segment holds records of every layout that was seen while it was open.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from math import gcd
+
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.ordering.growth import Growth, Known, Layout, Settling, Topic
+from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
+from airflow_kafka_lake.core.wire import timestamp
+
+
+def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, ...]:
+    """Return the topics of a snapshot; the number of partitions counts those that could not be observed."""
+    seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
+    for item in snapshot.partitions:
+        seen[item.stream.topic, item.stream.topic_id][item.stream.partition] = item
+    unseen = [(item.topic, item.partition) for item in snapshot.unknown]
+    return tuple(
+        Topic(
+            name=name,
+            id=topic_id,
+            partitions=1 + max([*found, *(partition for topic, partition in unseen if topic == name)]),
+            seen=found,
+            asked=sorted(key.partition for key in asked if key[:2] == (name, topic_id)),
+            at=snapshot.observed_at,
+        )
+        for (name, topic_id), found in sorted(seen.items())
+    )
+
+
+def develop(spec: PipelineSpec, topic: Topic, known: Known) -> Growth:
+    """Decide what becomes of a topic's segments; partitions that must wait are in `settling`.
+
+    More partitions matter to stories told by key only: in the other modes an old partition just goes on.
+    """
+    in_force = [item.partitions for item in _layouts(topic, known) if item.in_force]
+    first = Growth(layouts=(_layout(topic, in_force=True),)) if not in_force else Growth()
+    current = max(in_force, default=topic.partitions)
+    if topic.partitions > current and spec.ordering is Ordering.KEY:
+        grown = _expand(spec, topic, known, current)
+    else:
+        grown = Growth(segments=_roots(spec, topic, known, topic.partitions))
+    return first | grown
+
+
+def _layouts(topic: Topic, known: Known) -> list[Layout]:
+    return [item for item in known.layouts if item.topic_id == topic.id]
+
+
+def _layout(topic: Topic, *, in_force: bool) -> Layout:
+    return Layout(topic=topic.name, topic_id=topic.id, partitions=topic.partitions, seen_at=topic.at, in_force=in_force)
+
+
+def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[Segment, ...]:
+    """Open the first segment of every asked partition that has none; it continues an older generation's, if any."""
+    new = [p for p in sorted(topic.asked) if p < below and not known.graph.of(topic.stream(p))]
+    if not new:
+        return ()
+    older = _older_generation(topic, known)
+    opened = [_first_of(spec, topic, known, p, below, older) for p in new]
+    return (*_sealed_where_they_end(older, known), *opened)
+
+
+def _first_of(
+    spec: PipelineSpec, topic: Topic, known: Known, partition: int, layout: int, older: Iterable[Segment]
+) -> Segment:
+    """Return the first segment of a partition that the topic has since it had `layout` partitions."""
+    first = Segment(stream=topic.stream(partition), start=0, layout=layout)
+    under = written_under(first, known.layouts) | {topic.partitions}
+    return replace(first, parents=related(spec, partition, under, older, known.layouts))
+
+
+def _older_generation(topic: Topic, known: Known) -> list[Segment]:
+    """Return the last segment of every stream of the same topic with another id."""
+    last = {item.stream: item for item in known.graph}
+    return [item for key, item in sorted(last.items()) if key.topic == topic.name and key.topic_id != topic.id]
+
+
+def _sealed_where_they_end(older: Iterable[Segment], known: Known) -> Iterator[Segment]:
+    """Seal the open segments of a topic that is gone: nothing more of them can ever be planned."""
+    for segment in older:
+        if not segment.sealed:
+            record = known.streams[segment.stream]
+            end = max([segment.start, record.end_seen, *(item.end for item in record.planned)])
+            yield replace(segment, seal=segment.seal or end, sealed=True)
+
+
+def _expand(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> Growth:
+    """Wait until the expansion has settled, then seal what is open and open the new layout's segments."""
+    pending = max((i for i in _layouts(topic, known) if not i.in_force), key=lambda i: i.partitions, default=None)
+    is_new = pending is None or pending.partitions != topic.partitions
+    seen_at = topic.at if is_new or pending is None else pending.seen_at
+    until = seen_at + timedelta(seconds=spec.settle_time)
+    if topic.at >= until and topic.is_whole:
+        return Growth(layouts=(_layout(topic, in_force=True),), segments=_relayed(spec, topic, known, current))
+    waiting = (
+        f"the topic went from {current} to {topic.partitions} partitions, seen at {timestamp(seen_at)}: producers may "
+        f"use the old ones until {timestamp(until)}"
+    )
+    if topic.at >= until:
+        waiting = f"the topic went from {current} to {topic.partitions} partitions: plan it without naming partitions"
+    return Growth(
+        layouts=(_layout(topic, in_force=False),) if is_new else (),
+        segments=_roots(spec, topic, known, current),
+        settling=tuple(
+            Settling(topic=topic.name, partition=p, until=until, reason=waiting, is_new=True)
+            for p in sorted(topic.asked)
+            if p >= current
+        ),
+    )
+
+
+def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tuple[Segment, ...]:
+    """Return the old segments, sealed where their logs end now, and those of the new layout.
+
+    Old are also the partitions of a layout that was outgrown before it had settled: they continue what was there before
+    them, and are continued.
+    """
+    older = _older_generation(topic, known)
+    old: dict[int, Segment] = {}
+    below = 0
+    for layout in (current, *(n for n in _pending(topic, known) if current < n < topic.partitions)):
+        before = list(old.values()) or older
+        for p in range(below, layout):
+            found = known.graph.of(topic.stream(p))
+            open_ = found[-1] if found else _first_of(spec, topic, known, p, layout, before)
+            end = topic.seen[p].high_watermark if open_.seal is None else open_.seal
+            old[p] = replace(open_, seal=end, sealed=True)
+        below = layout
+    opened = []
+    for p in range(topic.partitions):
+        own = old.get(p)
+        inherited = own.parents if own and own.is_empty else frozenset()
+        opened.append(
+            Segment(
+                stream=topic.stream(p),
+                start=(own.seal or 0) if own else 0,
+                layout=topic.partitions,
+                parents=inherited | related(spec, p, {topic.partitions}, old.values(), known.layouts),
+            )
+        )
+    return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
+
+
+def _pending(topic: Topic, known: Known) -> list[int]:
+    """Return the numbers of partitions that a topic was seen to have and that have not settled."""
+    return sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
+
+
+def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]:
+    """Return the layouts under which records of a segment may have been written: its own, and those that the topic was
+    seen in before the next one came into force."""
+    later = [item for item in layouts if item.topic_id == segment.stream.topic_id and item.partitions > segment.layout]
+    following = min((item.partitions for item in later if item.in_force), default=None)
+    seen = {item.partitions for item in later if following is None or item.partitions < following}
+    return frozenset({segment.layout} | seen)
+
+
+def related(
+    spec: PipelineSpec, partition: int, under: Collection[int], older: Iterable[Segment], layouts: Iterable[Layout]
+) -> frozenset[SegmentKey]:
+    """Return those older segments that can hold records of the same story as a partition that is written `under` some
+    layouts; an empty one is replaced by its parents."""
+    layouts = tuple(layouts)
+    found: set[SegmentKey] = set()
+    for item in older:
+        if not _shares(spec, item, written_under(item, layouts), partition, under):
+            continue
+        found |= item.parents if item.is_empty else {item.key}
+    return frozenset(found)
+
+
+def _shares(
+    spec: PipelineSpec, older: Segment, older_under: Collection[int], partition: int, under: Collection[int]
+) -> bool:
+    if spec.ordering is Ordering.PARTITION:
+        return older.stream.partition == partition
+    if spec.partitioner is Partitioner.UNKNOWN:
+        return True
+    apart = older.stream.partition - partition
+    return any(apart % gcd(then, now) == 0 for then in older_under for now in under)

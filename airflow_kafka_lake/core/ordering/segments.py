@@ -1,0 +1,266 @@
+"""Segments: stretches of streams under one layout of their topic, and which must be finished before which (law L14).
+
+A segment is sealed once its end is known for good, and drained once every offset below its seal is settled, or skipped
+by somebody who acknowledged the order. Both are computed from rows, never stored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Stream
+
+SegmentKey = tuple[Stream, int]
+"""`(stream, first offset)`: the identity of a segment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of a stream from `start` on, written while the topic had `layout` partitions.
+
+    `seal` is its end, exclusive, None while it is open. A seal that a person declared counts from the moment it was
+    checked a second time: until then `declared_at` is set and `sealed` is False.
+    """
+
+    stream: Stream
+    start: int
+    layout: int
+    seal: int | None = None
+    sealed: bool = False
+    declared_at: datetime | None = None
+    parents: frozenset[SegmentKey] = frozenset()
+
+    @property
+    def key(self) -> SegmentKey:
+        """Identity within the pipeline."""
+        return (self.stream, self.start)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing can ever lie in it."""
+        return self.seal == self.start
+
+    def __str__(self) -> str:
+        return f"{self.stream} from {self.start}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """An ancestor that is not drained, and the segment that waits for it.
+
+    `missing` are its offsets that are not settled or skipped, `unacknowledged` those that were skipped without
+    acknowledging the order; both are empty, and `sealed` is False, where its end is not known yet.
+    """
+
+    child: SegmentKey
+    parent: Segment
+    missing: RangeSet
+    unacknowledged: RangeSet
+
+    @property
+    def sealed(self) -> bool:
+        """Return whether the ancestor's end is known."""
+        return self.parent.sealed
+
+
+class Graph:
+    """The segments of a pipeline by stream and start, and who is whose ancestor."""
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._by_key = {item.key: item for item in segments}
+        self._by_stream: dict[Stream, list[Segment]] = defaultdict(list)
+        for item in sorted(self._by_key.values(), key=lambda item: item.key):
+            self._by_stream[item.stream].append(item)
+
+    def __iter__(self) -> Iterator[Segment]:
+        for found in self._by_stream.values():
+            yield from found
+
+    def __getitem__(self, key: SegmentKey) -> Segment:
+        return self._by_key[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_key
+
+    def of(self, stream: Stream) -> tuple[Segment, ...]:
+        """Return a stream's segments by start."""
+        return tuple(self._by_stream.get(stream, ()))
+
+    def at(self, stream: Stream, offset: int) -> Segment | None:
+        """Return the segment that an offset lies in; None where the ledger knows none."""
+        return max((item for item in self.of(stream) if item.start <= offset), key=_start, default=None)
+
+    def limit(self, stream: Stream) -> int | None:
+        """Return the end of a stream whose last segment has a seal; None where it goes on."""
+        return self._by_stream[stream][-1].seal if stream in self._by_stream else None
+
+    def known_end(self, stream: StreamRecord) -> int:
+        """Return the end that a stream's log had once: as far as a plan could read, or its last seal."""
+        return max([stream.end_seen, *self.edges(stream.key)])
+
+    def edges(self, stream: Stream) -> tuple[int, ...]:
+        """Return the offsets at which ranges of a stream are cut."""
+        found = self.of(stream)
+        return tuple(sorted({item.start for item in found} | {item.seal for item in found if item.seal is not None}))
+
+    def with_segments(self, segments: Iterable[Segment]) -> Graph:
+        """Return the graph with some segments added or replaced; StateError when it would have a cycle."""
+        graph = Graph({**self._by_key, **{item.key: item for item in segments}}.values())
+        graph.refuse_cycles()
+        return graph
+
+    def ancestors(self, key: SegmentKey) -> frozenset[SegmentKey]:
+        """Return all segments that must be drained before one may start."""
+        found: set[SegmentKey] = set()
+        left = list(self._by_key[key].parents) if key in self._by_key else []
+        while left:
+            parent = left.pop()
+            if parent not in found and parent in self._by_key:
+                found.add(parent)
+                left += self._by_key[parent].parents
+        return frozenset(found)
+
+    def descendants(self, key: SegmentKey) -> tuple[Segment, ...]:
+        """Return all segments that wait for one."""
+        return tuple(item for item in self if item.parents and key in self.ancestors(item.key))
+
+    def refuse_cycles(self) -> None:
+        """Raise StateError when a segment would wait for itself."""
+        for key, item in self._by_key.items():
+            if item.parents and key in self.ancestors(key):
+                raise StateError(
+                    f"the segment of {item} would wait for itself: a topic cannot continue one that continues it. "
+                    "Nothing was recorded"
+                )
+
+    def levels(self, streams: Mapping[Stream, StreamRecord]) -> Levels:
+        """Return how deep each segment lies below what is not drained yet."""
+        return Levels(self, streams)
+
+
+class Levels:
+    """Depth of segments in the graph of what is not drained: 0 waits for nothing.
+
+    A wave never holds two levels, so no wave waits for itself.
+    """
+
+    def __init__(self, graph: Graph, streams: Mapping[Stream, StreamRecord]) -> None:
+        self._graph = graph
+        self._streams = streams
+        self._known: dict[SegmentKey, int] = {}
+
+    def at(self, stream: Stream, offset: int) -> int:
+        """Return the level of the segment that an offset lies in."""
+        segment = self._graph.at(stream, offset)
+        return self._level(segment) if segment else 0
+
+    def _level(self, segment: Segment) -> int:
+        if not segment.parents:
+            return 0
+        if segment.key not in self._known:
+            open_ = [0]
+            for key in segment.parents:
+                if key in self._graph:
+                    parent = self._graph[key]
+                    open_.append(self._level(parent) + (0 if is_drained(parent, self._streams) else 1))
+            self._known[segment.key] = max(open_)
+        return self._known[segment.key]
+
+
+def is_drained(segment: Segment, streams: Mapping[Stream, StreamRecord]) -> bool:
+    """Return whether a segment's end is known and every offset below it is settled, or skipped with the order
+    acknowledged."""
+    missing, unacknowledged = _open(segment, streams.get(segment.stream))
+    return segment.sealed and not missing and not unacknowledged
+
+
+def _open(segment: Segment, record: StreamRecord | None) -> tuple[RangeSet, RangeSet]:
+    """Return what is neither settled nor skipped, and what was skipped without acknowledging the order.
+
+    It counts from the stream's origin. What retention has passed is not drained by that (law L14).
+    """
+    if segment.seal is None or not segment.sealed:
+        return RangeSet(), RangeSet()
+    if record is None:
+        return RangeSet.between(segment.start, segment.seal), RangeSet()
+    needed = RangeSet.between(max(segment.start, record.origin), segment.seal)
+    return needed - record.covered, needed & record.unacknowledged
+
+
+def blockers(
+    graph: Graph, streams: Mapping[Stream, StreamRecord], wanted: Iterable[tuple[Stream, OffsetRange]]
+) -> tuple[Blocker, ...]:
+    """Return the ancestors that keep ranges from starting, each once, nearest stream first by name."""
+    found: dict[SegmentKey, Blocker] = {}
+    for key in sorted({item.key for stream, range_ in wanted if (item := graph.at(stream, range_.start))}):
+        for parent in graph.ancestors(key):
+            segment = graph[parent]
+            if parent not in found and not is_drained(segment, streams):
+                missing, unacknowledged = _open(segment, streams.get(segment.stream))
+                found[parent] = Blocker(child=key, parent=segment, missing=missing, unacknowledged=unacknowledged)
+    return tuple(found[key] for key in sorted(found))
+
+
+def started_after(
+    graph: Graph, streams: Iterable[StreamRecord], stream: Stream, stretch: OffsetRange
+) -> tuple[Segment, ...]:
+    """Return the segments that continue a stretch of a stream and hold settled offsets already."""
+    covered = {item.key: item.covered for item in streams}
+    touched = [item for item in graph.of(stream) if item.seal is None or item.seal > stretch.start]
+    later = {item.key: item for own in touched if own.start < stretch.end for item in graph.descendants(own.key)}
+    return tuple(
+        item
+        for _, item in sorted(later.items())
+        if item.stream in covered and covered[item.stream] - RangeSet.between(0, item.start)
+    )
+
+
+def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[RangeRecord]) -> tuple[Blocker, ...]:
+    """Return what keeps a wave with these PLANNED ranges from starting; what is on hold waits for nothing."""
+    return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
+
+
+def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[RangeRecord]) -> frozenset[str]:
+    """Return the waves of some PLANNED ranges that something keeps from starting."""
+    known = {item.key: item for item in streams}
+    return frozenset(item.wave for item in planned if blockers(graph, known, [(item.stream, item.range)]))
+
+
+def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
+    """Return what a wave waits for first, in words; HeldError when only a person can go on."""
+    first = closed[0]
+    more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
+    for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
+    return (HeldError if for_a_person else GateClosedError)(
+        f"wave {wave} waits for its turn: {in_words(first, pipeline)}{more}. Nothing of it was published",
+        wave=wave,
+        topic=first.parent.stream.topic,
+        partition=first.parent.stream.partition,
+    )
+
+
+def in_words(blocker: Blocker, pipeline: str) -> str:
+    """Return what of an ancestor is open, and what a person can do about it."""
+    parent, (topic, topic_id, partition) = blocker.parent, blocker.parent.stream
+    where = f"{topic}/{partition} from {parent.start}"
+    if parent.seal is None or not parent.sealed:
+        return f"{where} is not sealed yet: plan again when its layout has settled"
+    if blocker.missing:
+        return f"{where} to its seal {parent.seal} has {blocker.missing.span} open offsets: {blocker.missing}"
+    stretch = blocker.unacknowledged.ranges[0]
+    return (
+        f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "
+        f"kafka-lake skip {pipeline} --topic {topic} --topic-id={topic_id} --partition {partition} "
+        f"--from {stretch.start} --to {stretch.end} --reason TEXT --acknowledge-order"
+    )
+
+
+def _start(segment: Segment) -> int:
+    return segment.start

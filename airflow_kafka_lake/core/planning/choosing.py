@@ -1,0 +1,87 @@
+"""Which unfinished waves a run takes: all of its pipeline, or those that hold something of what was asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Stream
+
+NAMED = 100
+"""Waves that a log names; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """An unfinished wave, and what of it is still to be read; `bytes` are Kafka's, estimated."""
+
+    wave: str
+    plan: str
+    table: str
+    ranges: int
+    bytes: int
+
+    def in_words(self) -> str:
+        """Return the wave for a log."""
+        return f"wave {self.wave} into {self.table}: {self.ranges} ranges, about {self.bytes} bytes in Kafka"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the wire form."""
+        return {
+            "wave": self.wave,
+            "plan": self.plan,
+            "table": self.table,
+            "ranges": self.ranges,
+            "estimated_bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The unfinished waves that a run takes, those that are too many for it and stay for the next run, and those that
+    it leaves to a run that asks for them."""
+
+    taken: tuple[Work, ...] = ()
+    later: tuple[Work, ...] = ()
+    left: tuple[Work, ...] = ()
+
+    def at_most(self, most: int) -> Choice:
+        """Return the choice of a run that takes no more waves than that; the first are taken."""
+        return replace(self, taken=self.taken[:most], later=(*self.taken[most:], *self.later))
+
+    def in_words(self, plan: str | None) -> Iterator[str]:
+        """Yield a line for every wave; those of `plan`, which is the run's own, are not called earlier ones."""
+        for act, works in (("takes", self.taken), ("has no room for", self.later), ("leaves", self.left)):
+            for item in works[:NAMED]:
+                earlier = "" if item.plan == plan else f" (planned earlier, by plan {item.plan})"
+                yield f"this run {act} {item.in_words()}{earlier}"
+            if rest := works[NAMED:]:
+                yield f"this run {act} {len(rest)} more waves, about {sum(item.bytes for item in rest)} bytes in Kafka"
+
+
+def choose(
+    waves: Iterable[WaveRecord], planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange] | None
+) -> Choice:
+    """Choose from unfinished waves by what is PLANNED of them; `asked` None takes every one of them.
+
+    By the offsets and not by the plan: what an earlier run has begun of the same offsets is asked for again, and so are
+    waves into which others have come apart.
+    """
+    ranges: dict[str, list[RangeRecord]] = defaultdict(list)
+    for item in planned:
+        ranges[item.wave].append(item)
+    works = [(_work(wave, ranges[wave.id]), ranges[wave.id]) for wave in waves]
+    chosen = [work for work, held in works if asked is None or _holds(held, asked)]
+    return Choice(taken=tuple(chosen), left=tuple(work for work, _ in works if work not in chosen))
+
+
+def _work(wave: WaveRecord, planned: Sequence[RangeRecord]) -> Work:
+    size = sum(item.estimated_bytes for item in planned)
+    return Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(planned), bytes=size)
+
+
+def _holds(planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange]) -> bool:
+    return any(item.stream in asked and item.range.overlaps(asked[item.stream]) for item in planned)

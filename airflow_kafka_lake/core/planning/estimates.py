@@ -1,0 +1,141 @@
+"""What the next waves weigh and how long they take, from a sample of Kafka and from what the last waves cost.
+
+Two weights, never mixed: Kafka's bytes are those of keys, values and headers, uncompressed; the lake's are those of the
+files that a job writes of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.kafka.snapshots import Sample
+from airflow_kafka_lake.core.planning.packing import UNMEASURED_BYTES_PER_OFFSET, Weights
+
+LEAST_BYTES_PER_OFFSET = 16.0
+"""What Kafka's framing of a record takes, about: a tombstone, a marker or an aborted record is work too."""
+
+JOB_START_SECONDS = 12.0
+BYTES_PER_SECOND = 20e6
+"""What a wave takes before one has settled: cautious figures for two cores, in Kafka's bytes."""
+
+_START_DOUBT_SECONDS = 12.0
+_SLOPE_DOUBT = 1 / BYTES_PER_SECOND
+_JITTER_SECONDS, _JITTER_SHARE = 5.0, 0.1
+"""By how much two runs of the same wave differ: so many seconds, and such a share of what it took."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class TopicCost:
+    """What a settled wave has of one topic; `kafka_bytes` as its plan estimated them."""
+
+    topic: str
+    offsets: int
+    kafka_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveCost:
+    """What one settled wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
+    them), and what it has of each topic, sorted."""
+
+    seconds: float
+    lake_bytes: int | None
+    topics: tuple[TopicCost, ...]
+
+    @property
+    def kafka_bytes(self) -> int:
+        """The estimated weight of the wave in Kafka."""
+        return sum(item.kafka_bytes for item in self.topics)
+
+
+def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
+    """Return Kafka's bytes per offset for the topics: from samples, else as the topic weighed in earlier plans."""
+    by_partition = {
+        (sample.stream.topic, sample.stream.partition): max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset)
+        for sample in samples
+    }
+    of_topic: dict[str, list[float]] = defaultdict(list)
+    for (topic, _), weight in by_partition.items():
+        of_topic[topic].append(weight)
+    sampled = {topic: sum(found) / len(found) for topic, found in of_topic.items()}
+    earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets) for topic, (size, offsets) in _planned(costs).items()}
+    by_topic = earlier | sampled
+    return Weights(
+        by_partition=by_partition,
+        by_topic=by_topic,
+        fallback=sum(by_topic.values()) / len(by_topic) if by_topic else UNMEASURED_BYTES_PER_OFFSET,
+        source=_source(set(topics), sampled.keys(), earlier.keys()),
+    )
+
+
+def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tuple[int | None, str]:
+    """Return what the lake will have of each topic's Kafka bytes, and where that is known from.
+
+    Topics that share a wave share its files too, each by its weight. Waves that wrote nothing tell nothing.
+    """
+    written: dict[str, float] = defaultdict(float)
+    read: dict[str, int] = defaultdict(int)
+    for cost in costs:
+        for item in cost.topics if cost.lake_bytes and cost.kafka_bytes else ():
+            written[item.topic] += (cost.lake_bytes or 0) * item.kafka_bytes / cost.kafka_bytes
+            read[item.topic] += item.kafka_bytes
+    whole = sum(read.values())
+    if not whole:
+        return None, "not known before a wave with rows has settled"
+    others = sum(written.values()) / whole
+    shares = {topic: written[topic] / size for topic, size in read.items() if size}
+    unlike = len(kafka_bytes.keys() - shares.keys())
+    total = sum(size * shares.get(topic, others) for topic, size in kafka_bytes.items())
+    return round(total), "from the last waves" + (f", {_topics(unlike)} taken to be like the others" if unlike else "")
+
+
+def duration(costs: Iterable[WaveCost], waves: Iterable[int]) -> float:
+    """Return the seconds that waves of so many Kafka bytes each take, one after the other: a start and a slope.
+
+    Least squares over the settled waves, begun from the cautious figures: these hold as long as the waves say little,
+    so that the jitter of small ones is not taken for the price of a byte.
+    """
+    start, slope = _line([(cost.kafka_bytes, cost.seconds) for cost in costs])
+    return sum(start + slope * size for size in waves)
+
+
+def _line(measured: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Solve the two normal equations; neither part below zero."""
+    prior = (JOB_START_SECONDS, 1 / BYTES_PER_SECOND)
+    ones, sizes, squares = _START_DOUBT_SECONDS**-2, 0.0, _SLOPE_DOUBT**-2
+    right = [prior[0] * ones, prior[1] * squares]
+    for size, seconds in measured:
+        trust = (_JITTER_SECONDS + _JITTER_SHARE * seconds) ** -2
+        ones, sizes, squares = ones + trust, sizes + trust * size, squares + trust * size * size
+        right = [right[0] + trust * seconds, right[1] + trust * size * seconds]
+    determinant = ones * squares - sizes * sizes
+    start = (right[0] * squares - right[1] * sizes) / determinant
+    slope = (right[1] * ones - right[0] * sizes) / determinant
+    if start < 0:
+        return 0.0, right[1] / squares
+    return (right[0] / ones, 0.0) if slope < 0 else (start, slope)
+
+
+def _planned(costs: Iterable[WaveCost]) -> Mapping[str, tuple[int, int]]:
+    """Return the Kafka bytes and offsets of each topic that earlier plans had."""
+    found: dict[str, tuple[int, int]] = {}
+    for cost in costs:
+        for item in (known for known in cost.topics if known.kafka_bytes):
+            size, offsets = found.get(item.topic, (0, 0))
+            found[item.topic] = (size + item.kafka_bytes, offsets + item.offsets)
+    return found
+
+
+def _source(topics: set[str], sampled: Collection[str], earlier: Collection[str]) -> str:
+    before = len((topics - set(sampled)) & set(earlier))
+    assumed = len(topics - set(sampled) - set(earlier))
+    parts = ["from a sample of reads"] if topics & set(sampled) else []
+    parts += [f"of {_topics(before)} from earlier plans"] if before else []
+    parts += [f"of {_topics(assumed)} assumed: no record could be read"] if assumed else []
+    return ", ".join(parts)
+
+
+def _topics(number: int) -> str:
+    return f"{number} topic" + ("" if number == 1 else "s")

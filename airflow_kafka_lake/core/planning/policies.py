@@ -1,0 +1,337 @@
+"""From policies and bounds to numbers: what one partition is asked for. Pure; refuses what cannot be met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_kafka_lake.core.errors import (
+    GroupOffsetError,
+    PendingCommitError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    UnavailableError,
+    UsageError,
+)
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds
+from airflow_kafka_lake.core.kafka.losses import lost_end
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
+from airflow_kafka_lake.core.kafka.times import FIRST, Times, gone_since, milliseconds
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.planning.packing import missing
+from airflow_kafka_lake.core.planning.plan import Asked, Blocked
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
+from airflow_kafka_lake.core.wire import instant, timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a person asks for: nothing (follow from the origin), or a period `[start, end)` by offset or time."""
+
+    topic: str | None = None
+    partitions: tuple[int, ...] | None = None
+    start: int | datetime | None = None
+    end: int | datetime | None = None
+    acknowledge_order: bool = False
+    """Whether offsets below the origin may be read though later segments wait for nothing below it."""
+
+    @property
+    def is_period(self) -> bool:
+        """Return whether a period was asked for rather than what is missing from the origin."""
+        return self.start is not None or self.end is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether something in particular was asked for, rather than all that is missing."""
+        return self.is_period or self.topic is not None or self.partitions is not None
+
+
+def times_needed(spec: PipelineSpec, bounds: Bounds, *, new: bool) -> tuple[int, ...]:
+    """Return every time that must be looked up, in milliseconds; `new` when a stream is to get its origin."""
+    begins = {milliseconds(bounds.start)} if isinstance(bounds.start, datetime) else set()
+    begins |= {spec.start.timestamp_ms} if new and spec.start.timestamp_ms is not None else set()
+    ends = {milliseconds(bounds.end)} if isinstance(bounds.end, datetime) else set()
+    ends |= {spec.end.timestamp_ms} if spec.end.timestamp_ms is not None else set()
+    return tuple(sorted(begins | ends | ({FIRST} if begins else set())))
+
+
+def generation_gap(
+    pipeline: str,
+    item: PartitionSnapshot,
+    record: StreamRecord | None,
+    older: Sequence[StreamRecord],
+    graph: Graph,
+    ends: EpochEnds,
+) -> Blocked | None:
+    """Stop where the log is not the one that was planned from: it lost records, or an older generation is unfinished.
+
+    `ends` tells where the leader epochs ended that are not the partitions' any more.
+    """
+    if record and (reason := _lost(pipeline, item, record, ends)):
+        return Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=reason)
+    for stream in older:
+        # By what is settled or skipped, not by the watermark: a person's skip counts before the next advance.
+        settled = stream.covered.unbroken_end(stream.origin)
+        end = graph.known_end(stream)
+        if settled < end:
+            of_which = (
+                "" if stream.key.partition == item.stream.partition else f" in its partition {stream.key.partition}"
+            )
+            return Blocked(
+                topic=item.stream.topic,
+                partition=item.stream.partition,
+                reason=f"the topic was re-created (id {item.stream.topic_id}); its old generation "
+                f"{stream.key.topic_id} is "
+                f"settled only up to {settled} of {end}{of_which}. Pass the rest with: kafka-lake skip "
+                f"{pipeline} --topic {item.stream.topic} --topic-id={stream.key.topic_id} --partition "
+                f"{stream.key.partition} "
+                f"--from {settled} --to {end} --reason TEXT --acknowledge-order",
+            )
+    return None
+
+
+def _lost(pipeline: str, item: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> str | None:
+    try:
+        found = lost_end(pipeline, item, record, ends)
+    except UnavailableError as unknown:
+        return f"not observed: {unknown.message}"
+    return found.named if found else None
+
+
+def asked_of(
+    spec: PipelineSpec,
+    bounds: Bounds,
+    item: PartitionSnapshot,
+    record: StreamRecord | None,
+    times: Times,
+    start_snapshot: PartitionSnapshot,
+    expanded: bool,
+) -> Asked | Blocked:
+    """Decide `[start, end)` of one partition, or say why it gets no origin.
+
+    `start_snapshot` carries the start policy's group offset; `expanded` says that the partition was added after the
+    topic was first planned: it starts at its log start whatever the policy says, for all its records are younger than
+    the pipeline.
+    """
+    if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
+        return _start_gone(spec, item, below, times.firsts.get((item.stream.topic, item.stream.partition)))
+    origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
+    if not bounds.is_period:
+        end = _policy_end(spec, item, times)
+        return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
+    if gone := gone_in_doubt(bounds, item, record, times):
+        raise _expired(item, gone, times.firsts.get((item.stream.topic, item.stream.partition)), in_doubt=True)
+    start = origin if bounds.start is None else _bound(bounds.start, item, times)
+    end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times)
+    if isinstance(bounds.start, int):
+        _refuse_beyond_end(item, start, f"offset {start}", spec.isolation)
+    if isinstance(bounds.end, int):
+        _refuse_beyond_end(item, end, f"offset {end}", spec.isolation)
+    elif bounds.end is not None and start < end:
+        _refuse_beyond_end(item, end, f"the period reaches to offset {end}, which", spec.isolation)
+    end = min(end, item.readable_end(spec.isolation))
+    if isinstance(bounds.start, int) and isinstance(bounds.end, int) and start >= end:
+        raise UsageError(f"from {start} is not before to {end}: a range is [from, to)")
+    _refuse_expired(item, start, end, record)
+    return Asked(
+        snapshot=item,
+        origin=origin,
+        start=start,
+        end=end,
+        reason="the period that was asked for",
+        landed_below=below_log_start(bounds, item, record, times) is not None,
+    )
+
+
+def below_log_start(
+    bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times
+) -> OffsetRange | None:
+    """Return where below the log start a period by time may begin: no record that is left is older than its begin.
+
+    Not below the origin of a stream that was followed by then: all that lies there is older.
+    """
+    if not isinstance(bounds.start, datetime) or gone_since(milliseconds(bounds.start), item, times) is None:
+        return None
+    followed = record is not None and record.since is not None and record.since <= bounds.start
+    lowest = record.origin if record and followed else 0
+    return OffsetRange(lowest, item.log_start) if lowest < item.log_start else None
+
+
+def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> RangeSet:
+    """Return which offsets are gone that were never planned and may lie in a period by time; nothing tells their times
+    any more."""
+    below = below_log_start(bounds, item, record, times)
+    return missing(below, record.planned if record else RangeSet()) if below else RangeSet()
+
+
+def start_in_doubt(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> OffsetRange | None:
+    """Return which offsets are gone that may be of the time at which new streams start."""
+    at = spec.start.timestamp_ms
+    return None if at is None else gone_since(at, item, times)
+
+
+def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, first_ms: int | None) -> Blocked:
+    first, at = _moment(first_ms), _moment(spec.start.timestamp_ms)
+    return Blocked(
+        topic=item.stream.topic,
+        partition=item.stream.partition,
+        reason=f"offsets {gone} are gone, and what is to be read from {at} on may begin among them: the log starts at "
+        f"{item.log_start}{f', with a record of {first}' if first else ''}. To begin with what is left, write "
+        'start = "earliest" into the pipeline, or a later time',
+    )
+
+
+def _moment(at_ms: int | None) -> str | None:
+    return None if at_ms is None else timestamp(instant(at_ms))
+
+
+def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:
+    since = "its origin" if record else f"a new stream, from {spec.start.kind.value}"
+    return f"what is missing from {since} to {spec.end.kind.value}"
+
+
+def _origin(
+    spec: PipelineSpec, item: PartitionSnapshot, times: Times, start_snapshot: PartitionSnapshot, expanded: bool
+) -> int:
+    if expanded:
+        return item.log_start
+    match spec.start.kind:
+        case PolicyKind.EARLIEST:
+            return item.log_start
+        case PolicyKind.LATEST:
+            return item.readable_end(spec.isolation)
+        case PolicyKind.GROUP:
+            return _group_origin(spec.start, start_snapshot)
+        case PolicyKind.TIMESTAMP:
+            return min(item.readable_end(spec.isolation), times.at(spec.start.timestamp_ms or 0, item))
+        case PolicyKind.OFFSETS:
+            return _explicit_origin(spec.start, item)
+
+
+def _group_origin(policy: Policy, item: PartitionSnapshot) -> int:
+    """Return where a group is; an origin that the log has not reached would pass unread what is written up to it."""
+    offset = _group_offset(policy, item)
+    if offset > item.high_watermark:
+        raise GroupOffsetError(
+            f"group {policy.group!r} has committed offset {offset} on {item.stream.topic} partition "
+            f"{item.stream.partition}, and the "
+            f"log ends at {item.high_watermark}: it is the offset of another log. Let the group commit anew, or choose "
+            "another policy",
+            group=policy.group,
+            topic=item.stream.topic,
+            partition=item.stream.partition,
+        )
+    return offset
+
+
+def _explicit_origin(policy: Policy, item: PartitionSnapshot) -> int:
+    offset = _explicit(policy, item)
+    if offset > item.high_watermark:
+        raise RangeBeyondEndError(
+            f"the offsets file starts {item.stream.topic} partition {item.stream.partition} at {offset}, and the "
+            "log ends at "
+            f"{item.high_watermark}: what is written up to there would be passed unread. Correct the file",
+            topic=item.stream.topic,
+            partition=item.stream.partition,
+            high_watermark=item.high_watermark,
+        )
+    return offset
+
+
+def _explicit(policy: Policy, item: PartitionSnapshot) -> int:
+    offset = policy.offset_for(item.stream.topic, item.stream.partition)
+    if offset is None:
+        raise UsageError(
+            f"the offsets file names no offset for {item.stream.topic} partition {item.stream.partition}: add one",
+            topic=item.stream.topic,
+            partition=item.stream.partition,
+        )
+    return offset
+
+
+def _policy_end(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> int:
+    readable = item.readable_end(spec.isolation)
+    match spec.end.kind:
+        case PolicyKind.LATEST | PolicyKind.EARLIEST:
+            return readable
+        case PolicyKind.GROUP:
+            return min(readable, _group_offset(spec.end, item))
+        case PolicyKind.TIMESTAMP:
+            return min(readable, times.at(spec.end.timestamp_ms or 0, item))
+        case PolicyKind.OFFSETS:
+            return min(readable, _explicit(spec.end, item))
+
+
+def _group_offset(policy: Policy, item: PartitionSnapshot) -> int:
+    where = f"group {policy.group!r} on {item.stream.topic} partition {item.stream.partition}"
+    facts = {"topic": item.stream.topic, "partition": item.stream.partition}
+    match item.group_offset_state:
+        case GroupOffsetState.KNOWN if item.group_offset is not None:
+            return item.group_offset
+        case GroupOffsetState.UNSTABLE:
+            raise PendingCommitError(
+                f"{where} has a commit in an open transaction: repeat when it has ended", group=policy.group, **facts
+            )
+        case GroupOffsetState.NONE:
+            raise GroupOffsetError(
+                f"{where} has no committed offset: let the group commit first, or choose another policy", **facts
+            )
+        case _:
+            raise UnavailableError(f"{where} could not be read: repeat the call", **facts)
+
+
+def together(pending: Sequence[PendingCommitError]) -> PendingCommitError:
+    """Return one error that names every partition with a pending commit; all are of one group's."""
+    first = pending[0].facts
+    partitions = [[item.facts["topic"], item.facts["partition"]] for item in pending]
+    named = ", ".join(f"{topic}/{partition}" for topic, partition in partitions)
+    return PendingCommitError(
+        f"group {first['group']!r} has commits in open transactions on {named}, and what it had committed before is "
+        "not taken for them: nothing was planned. Repeat when they have ended",
+        **first,
+        partitions=partitions,
+    )
+
+
+def _bound(bound: int | datetime, item: PartitionSnapshot, times: Times) -> int:
+    return bound if isinstance(bound, int) else times.at(milliseconds(bound), item)
+
+
+def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation: Isolation) -> None:
+    end = item.readable_end(isolation)
+    if asked > end:
+        name = "last stable offset" if isolation is Isolation.READ_COMMITTED else "high watermark"
+        raise RangeBeyondEndError(
+            f"{item.stream.topic} partition {item.stream.partition}: {what} is beyond the {name} {end}. Ask for "
+            "less, or "
+            "leave the bound out to end there",
+            topic=item.stream.topic,
+            partition=item.stream.partition,
+            last_stable=item.last_stable,
+        )
+
+
+def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: StreamRecord | None) -> None:
+    if start >= end:
+        return
+    wanted = missing(OffsetRange(start, end), record.planned if record else RangeSet())
+    expired = wanted & RangeSet.between(0, item.log_start)
+    if expired:
+        raise _expired(item, expired, None, in_doubt=False)
+
+
+def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, in_doubt: bool) -> RangeExpiredError:
+    first, later = _moment(first_ms), _moment(None if first_ms is None else first_ms + 1)
+    return RangeExpiredError(
+        f"{item.stream.topic} partition {item.stream.partition}: offsets {gone.in_words()} are gone, "
+        f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
+        f"{f', with a record of {first}' if first else ''}. Ask from {later or item.log_start} on"
+        f"{f', or from offset {item.log_start} on' if later else ''}",
+        topic=item.stream.topic,
+        partition=item.stream.partition,
+        log_start=item.log_start,
+        **({"earliest": first} if first else {}),
+    )
