@@ -5,7 +5,6 @@ Importing this module is cheap, because Dag files import it: everything heavy wa
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,12 +88,10 @@ class Pipeline:
     def from_toml(cls, path: str | Path) -> Pipeline:
         """Read a pipeline file.
 
-        A relative path is looked up beside the Python file that calls, so that a Dag finds the file next to it, then in
-        the current directory. Raises PipelineFileError with every mistake found.
+        A relative path is relative to the current directory, which is not the Dag's: a Dag file names one beside it as
+        `Path(__file__).parent / "orders.toml"`. Raises PipelineFileError with every mistake found.
         """
-        frame = inspect.currentframe()
-        caller = frame.f_back.f_globals.get("__file__") if frame and frame.f_back else None
-        file = _located(Path(path), caller)
+        file = Path(path)
         mistakes: list[_Mistake] = []
         given = dict(_given(_parsed(file), mistakes))
         pipeline = object.__new__(cls)
@@ -147,18 +144,14 @@ def _belongs(item: Path, root: Path) -> bool:
     return named and item.is_file() and item.resolve().is_relative_to(root)
 
 
-def _located(path: Path, caller: object) -> Path:
-    if path.is_absolute() or not isinstance(caller, str):
-        return path
-    beside = Path(caller).parent / path
-    return beside if beside.is_file() else path
-
-
 def _parsed(file: Path) -> dict[str, Any]:
     try:
         text = read_text_file(file, MAX_FILE_BYTES)
     except UsageError as error:
-        advice = "" if file.is_absolute() else f" It is looked for beside the Dag file, then in {Path.cwd()}."
+        beside = f'Path(__file__).parent / "{file.name}"'
+        advice = (
+            "" if file.is_absolute() else f" It is looked for in {Path.cwd()}; a Dag names one beside it as {beside}."
+        )
         raise PipelineFileError(error.message + advice, file=str(file)) from None
     try:
         return tomllib.loads(text)

@@ -12,7 +12,7 @@ from airflow.sdk import TaskGroup, TriggerRule
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.plan import PlanBackfillOperator
+from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 
 RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=20), "retry_exponential_backoff": 2.0}
@@ -21,7 +21,7 @@ RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=20), "
 WAVES_AT_ONCE = 2
 
 
-def kafka_lake_backfill(
+def kafka_lake_ingest(
     pipeline: Pipeline | str | PathLike[str],
     *,
     group_id: str = "kafka_lake",
@@ -37,12 +37,12 @@ def kafka_lake_backfill(
 ) -> TaskGroup:
     """Plan, ingest every wave, advance, and end as what was planned ended.
 
-    Arguments are those of PlanBackfillOperator and may be templates. `waves_at_once` bounds the Spark jobs of one Dag
+    Arguments are those of PlanIngestOperator and may be templates. `waves_at_once` bounds the Spark jobs of one Dag
     run. The group fails when ranges of the plan are unresolved, or any of the pipeline is on hold, after the watermarks
     that could move have moved.
     """
     with TaskGroup(group_id=group_id) as group:
-        plan = PlanBackfillOperator(
+        plan = PlanIngestOperator(
             task_id="plan",
             pipeline=pipeline,
             topic=topic,

@@ -1,4 +1,4 @@
-"""A backfill by hand: choose a pipeline and a period in the form, and start it.
+"""One ingest by hand: choose a pipeline and a period in the form, and start it.
 
 Without a topic, partitions and a period: what is missing up to the pipeline's end policy, and what earlier runs left
 unfinished. From and to take an offset or a time with its offset from UTC; `[from, to)` may also lie before everything
@@ -10,7 +10,7 @@ from __future__ import annotations
 from airflow.sdk import DAG, Param
 
 from airflow_kafka_lake.hooks.pipelines import configured_pipelines
-from airflow_kafka_lake.task_groups import kafka_lake_backfill
+from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
 PIPELINES, PROBLEMS = configured_pipelines()
 NAMES = list(PIPELINES)
@@ -83,7 +83,7 @@ with DAG(
     tags=["kafka-lake"],
     params=FIELDS,
 ) as dag:
-    kafka_lake_backfill(
+    kafka_lake_ingest(
         pipeline="{{ params['pipeline'] }}",
         topic="{{ params['topic'] or '' }}",
         partitions="{{ '' if params['partitions'] is none else params['partitions'] | tojson }}",

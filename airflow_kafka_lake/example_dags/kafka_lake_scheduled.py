@@ -11,7 +11,7 @@ from airflow.sdk import DAG
 from airflow_kafka_lake.core.spec import legal_table_part
 from airflow_kafka_lake.hooks.pipelines import configured_pipelines
 from airflow_kafka_lake.operators.advance import RefuseOperator
-from airflow_kafka_lake.task_groups import kafka_lake_backfill
+from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
 PIPELINES, PROBLEMS = configured_pipelines()
 EMPTY = "\n\n**No pipelines:** put pipeline files (`*.toml`) into the folder of `[kafka_lake] pipelines_folder`."
@@ -25,6 +25,6 @@ with DAG(
     tags=["kafka-lake"],
 ) as dag:
     for name, pipeline in PIPELINES.items():
-        kafka_lake_backfill(pipeline=pipeline, group_id=legal_table_part(name))
+        kafka_lake_ingest(pipeline=pipeline, group_id=legal_table_part(name))
     for number, (file, problem) in enumerate(PROBLEMS.items()):
         RefuseOperator(task_id=f"invalid_file_{number}", problem=f"{file}: {problem}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 PlanResult = Mapping[str, Any]
-"""What PlanBackfillOperator pushed as XCom `plan`."""
+"""What PlanIngestOperator pushed as XCom `plan`."""
 
 
 class AdvanceWatermarkOperator(BaseOperator):
@@ -35,7 +35,7 @@ class AdvanceWatermarkOperator(BaseOperator):
     recorded as told only after the event was accepted, so it may be told twice (its `sequence` shows it), never not.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param plan_task_id: the PlanBackfillOperator of this Dag: a dry run advances nothing, a plan that failed fails this
+    :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
         task too; left out, the task just advances
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
@@ -110,7 +110,7 @@ class FinishPlanOperator(BaseOperator):
 
     So the Dag run's state is honest: a hold that an earlier run met fails every run until somebody leads it out.
 
-    :param plan_task_id: the PlanBackfillOperator of this Dag
+    :param plan_task_id: the PlanIngestOperator of this Dag
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 

@@ -43,7 +43,7 @@ PLAN_KEY = "plan"
 """XCom key of what a plan says about itself. Airflow can only map over a task's return value, so that is the waves."""
 
 
-class PlanBackfillOperator(BaseOperator):
+class PlanIngestOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the

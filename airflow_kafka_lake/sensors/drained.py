@@ -20,7 +20,7 @@ class SegmentDrainedSensor(LedgerSensor):
     The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param plan: plan id, or the XCom `plan` of PlanBackfillOperator; one that planned nothing ends the wait (templated)
+    :param plan: plan id, or the XCom `plan` of PlanIngestOperator; one that planned nothing ends the wait (templated)
     :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     """

@@ -25,7 +25,7 @@ from airflow_kafka_lake.operators.boundary import (
     text_of,
 )
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.plan import PlanBackfillOperator, explain
+from airflow_kafka_lake.operators.plan import PlanIngestOperator, explain
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
 from airflow_kafka_lake.services.planning import plan
@@ -37,7 +37,7 @@ from .conftest import ORDERS, World
 @pytest.mark.parametrize(
     "operator",
     [
-        PlanBackfillOperator(task_id="t", pipeline=ORDERS),
+        PlanIngestOperator(task_id="t", pipeline=ORDERS),
         IngestWaveOperator(task_id="t", wave="w"),
         AdvanceWatermarkOperator(task_id="t", pipeline=ORDERS),
         AuditOperator(task_id="t", pipeline=ORDERS),

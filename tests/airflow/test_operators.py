@@ -29,7 +29,7 @@ from airflow_kafka_lake.operators.advance import (
 )
 from airflow_kafka_lake.operators.boundary import airflow_errors
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.plan import PlanBackfillOperator
+from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.deciding import cancel, release
 
@@ -41,7 +41,7 @@ Context = dict[str, Any]
 def plan(world: World, context: Context, **words: Any) -> list[str]:
     """Run the plan operator as task `plan`."""
     context["ti"].task_id = "plan"
-    return PlanBackfillOperator(task_id="plan", pipeline=words.pop("pipeline", ORDERS), **words).execute(context)
+    return PlanIngestOperator(task_id="plan", pipeline=words.pop("pipeline", ORDERS), **words).execute(context)
 
 
 def planned(context: Context) -> dict[str, Any]:
@@ -581,5 +581,5 @@ def test_events_name_every_stream_a_hundred_at_a_time() -> None:
 
 def test_pipeline_stays_an_object_across_tasks() -> None:
     """A template field shows the name; the configuration itself is never rendered."""
-    operator = PlanBackfillOperator(task_id="p", pipeline=Pipeline(name="a", topics=["t"], table="a.b"))
+    operator = PlanIngestOperator(task_id="p", pipeline=Pipeline(name="a", topics=["t"], table="a.b"))
     assert operator.pipeline == "a"

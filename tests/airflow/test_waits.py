@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
-from airflow_kafka_lake.operators.plan import PlanBackfillOperator
+from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
@@ -401,7 +401,7 @@ def test_pending_commits_are_waited_for_without_a_slot(world: World, context: di
     """The plan defers, plans with what was committed in the end, and fails by name once the time is over."""
     context["ti"].task_id = "plan"
     pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders", end="group:live", stable_wait=60)
-    operator = PlanBackfillOperator(task_id="plan", pipeline=pipeline)
+    operator = PlanIngestOperator(task_id="plan", pipeline=pipeline)
     world.produce(5)
     world.kafka.commit_group("live", "orders", 1, 0)
     world.kafka.commit_group("live", "orders", 0, None, GroupOffsetState.UNSTABLE)

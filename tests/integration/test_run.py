@@ -81,7 +81,7 @@ def test_overlapping_periods_read_only_what_is_missing(rig: Rig) -> None:
 
 
 def test_a_period_below_the_origin_is_read_and_moves_no_watermark(rig: Rig) -> None:
-    """Any past period can be backfilled, also one that the start policy left out."""
+    """Any past period can be ingested, also one that the start policy left out."""
     rig.produce(200)
     offsets = rig.home / "start.json"
     offsets.write_text(json.dumps({rig.topic: {"0": 60, "1": 60}}))

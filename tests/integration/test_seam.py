@@ -1,4 +1,4 @@
-"""A backfill beside a live consumer of a real group: the seam is sound, and damage on either side of it is named."""
+"""An ingest beside a live consumer of a real group: the seam is sound, and damage on either side of it is named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Live:
         return self._catalog.load_table("live.orders")
 
     def begin(self) -> None:
-        """Commit the log's ends: what is there already is the backfill's."""
+        """Commit the log's ends: what is there already is the ingest's."""
         from confluent_kafka import TopicPartition
 
         parts = [TopicPartition(self.place.topic, number) for number in range(self.place.partitions)]
@@ -99,7 +99,7 @@ def audit(place: Rig) -> Ended:
 
 
 def test_the_seam_with_a_live_stream_is_proven(rig: Rig, live: Live, spark_jars: list[Any]) -> None:
-    """Backfill up to the group, the live stream goes on: sound. A row less, or a row more, on its side: named."""
+    """Ingest up to the group, the live stream goes on: sound. A row less, or a row more, on its side: named."""
     rig.write_pipeline(source=f'end = "group:{rig.topic}"')
     rig.produce(20)
     live.begin()

@@ -424,18 +424,19 @@ def test_problem_of_an_offsets_file_is_a_mistake_of_its_key(tmp_path: Path) -> N
     )
 
 
-def test_relative_file_is_found_beside_the_caller_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Dag finds the file next to it whatever the current directory is; a shell user finds the one in theirs."""
+def test_file_is_the_one_that_the_path_names_whoever_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is the current directory's, as everywhere; a Dag names the file beside it by its own path."""
     dags, here = tmp_path / "dags", tmp_path / "here"
     dags.mkdir()
     here.mkdir()
     monkeypatch.chdir(here)
     _write(here, MINIMAL.replace('"orders"\n[source]', '"from_here"\n[source]'))
-    module = {"__file__": str(dags / "my_dag.py"), "Pipeline": Pipeline}
-    assert eval("Pipeline.from_toml('orders.toml')", module).spec.name == "from_here"
     _write(dags, MINIMAL.replace('"orders"\n[source]', '"from_dags"\n[source]'))
-    assert eval("Pipeline.from_toml('orders.toml')", module).spec.name == "from_dags"
-    with pytest.raises(PipelineFileError, match=r"nowhere\.toml does not exist\. It is looked for beside the Dag file"):
+    module = {"__file__": str(dags / "my_dag.py"), "Pipeline": Pipeline, "Path": Path}
+    assert eval("Pipeline.from_toml('orders.toml')", module).spec.name == "from_here"
+    assert eval("Pipeline.from_toml(Path(__file__).parent / 'orders.toml')", module).spec.name == "from_dags"
+    advice = rf"nowhere\.toml does not exist\. It is looked for in {re.escape(str(here))}; a Dag .*Path\(__file__\)"
+    with pytest.raises(PipelineFileError, match=advice):
         eval("Pipeline.from_toml('nowhere.toml')", module)
 
 

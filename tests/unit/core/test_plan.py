@@ -87,7 +87,7 @@ def test_recreated_topic_inherits_nothing() -> None:
 
 
 def test_stretch_is_cut_at_the_origin() -> None:
-    """A backfill across the origin leaves the watermark on the edge of a range."""
+    """An ingest across the origin leaves the watermark on the edge of a range."""
     seen = _seen()
     plan = _plan(_asked(seen, 0, 20), known=(_record(seen, RangeSet(), origin=8),))
     assert [item.range for item in plan.ranges] == [OffsetRange(0, 8), OffsetRange(8, 20)]

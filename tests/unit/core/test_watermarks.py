@@ -29,7 +29,7 @@ def test_watermark_begins_at_origin() -> None:
 
 
 def test_hold_is_smallest_unresolved_start_at_or_above_watermark() -> None:
-    """A backfill below the watermark holds nothing."""
+    """An ingest below the watermark holds nothing."""
     assert hold(10, [OffsetRange(11, 14), OffsetRange(10, 11)]) == 10
     assert hold(10, [OffsetRange(2, 4)]) is None
     assert hold(10, []) is None

@@ -240,7 +240,7 @@ def test_start_of_which_older_records_are_left_is_met(world: World, begin: datet
 
 def test_times_out_of_order_are_found_as_kafka_finds_them(world: World) -> None:
     """From the first record that is as late as the begin up to the first that is as late as the end; what of the period
-    lies elsewhere is not read (docs/how-to/backfill.md)."""
+    lies elsewhere is not read (docs/how-to/ingest-a-period.md)."""
     first = milliseconds(world.clock.now())
     for minute in (0, 5, 2, 3, 6, 4):
         world.kafka.produce("orders", 0, b"x", timestamp_ms=first + minute * 60_000)

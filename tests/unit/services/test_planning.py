@@ -69,7 +69,7 @@ def test_overlapping_period_reads_only_what_is_missing(world: World) -> None:
 
 
 def test_period_below_the_origin_is_read_and_moves_no_watermark(world: World) -> None:
-    """A backfill of older offsets neither lowers the watermark nor waits for it; ranges end at the origin."""
+    """An ingest of older offsets neither lowers the watermark nor waits for it; ranges end at the origin."""
     world.with_spec(start=Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 5),)))
     world.produce(8)
     world.run()
@@ -125,7 +125,7 @@ def test_timestamp_policies_set_origin_and_end(world: World) -> None:
 
 
 def test_group_as_end_policy_never_passes_the_group(world: World) -> None:
-    """A backfill up to what a live consumer has committed ends exactly there."""
+    """An ingest up to what a live consumer has committed ends exactly there."""
     world.with_spec(end=Policy(kind=PolicyKind.GROUP, group="live"))
     world.produce(6)
     world.kafka.commit_group("live", "orders", 0, 4)
