@@ -1,12 +1,14 @@
-"""Who works on a wave: claim it, keep it, and know that others cannot."""
+"""Who works on a wave: claim it, keep it, end the attempt, and know that others cannot."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import AttemptRejectedError, KafkaLakeError, StaleFenceError, UnknownOutcomeError
 from airflow_kafka_lake.core.lake.staging import job_name
 from airflow_kafka_lake.core.ledger.records import Claim
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
@@ -48,8 +50,7 @@ def _refuse_fast_clock(ports: Ports, held: Claim, clock: HostClock) -> None:
         return
     why = "Commits made by it would keep every other writer from the table until that time has come"
     error = clock.wrong(ahead, f"{why}, so nothing was begun")
-    outcome = AttemptOutcome.UNKNOWN if InDoubt(held.attempts) else AttemptOutcome.FAILED
-    ports.ledger.end_attempt(held.key, outcome, error.named)
+    end_attempt(ports, held, error)
     raise error
 
 
@@ -65,6 +66,39 @@ def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
             ports.say(f"ended the forgotten job of wave {attempt.wave}: {name}")
     except KafkaLakeError as error:
         ports.say(f"a forgotten job of wave {attempt.wave} may still run, and can only stage: {error}")
+
+
+def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:
+    """Record how an attempt ended with an error, unless another has the wave or the ledger is out of reach.
+
+    Nothing depends on this record: the next claim looks at the lake whatever it says. `in_doubt` defaults to what the
+    earlier attempts have left.
+    """
+    unknown = InDoubt(claim.attempts) if in_doubt is None else in_doubt
+    if isinstance(error, AttemptRejectedError):
+        outcome = AttemptOutcome.REJECTED
+    elif unknown or isinstance(error, UnknownOutcomeError):
+        outcome = AttemptOutcome.UNKNOWN
+    else:
+        outcome = AttemptOutcome.FAILED
+    reason = error.named if isinstance(error, KafkaLakeError) else type(error).__name__
+    try:
+        ports.ledger.end_attempt(claim.key, outcome, reason)
+    except StaleFenceError:
+        return
+    except KafkaLakeError as problem:
+        ports.say(f"could not record the end of attempt {claim.key.attempt}: {problem}")
+
+
+@contextmanager
+def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | None = None) -> Iterator[None]:
+    """End the attempts of some claims when the block ends with an error, whatever it is: a signal too."""
+    try:
+        yield
+    except BaseException as error:
+        for claim in claims:
+            end_attempt(ports, claim, error, in_doubt)
+        raise
 
 
 class Heartbeat:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import (
-    KafkaLakeError,
     RangeBeyondEndError,
     StateError,
     UnknownSubjectError,
@@ -18,15 +17,17 @@ from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import FINISHED, RangeState
+from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.fencing import fenced
 from airflow_kafka_lake.services.losses import accepted_epoch
 from airflow_kafka_lake.services.only_copies import REPEAT
-from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import flush
-from airflow_kafka_lake.services.taking import NEVER_CLAIMED, fenced, take
+from airflow_kafka_lake.services.taking import take
 
 
 def new_id() -> str:
@@ -125,7 +126,7 @@ def skip(
     accepted = accepted_epoch(ports, stream, stretch)
     gone = Slice(stream.key, stretch)
     claims: list[Claim] = []
-    try:
+    with ending_on_error(ports, claims):
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
@@ -142,10 +143,6 @@ def skip(
             guards=[claim.key for claim in claims],
             epoch=accepted,
         )
-    except KafkaLakeError as error:
-        for claim in claims:
-            end_attempt(ports, claim, error)
-        raise
     flush(ports, pipeline)
     return skipped
 

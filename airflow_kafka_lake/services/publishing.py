@@ -9,7 +9,6 @@ from typing import assert_never
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     IdentityError,
-    KafkaLakeError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -18,7 +17,6 @@ from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeReco
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptKey,
-    AttemptOutcome,
     AttemptRecord,
     Committed,
     Found,
@@ -242,23 +240,3 @@ def _settle(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) ->
         ports.ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)
     else:
         _settle_as(ports, claim, proven.attempt.attempt, snapshot)
-
-
-def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:
-    """Record how an attempt ended with an error, unless somebody else has the wave or the ledger is out of reach.
-
-    Nothing depends on this record: the next claim looks at the lake whatever it says. `in_doubt` defaults to what the
-    earlier attempts have left.
-    """
-    unknown = InDoubt(claim.attempts) if in_doubt is None else in_doubt
-    if isinstance(error, AttemptRejectedError):
-        outcome = AttemptOutcome.REJECTED
-    elif unknown or isinstance(error, UnknownOutcomeError):
-        outcome = AttemptOutcome.UNKNOWN
-    else:
-        outcome = AttemptOutcome.FAILED
-    reason = error.named if isinstance(error, KafkaLakeError) else type(error).__name__
-    try:
-        ports.ledger.end_attempt(claim.key, outcome, reason)
-    except KafkaLakeError as problem:
-        ports.say(f"could not record the end of attempt {claim.key.attempt}: {problem}")

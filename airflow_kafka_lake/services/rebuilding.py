@@ -26,10 +26,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     UNFINISHED,
     AttemptOutcome,
     AttemptRecord,
-    Committed,
     RangeState,
-    Rejected,
-    Requirement,
     TableHead,
     Token,
 )
@@ -40,10 +37,10 @@ from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
-from airflow_kafka_lake.services.publishing import end_attempt
 from airflow_kafka_lake.services.settlement import advance
-from airflow_kafka_lake.services.taking import FENCE_TRIES
 from airflow_kafka_lake.services.topics import there
 
 NAMED = 5
@@ -76,17 +73,13 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
     and would be dropped exists nowhere else (unless `drop_staged` gives that up).
     """
     claims: list[Claim] = []
-    try:
+    with ending_on_error(ports, claims):
         for wave in ports.ledger.waves(spec.name, OPEN):
             with suppress(StateError):  # ended since it was listed: nobody publishes it any more
                 claims.append(claim_wave(ports, wave.id))
         if not drop_staged:
             _refuse_to_lose(ports, spec)
         what, comparison = _reinstate(ports, spec, claims, accept_rollback)
-    except BaseException as error:
-        for claim in claims:
-            end_attempt(ports, claim, error)
-        raise
     return Rebuilt(
         id=what.id,
         waves=len(what.waves),
@@ -240,28 +233,23 @@ def _move_main(
     head and those topics, each with the id of the ledger that owned it until then; where there are none nothing is
     moved.
     """
-    lake, owner = ports.lake.table(table), (ports.ledger.ledger_id(), token.pipeline)
+    lake = ports.lake.table(table)
     mine: dict[str, str] = {}
-    for _ in range(FENCE_TRIES):
-        head = lake.head()
-        if head.last.get(owner) == token:
-            return head, mine
+
+    def check(head: TableHead) -> FenceCommit | None:
+        nonlocal mine
         unseen = _owned_unseen(ports, spec, head, seen)
         mine = {topic_id: head.owners.get(topic_id, (NOBODY, ""))[0] for topic_id in seen | unseen}
         if not mine:
-            return head, mine
+            return None
         _refuse_others_topics(table, token.pipeline, head, mine.keys())
-        outcome = lake.fence(head, owner[0], token, owned=mine, ended=_ended(ports, spec.name, lake, theirs))
-        if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
-            raise IdentityError(
-                f"main of {table} cannot be moved: {outcome.requirement}, {outcome.detail}", table=table
-            )
-        if not isinstance(outcome, Committed):
-            ports.say(f"moving main of {table} again: {outcome}")
-    raise UnknownOutcomeError(
+        return FenceCommit(owned=mine, ended=_ended(ports, spec.name, lake, theirs))
+
+    unmoved = UnknownOutcomeError(
         f"main of {table} could not be moved, so an earlier publisher may still succeed: repeat the rebuild",
         table=table,
     )
+    return move_main(ports, lake, token, check, unmoved=unmoved).head, mine
 
 
 def _ended(ports: Ports, pipeline: str, lake: LakeTable, theirs: set[str]) -> set[str]:

@@ -23,19 +23,20 @@ from airflow_kafka_lake.core.ledger.reopening import (
     table_of,
 )
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, Committed, RangeState, Token
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
+from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import needed_reason, new_id
+from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.identity import check_head, look_at_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.sharing import count_shares
-from airflow_kafka_lake.services.taking import FENCE_TRIES, NEVER_CLAIMED
 from airflow_kafka_lake.services.topics import changed_topics
 
 
@@ -241,18 +242,16 @@ def _made_to_wait(ports: Ports, pipeline: str, changed: StreamRecord | None = No
 def _move_main(
     ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, identifier: str, ended: Sequence[str]
 ) -> None:
-    table = ports.lake.table(identifier)
-    for _ in range(FENCE_TRIES):
-        head = table.head()
+    def check(head: TableHead) -> FenceCommit:
         # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
-        line = check_head(ports, spec.name, table.identifier, head, [stream.key.topic_id])
-        outcome = table.fence(head, ports.ledger.ledger_id(), token, ended=ended, line=line)
-        if isinstance(outcome, Committed):
-            return
-    raise UnavailableError(
-        f"main of {table.identifier} could not be moved. The offsets are reopened; repeat the call to finish it",
-        table=table.identifier,
+        line = check_head(ports, spec.name, identifier, head, [stream.key.topic_id])
+        return FenceCommit(ended=ended, line=line)
+
+    unmoved = UnavailableError(
+        f"main of {identifier} could not be moved. The offsets are reopened; repeat the call to finish it",
+        table=identifier,
     )
+    move_main(ports, ports.lake.table(identifier), token, check, unmoved=unmoved)
 
 
 def _refuse_leased(ports: Ports, ranges: Sequence[RangeRecord]) -> None:

@@ -11,7 +11,8 @@ from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, W
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claiming import claim as claim_wave
-from airflow_kafka_lake.services.publishing import adopt, end_attempt, probe
+from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.publishing import adopt, probe
 from airflow_kafka_lake.services.sweeping import Swept, sweep
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
@@ -57,14 +58,11 @@ def settle(ports: Ports, pipeline: str) -> Settled:
 
 def _settle_wave(ports: Ports, wave: WaveRecord) -> bool:
     claim = claim_wave(ports, wave.id)
-    try:
+    with ending_on_error(ports, [claim]):
         look = probe(ports, claim, claim.attempts)
         if isinstance(look, Found):
             adopt(ports, claim, look)
             return True
-    except BaseException as error:
-        end_attempt(ports, claim, error)
-        raise
     ports.ledger.end_attempt(claim.key, AttemptOutcome.ABANDONED, "the lake holds nothing of it: to be tried again")
     return False
 

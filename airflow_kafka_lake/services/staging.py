@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.bisecting import lighten, read_otherwise
-from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim
+from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim, ending_on_error
 from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
@@ -37,7 +37,6 @@ from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.publishing import (
     Proven,
     adopt,
-    end_attempt,
     probe,
     publish,
     receipt_rows,
@@ -107,20 +106,17 @@ def _attempt(ports: Ports, held: Claim) -> Shortfall | None:
     """Work on a claimed wave; returns what must be taken away before the rest can be published. What was staged goes
     with it, by the fence commit, unless it is spared."""
     in_doubt = InDoubt(held.attempts)
-    try:
-        short = _work(ports, held, in_doubt)
-    except StaleFenceError:
-        raise
-    except Exception as error:
-        problem = expected(error, f"wave {held.key.wave} (attempt {held.key.attempt})", wave=held.key.wave)
-        problem = in_doubt.explained(held, problem)
-        end_attempt(ports, held, problem, in_doubt)
-        if problem is error:
+    with ending_on_error(ports, [held], in_doubt):
+        try:
+            short = _work(ports, held, in_doubt)
+        except StaleFenceError:
             raise
-        raise problem from error
-    except BaseException as error:  # a signal: whatever it interrupts unwinds
-        end_attempt(ports, held, error, in_doubt)
-        raise
+        except Exception as error:
+            problem = expected(error, f"wave {held.key.wave} (attempt {held.key.attempt})", wave=held.key.wave)
+            problem = in_doubt.explained(held, problem)
+            if problem is error:
+                raise
+            raise problem from error
     if short:
         ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, short.verdicts[0].reason)
     return short

@@ -16,23 +16,13 @@ _CONTRACT = "tests/contracts/test_ledger_reinstating.py"
 
 ORDER = (
     Mutant(
-        name="rebuild-without-a-fence-commit",
-        law="L11",
-        guard="A rebuild moves main, so that no publisher of the old life can succeed any more.",
-        module=_SERVICE,
-        function="_move_main",
-        old=("outcome = lake.fence(head, owner[0], token, owned=mine, ended=_ended(ports, spec.name, lake, theirs))"),
-        new="return (head, mine)",
-        red=(f"{_TESTS}::test_publisher_of_the_old_life_is_stopped[lost-first]",),
-    ),
-    Mutant(
         name="rebuild-leaves-the-branches",
         law="L11",
         guard="A rebuild takes away the staging branches of every attempt that could publish in the old life.",
         module=_SERVICE,
         function="_move_main",
-        old="lake.fence(head, owner[0], token, owned=mine, ended=_ended(ports, spec.name, lake, theirs))",
-        new="lake.fence(head, owner[0], token, owned=mine)",
+        old="FenceCommit(owned=mine, ended=_ended(ports, spec.name, lake, theirs))",
+        new="FenceCommit(owned=mine)",
         red=(f"{_TESTS}::test_commit_of_the_old_life_stays_stopped_when_main_is_rolled_back[lost]",),
     ),
     Mutant(

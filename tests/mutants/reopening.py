@@ -44,8 +44,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A reopen takes away the staging branches of what must wait for it.",
         module=_SERVICE,
         function="_move_main",
-        old="table.fence(head, ports.ledger.ledger_id(), token, ended=ended, line=line)",
-        new="table.fence(head, ports.ledger.ledger_id(), token, line=line)",
+        old="FenceCommit(ended=ended, line=line)",
+        new="FenceCommit(line=line)",
         red=(f"{_ORDER}test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_rolled_back",),
     ),
     Mutant(

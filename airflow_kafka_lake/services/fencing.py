@@ -1,0 +1,175 @@
+"""Fence up, move main, look again: after that no earlier publisher can succeed (law L11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.records import Claim
+from airflow_kafka_lake.core.ledger.waves import (
+    Absent,
+    AttemptRecord,
+    Committed,
+    Found,
+    Rejected,
+    Requirement,
+    TableHead,
+    Token,
+    is_resumable,
+)
+from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.claiming import claim as claim_wave
+from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.identity import check_head
+from airflow_kafka_lake.services.only_copies import refuse_to_lose
+from airflow_kafka_lake.services.publishing import adopt, probe, token_of
+
+FENCE_TRIES = 30
+OTHERWISE_CUT = "It has receipts of other ranges than the wave has now, so no run publishes it"
+"""Why a branch that holds just what is left of a wave goes all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceCommit:
+    """An empty commit on a head that was checked: the topics that change hands, the attempts whose branches go, and the
+    line of the ledger's history that it names (`ports.LakeTable.fence`)."""
+
+    owned: Collection[str] = ()
+    ended: Collection[str] = ()
+    line: Line | None = None
+
+
+def move_main(
+    ports: Ports,
+    table: LakeTable,
+    token: Token,
+    check: Callable[[TableHead], FenceCommit | None],
+    *,
+    look: Callable[[], Found | Absent] | None = None,
+    unmoved: KafkaLakeError,
+) -> Found | Absent:
+    """Move main away from a head that was looked at after the fence went up; return what the look after that found.
+
+    That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
+    looked at. `check` refuses a head, or says what to commit on it, None for nothing; what `look` finds ends it too.
+    Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
+    """
+    look = look or (lambda: Absent(head=table.head()))
+    owner = (ports.ledger.ledger_id(), token.pipeline)
+    seen = look()
+    for _ in range(FENCE_TRIES):
+        head = seen.head
+        if isinstance(seen, Found) or (asked := check(head)) is None:
+            return seen
+        outcome = table.fence(head, owner[0], token, owned=asked.owned, ended=asked.ended, line=asked.line)
+        if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
+            what = f"{outcome.requirement}, {outcome.detail}"
+            raise IdentityError(f"main of {table.identifier} cannot be moved: {what}", table=table.identifier)
+        seen = look()
+        # It may have landed though its answer was lost: then the newest commit is it, and was not before.
+        if isinstance(outcome, Committed) or seen.head.last.get(owner) == token != head.last.get(owner):
+            return seen
+        ports.say(f"moving main of {table.identifier} again: {outcome}")
+    raise unmoved
+
+
+def fenced(
+    ports: Ports,
+    wave: str,
+    *,
+    by_force: bool = False,
+    spared: str | None = None,
+    skipped: Slice | None = None,
+    give_up: str | None,
+) -> Claim | None:
+    """Claim a wave and make sure that no earlier publisher can show what is taken away from it any more.
+
+    Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
+    answer is None: there is nothing left to take. Raises OnlyCopyError where a branch would go that is the only copy of
+    records; `give_up` says how a person agrees to that, None that he has.
+    """
+    claim = claim_wave(ports, wave, by_force=by_force)
+    with ending_on_error(ports, [claim]):
+        found = _move_main_from(ports, claim, spared, skipped, give_up)
+        if isinstance(found, Found):
+            adopt(ports, claim, found)
+            return None
+    return claim
+
+
+def _move_main_from(
+    ports: Ports, claim: Claim, spared: str | None, skipped: Slice | None, give_up: str | None
+) -> Found | Absent:
+    """Look for the wave, move main, and look once more.
+
+    Our own commit takes the earlier attempts' branches away, which their commits require, but for one that shows
+    nothing of what is taken.
+    """
+    table = ports.lake.table(claim.table)
+    ended: list[str] | None = None
+
+    def check(head: TableHead) -> FenceCommit:
+        nonlocal ended
+        if ended is None:
+            ended = _ended(ports, claim, table, spared, skipped, give_up)
+        # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
+        topic_ids = sorted({item.stream.topic_id for item in claim.ranges})
+        return FenceCommit(ended=ended, line=check_head(ports, claim.pipeline, claim.table, head, topic_ids))
+
+    return move_main(
+        ports,
+        table,
+        token_of(claim, "fence"),
+        check,
+        look=lambda: probe(ports, claim, claim.attempts),
+        # Not an unknown publish: nothing of this attempt can become visible, and a repeated call looks anew.
+        unmoved=UnavailableError(
+            f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed. "
+            "Nothing was decided: repeat the call",
+            wave=claim.key.wave,
+        ),
+    )
+
+
+def _ended(
+    ports: Ports, claim: Claim, table: LakeTable, spared: str | None, skipped: Slice | None, give_up: str | None
+) -> list[str]:
+    """Return the earlier attempts whose branches go; OnlyCopyError where one is the only copy of records."""
+    kept = _kept(table, claim, spared, skipped)
+    ended = [item for item in claim.attempts if item.attempt != kept]
+    if give_up is not None:
+        why = OTHERWISE_CUT if spared else None
+        refuse_to_lose(ports, claim.pipeline, table, ended, claim.ranges, give_up=give_up, passed=skipped, why=why)
+    return [item.attempt for item in ended]
+
+
+def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | None) -> str | None:
+    """Return the attempt whose branch stays, because no row of what is taken away is in it.
+
+    An attempt without receipts has never begun to publish, and cannot any more: only its branch can be `spared`. A skip
+    of offsets that were taken away before takes nothing: what was staged since is just what the wave still has, and
+    Kafka may not have it any more. With receipts of just that, its commit may come whenever it comes.
+    """
+    if spared:
+        return None if table.receipts(spared) else spared
+    planned = {item.slice for item in claim.ranges}
+    if skipped is None or any(_overlap(item, skipped) for item in planned):
+        return None
+    if not planned or (newest := newest_resumable(claim, table)) is None:
+        return None
+    told = {row.slice for row in table.receipts(newest.attempt)}
+    return newest.attempt if not told or told == planned else None
+
+
+def _overlap(one: Slice, other: Slice) -> bool:
+    return one.stream == other.stream and one.range.overlaps(other.range)
+
+
+def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
+    """Return the newest earlier attempt that may have left something and whose branch is there."""
+    candidates = [item for item in claim.attempts if is_resumable(item)]
+    branches = frozenset(table.branches()) if candidates else frozenset()
+    return next((item for item in reversed(candidates) if item.attempt in branches), None)
