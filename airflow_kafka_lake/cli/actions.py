@@ -19,7 +19,7 @@ from airflow_kafka_lake.cli.subjects import (
 from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
-from airflow_kafka_lake.pages.audit import audit_page
+from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services import (
     checking,
@@ -191,6 +191,7 @@ def decode(arguments: argparse.Namespace, output: Output) -> int:
 def audit(arguments: argparse.Namespace, output: Output) -> int:
     """`audit PIPELINE`."""
     report = report_file(arguments.report) if arguments.report else None
+    page = FEATURES.page("audit") if report else None
     deep, live = deep_of(arguments), live_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=deep is not None) as ports:
@@ -198,8 +199,8 @@ def audit(arguments: argparse.Namespace, output: Output) -> int:
         document = checking.audit(
             ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, deep=deep, live=live
         )
-    if report:
-        write_report(report, audit_page(document))
+    if report and page:
+        write_report(report, page(document))
         output.note(f"report: {report}")
     output.result(document, views.audit)
     return 0 if document["ok"] else REFUSED

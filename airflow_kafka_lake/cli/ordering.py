@@ -11,7 +11,7 @@ from airflow_kafka_lake.cli.subjects import ports_of, spec_of, stream_of
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.offsets_file import read_offsets_file
-from airflow_kafka_lake.pages.segments import segments_svg
+from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import reporting, sealing
 
 
@@ -22,7 +22,7 @@ def segments(arguments: argparse.Namespace, output: Output) -> int:
         reporting.known_spec(ledger, spec.name)
         document = reporting.segments(ledger, spec)
     if arguments.svg:
-        _write(Path(arguments.svg), segments_svg(document))
+        _write(Path(arguments.svg), FEATURES.page("segments")(document))
         output.note(f"drawn into {arguments.svg}")
     output.result(document, views.segments)
     return 0

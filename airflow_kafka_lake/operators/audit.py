@@ -15,8 +15,8 @@ from airflow_kafka_lake.hooks import assembly, pipelines
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, text_of
 from airflow_kafka_lake.operators.plan import name_of
-from airflow_kafka_lake.pages.audit import audit_page
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services.checking import audit
 from airflow_kafka_lake.services.comparing import Asked
@@ -97,7 +97,7 @@ class AuditOperator(BaseOperator):
             asked = {"scope": scope, "ask_kafka": file is not None, "deep": deep, "live": live}
             document = self._audit(context, spec, asked)
             if file:
-                write_report(file, audit_page(document))
+                write_report(file, FEATURES.page("audit")(document))
                 self.log.info("report: %s", file)
         self._tell(document)
         return summary(document)

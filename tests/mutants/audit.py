@@ -223,10 +223,10 @@ AUDIT = (
         name="write-names-as-markup",
         law="text of strangers",
         guard="What strangers wrote stays text in a page.",
-        module="airflow_kafka_lake.pages.markup",
+        module="airflow_kafka_lake.features.pages.markup",
         function="text",
         old="escape(''.join(map(_visible, str(value))), quote=True)",
         new="''.join(map(_visible, str(value)))",
-        red=("tests/unit/pages/test_audit_page.py::test_what_strangers_wrote_stays_text",),
+        red=("tests/unit/features/pages/test_audit_page.py::test_what_strangers_wrote_stays_text",),
     ),
 )

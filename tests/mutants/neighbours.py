@@ -309,7 +309,7 @@ TASKS = (
         module=_AUDIT,
         function="AuditOperator.execute",
         old="write_report(...)",
-        new="if not document['findings']:\n    write_report(file, audit_page(document))",
+        new="if not document['findings']:\n    write_report(file, FEATURES.page('audit')(document))",
         red=("tests/airflow/test_audit_operator.py::test_the_report_is_written_for_a_failed_audit_too",),
     ),
 )

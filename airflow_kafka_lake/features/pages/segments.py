@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_kafka_lake.pages.markup import Markup, joined, tag
+from airflow_kafka_lake.features.pages.markup import Markup, joined, tag
 
 Json = Mapping[str, Any]
 Node = tuple[str, str, int, int]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.audit.timeline import Band
-from airflow_kafka_lake.pages.audit import audit_page
-from airflow_kafka_lake.pages.strip import COLUMNS, EXACT, WIDTH, strip_of
+from airflow_kafka_lake.features.pages.audit import audit_page
+from airflow_kafka_lake.features.pages.strip import COLUMNS, EXACT, WIDTH, strip_of
 
 pytestmark = pytest.mark.unit
 

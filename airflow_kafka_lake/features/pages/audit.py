@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from airflow_kafka_lake.core.audit.timeline import Band
-from airflow_kafka_lake.pages.markup import Markup, joined, tag
-from airflow_kafka_lake.pages.strip import strip_of
-from airflow_kafka_lake.pages.style import POLICY, STYLE
+from airflow_kafka_lake.features.pages.markup import Markup, joined, tag
+from airflow_kafka_lake.features.pages.strip import strip_of
+from airflow_kafka_lake.features.pages.style import POLICY, STYLE
 
 Json = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from airflow_kafka_lake.core.audit.timeline import Band
-from airflow_kafka_lake.pages.markup import Markup, tag
+from airflow_kafka_lake.features.pages.markup import Markup, tag
 
 Json = Mapping[str, Any]
 
