@@ -84,20 +84,23 @@ def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDo
     reason = error.named if isinstance(error, KafkaLakeError) else type(error).__name__
     try:
         ports.ledger.end_attempt(claim.key, outcome, reason)
-    except StaleFenceError:
-        return
     except KafkaLakeError as problem:
         ports.say(f"could not record the end of attempt {claim.key.attempt}: {problem}")
 
 
 @contextmanager
 def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | None = None) -> Iterator[None]:
-    """End the attempts of some claims when the block ends with an error, whatever it is: a signal too."""
+    """End the attempts of some claims when the block ends with an error, whatever it is: a signal too.
+
+    One that was found to be stale has ended already: to be refused once more would be recorded once more.
+    """
     try:
         yield
     except BaseException as error:
+        stale = error.facts.get("attempt") if isinstance(error, StaleFenceError) else None
         for claim in claims:
-            end_attempt(ports, claim, error, in_doubt)
+            if claim.key.attempt != stale:
+                end_attempt(ports, claim, error, in_doubt)
         raise
 
 
