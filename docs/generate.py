@@ -16,8 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.cli.commands import COMMANDS, Argument, Command
-from airflow_kafka_lake.cli.front import LEDGER, InternalError
+from airflow_kafka_lake.cli.command import Argument, Command
+from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.cli.entry_point import LEDGER, InternalError
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import (

@@ -1,4 +1,4 @@
-"""The second front door: the command table under `airflow kafka-lake …`."""
+"""The commands under `airflow kafka-lake …`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from airflow_kafka_lake.cli.commands import COMMANDS, Command
-from airflow_kafka_lake.cli.front import LEDGER
+from airflow_kafka_lake.cli.command import Command
+from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.cli.entry_point import LEDGER, run_parsed
 
 
 def get_cli_commands() -> list[Any]:
@@ -46,8 +47,6 @@ class _Run:
         self.__name__ = f"kafka_lake_{command.name}"
 
     def __call__(self, arguments: argparse.Namespace) -> None:
-        from airflow_kafka_lake.cli.front import run_parsed
-
         arguments.run = self._command.run
         with stdout_of_our_own():
             code = run_parsed(arguments)

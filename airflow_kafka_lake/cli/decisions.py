@@ -1,26 +1,35 @@
-"""What the commands do with which a person decides about offsets: `skip`, `reopen`, `withdraw`."""
+"""What a person decides about offsets: `skip`, `reopen`, `withdraw`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from airflow_kafka_lake.cli import views
-from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.cli.subjects import is_file, period_of, ports_of, selection_of, spec_of
-from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.cli.arguments import (
+    DROP_STAGED,
+    DRY_RUN,
+    PIPELINE,
+    REASON,
+    SELECTION,
+    THE_PERIOD,
+    is_file,
+    period_of,
+    ports_of,
+    selection_of,
+    spec_of,
+    subject_id,
+)
+from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
+from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import deciding, reopening, withdrawing
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.selecting import Chosen, all_or_nothing, choose, one_by_one
 
-Json = Mapping[str, Any]
-REFUSED = 1
 
-
-def skip(arguments: argparse.Namespace, output: Output) -> int:
-    """`skip PIPELINE`."""
+def skip(arguments: argparse.Namespace, output: Output) -> Result:
+    """Pass offsets unread, or show what that would mean."""
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
@@ -59,12 +68,33 @@ def skip(arguments: argparse.Namespace, output: Output) -> int:
                 for item, passed in zip(chosen, done, strict=True)
             ]
     total = {"skipped": sum(item["skipped"] for item in streams)}
-    output.result(_of_streams(spec.name, streams, total, dry_run=arguments.dry_run), views.skip)
-    return 0
+    return Result(document=_of_streams(spec.name, streams, total, dry_run=arguments.dry_run))
 
 
-def reopen(arguments: argparse.Namespace, output: Output) -> int:
-    """`reopen PIPELINE`."""
+def show_skipped(output: Output, document: Json) -> None:
+    """Show what was passed unread, or would be, and where what was held for it goes on."""
+    dry = document["dry_run"]
+    for item in document["streams"]:
+        where = f"{stream_text(item)} {item['from']}-{item['to']}"
+        if not dry:
+            output.line(f"skipped {item['skipped']} offsets of {where}")
+            continue
+        fenced = f"; fenced first, as they were claimed: {', '.join(item['fenced'])}" if item["fenced"] else ""
+        freed = ", ".join(f"{start}-{end}" for start, end in item["goes_on"])
+        goes_on = f"; {freed} was held for these and would go on" if freed else ""
+        waves = ", ".join(item["waves"]) or "none"
+        output.line(f"would skip {item['skipped']} offsets of {where}; taken from waves: {waves}{fenced}{goes_on}")
+    if dry:
+        output.line("nothing was changed")
+    elif document["waves"]:
+        waves = ", ".join(document["waves"])
+        output.line(f"what was held for them goes on in wave {waves}: kafka-lake run {document['pipeline']}")
+    else:
+        output.line(f"move the watermark with: kafka-lake advance {document['pipeline']}")
+
+
+def reopen(arguments: argparse.Namespace, output: Output) -> Result:
+    """Read settled offsets again, or show what that would mean."""
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
@@ -97,35 +127,18 @@ def reopen(arguments: argparse.Namespace, output: Output) -> int:
             for item, reopened in zip(streams, done, strict=True):
                 item |= {
                     "watermark": reopened.watermark,
-                    "started": [_segment(segment) for segment in reopened.started],
+                    "started": [{**segment.stream._asdict(), "start": segment.start} for segment in reopened.started],
                 }
     total = {
         "reopened": sum(item["reopened"] for item in streams),
         "watermark": streams[0]["watermark"] if len(streams) == 1 else None,
         "started": list({tuple(segment.items()): segment for item in streams for segment in item["started"]}.values()),
     }
-    output.result(_of_streams(spec.name, streams, total, dry_run=arguments.dry_run), views.reopen)
-    return 0
+    return Result(document=_of_streams(spec.name, streams, total, dry_run=arguments.dry_run))
 
 
 def _where(item: Chosen) -> dict[str, Any]:
-    stream = item.stream
-    return {
-        "topic": stream.key.topic,
-        "topic_id": stream.key.topic_id,
-        "partition": stream.key.partition,
-        "from": item.stretch.start,
-        "to": item.stretch.end,
-    }
-
-
-def _segment(item: Segment) -> Json:
-    return {
-        "topic": item.stream.topic,
-        "topic_id": item.stream.topic_id,
-        "partition": item.stream.partition,
-        "start": item.start,
-    }
+    return {**item.stream.key._asdict(), "from": item.stretch.start, "to": item.stretch.end}
 
 
 def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run: bool) -> Json:
@@ -142,8 +155,31 @@ def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run:
     }
 
 
-def withdraw(arguments: argparse.Namespace, output: Output) -> int:
-    """`withdraw PIPELINE|PLAN|WAVE|RANGE`."""
+def show_reopened(output: Output, document: Json) -> None:
+    """Show what is read again, or would be, and by which command."""
+    for item in document["streams"]:
+        where = f"{item['reopened']} offsets of {stream_text(item)} {item['from']}-{item['to']}"
+        if document["dry_run"]:
+            output.line(
+                f"would reopen {where} with {item['rows']} rows in {len(item['waves'])} waves; the watermark would be "
+                f"{item['watermark']}"
+            )
+        else:
+            waves = ", ".join(item["waves"])
+            output.line(f"reopened {where} in wave {waves}; the watermark is {item['watermark']}")
+    if document["dry_run"]:
+        output.line("nothing was changed")
+        return
+    output.line(f"What is in the lake stays until it is read again with: kafka-lake run {document['pipeline']}")
+    for item in document["started"]:
+        output.line(
+            f"order: {stream_text(item)} from {item['start']} continues it and is in the lake in part "
+            "already: what is read again comes after it"
+        )
+
+
+def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
+    """Take off the plan what no attempt has begun to read."""
     selection = selection_of(arguments)
     name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
     with open_ledger(arguments.ledger) as ledger:
@@ -152,8 +188,7 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> int:
     with ports_of(arguments, output, spec) as ports:
         done = withdrawing.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
     document = _withdrawn(spec.name, done, dry_run=arguments.dry_run)
-    output.result(document, _show_withdrawn)
-    return REFUSED if done.kept else 0
+    return Result(document=document, exit_code=REFUSED if done.kept else 0)
 
 
 def _withdrawn(pipeline: str, done: withdrawing.Done, *, dry_run: bool) -> Json:
@@ -165,8 +200,7 @@ def _withdrawn(pipeline: str, done: withdrawing.Done, *, dry_run: bool) -> Json:
         "ranges": len(what.ranges),
         "waves": list(what.waves),
         "streams": [
-            {"topic": key.topic, "topic_id": key.topic_id, "partition": key.partition, "withdrawn": offsets.to_pairs()}
-            for key, offsets in what.by_stream.items()
+            {**stream._asdict(), "withdrawn": offsets.to_pairs()} for stream, offsets in what.by_stream.items()
         ],
         "kept": [
             {
@@ -183,16 +217,61 @@ def _withdrawn(pipeline: str, done: withdrawing.Done, *, dry_run: bool) -> Json:
     }
 
 
-def _show_withdrawn(output: Output, document: Json) -> None:
+def show_withdrawn(output: Output, document: Json) -> None:
+    """Show what is not planned any more, and what stays."""
     verb = "would withdraw" if document["dry_run"] else "withdrew"
     output.line(
         f"{verb} {document['offsets']} offsets in {document['ranges']} ranges of wave {', '.join(document['waves'])}: "
         f"nothing of them was read; a later plan takes them again"
     )
     rows = [
-        (f"{item['topic']}/{item['partition']}", ", ".join(f"{start}-{end}" for start, end in item["withdrawn"]))
+        (stream_text(item), ", ".join(f"{start}-{end}" for start, end in item["withdrawn"]))
         for item in document["streams"]
     ]
     output.table("not planned any more", ("stream", "offsets"), rows)
     for item in document["kept"]:
-        output.line(f"stays: {item['topic']}/{item['partition']} {item['start']}-{item['end']}: {item['reason']}")
+        output.line(f"stays: {stream_text(item)} {item['start']}-{item['end']}: {item['reason']}")
+
+
+COMMANDS = (
+    Command(
+        name="skip",
+        help="pass offsets unread, by your decision",
+        arguments=(
+            PIPELINE,
+            *THE_PERIOD,
+            REASON,
+            DRY_RUN,
+            Argument("--acknowledge-order", action="store_true", help="later segments may start over it"),
+            DROP_STAGED,
+        ),
+        action=skip,
+        view=show_skipped,
+    ),
+    Command(
+        name="reopen",
+        help="read a settled or skipped stretch again; the new rows take the place of the old ones in one commit",
+        arguments=(
+            PIPELINE,
+            *THE_PERIOD,
+            REASON,
+            DRY_RUN,
+            Argument("--accept-fewer", action="store_true", help="also if it has fewer rows than the lake has now"),
+            DROP_STAGED,
+        ),
+        action=reopen,
+        view=show_reopened,
+    ),
+    Command(
+        name="withdraw",
+        help="take off the plan what nobody has begun to read; a later plan takes it again",
+        arguments=(
+            Argument("subject", metavar="PIPELINE|PLAN|WAVE|RANGE", type=subject_id, help="what was planned"),
+            *SELECTION,
+            REASON,
+            DRY_RUN,
+        ),
+        action=withdraw,
+        view=show_withdrawn,
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -15,6 +15,8 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 
 WIDE = 160
 """Columns when stdout is no terminal: a table in a log file must not be cut at 80."""
+SHOWN = 40
+"""Rows of a long table, lines of a long text; the rest is counted."""
 
 
 class Output:
@@ -50,13 +52,6 @@ class Output:
         """Print the JSON document."""
         print(json.dumps(data, indent=2))
 
-    def result(self, document: Mapping[str, Any], for_people: Callable[[Output, Mapping[str, Any]], None]) -> None:
-        """Print a command's result: the document itself under `--json`, else as `for_people` shows it."""
-        if self.as_json:
-            self.document(document)
-        else:
-            for_people(self, document)
-
     def line(self, text: str) -> None:
         """Print a line of the result; it is never broken, so that what it names can be copied."""
         self._out.print(_visible(text), soft_wrap=True)
@@ -72,12 +67,24 @@ class Output:
             table.add_row(*(_visible("-" if cell is None else str(cell)) for cell in row))
         self._out.print(table)
 
+    def long_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Print a table unless it is empty, its first rows only where it has many."""
+        if rows:
+            self.table(title, columns, rows[:SHOWN])
+        if len(rows) > SHOWN:
+            self.line(f"… and {len(rows) - SHOWN} more: all of them with --json")
+
     def error(self, error: KafkaLakeError) -> None:
         """Print a failure: a sentence, or its JSON form."""
         if self.as_json:
             self.document({"error": error.to_json()})
         else:
             self._err.print(Text.assemble(("error: ", "bold red"), _visible(error.message)))
+
+
+def stream_text(item: Mapping[str, Any]) -> str:
+    """Return `topic/partition` of what a document says of a stream."""
+    return f"{item['topic']}/{item['partition']}"
 
 
 def _visible(text: str) -> Text:

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_kafka_lake.adapters import kafka_config
 from airflow_kafka_lake.cli.commands import COMMANDS
-from airflow_kafka_lake.cli.front import build_parser
+from airflow_kafka_lake.cli.entry_point import build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.hooks import ledger
 

@@ -27,7 +27,7 @@ from pyiceberg.table import Table
 from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
-from airflow_kafka_lake.cli.front import run_command_line
+from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
@@ -133,7 +133,7 @@ def perform(order: Mapping[str, Any]) -> int:
     assembly.registry_of = standing_decoding.registry  # type: ignore[assignment]
     words = order["words"]
     try:
-        return tell(words[1]) if words[0] == "tell" else run_command_line(words)
+        return tell(words[1]) if words[0] == "tell" else kafka_lake(words)
     finally:
         if order["trace"]:
             with open(order["trace"], "w", encoding="utf-8") as file:  # noqa: PTH123

@@ -11,7 +11,7 @@ _WATERMARKS = "airflow_kafka_lake.core.ledger.watermarks"
 _OPERATORS = "airflow_kafka_lake.operators"
 _TRIGGERS = "airflow_kafka_lake.triggers"
 _CONNECTIONS = "airflow_kafka_lake.hooks.connections"
-_FRONT = "airflow_kafka_lake.cli.front"
+_FRONT = "airflow_kafka_lake.cli.entry_point"
 
 KAFKA = (
     Mutant(
@@ -344,7 +344,7 @@ COMMANDS = (
         function="run_parsed",
         old="error.exit_code",
         new="0",
-        red=("tests/unit/cli/test_front.py::test_an_error_of_ours_keeps_its_exit_code_and_facts",),
+        red=("tests/unit/cli/test_entry_point.py::test_an_error_of_ours_keeps_its_exit_code_and_facts",),
     ),
     Mutant(
         name="a-second-signal-disturbs",
@@ -354,7 +354,7 @@ COMMANDS = (
         function="_signals_unwind",
         old="for each in taken:\n    ...",
         new="",
-        red=("tests/unit/cli/test_front.py::test_a_signal_unwinds_as_an_interrupt_does",),
+        red=("tests/unit/cli/test_entry_point.py::test_a_signal_unwinds_as_an_interrupt_does",),
     ),
     Mutant(
         name="nohup-is-nothing",
@@ -364,7 +364,7 @@ COMMANDS = (
         function="_signals_unwind",
         old="signal.getsignal(number) is signal.SIG_DFL",
         new="True",
-        red=("tests/unit/cli/test_front.py::test_a_signal_that_is_ignored_stays_ignored",),
+        red=("tests/unit/cli/test_entry_point.py::test_a_signal_that_is_ignored_stays_ignored",),
     ),
     Mutant(
         name="words-are-guessed",
@@ -374,7 +374,7 @@ COMMANDS = (
         function="Parser.__init__",
         old="super().__init__(**settings, allow_abbrev=False)",
         new="super().__init__(**settings)",
-        red=("tests/unit/cli/test_front.py::test_words_are_not_guessed",),
+        red=("tests/unit/cli/test_entry_point.py::test_words_are_not_guessed",),
     ),
 )
 

@@ -25,7 +25,7 @@ from typing import IO, Any
 ROOT = Path(__file__).parents[2]
 IMPORTED = (
     "airflow_kafka_lake.adapters.sql_ledger",
-    "airflow_kafka_lake.cli.front",
+    "airflow_kafka_lake.cli.entry_point",
     "airflow_kafka_lake.hooks.assembly",
     "alembic.autogenerate",
     "alembic.command",

@@ -1,4 +1,4 @@
-"""From what a person types to what a service takes: pipelines, bounds, streams."""
+"""Arguments that several commands take, and from what a person types to what a service takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from airflow_kafka_lake.cli.command import Argument
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
@@ -20,16 +21,113 @@ from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.hooks.assembly import open_ledger, open_ports
 from airflow_kafka_lake.pipeline import Pipeline, parse_bound
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.seaming import LiveTable
 from airflow_kafka_lake.services.selecting import Selection
-from airflow_kafka_lake.units import MAX_OFFSET, parse_size, shown
+from airflow_kafka_lake.units import MAX_OFFSET, shown
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_PARTITION = 2**31 - 1
 MAX_SUBJECT = 200
+
+
+def topic_name(text: str) -> str:
+    """Read `--topic`."""
+    if not TOPIC_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+    return text
+
+
+def topic_id(text: str) -> str:
+    """Read `--topic-id`."""
+    if not TOPIC_ID.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from kafka-lake status --json")
+    return text
+
+
+def subject_id(text: str) -> str:
+    """Read the id of a wave or a range, which is opaque: one word of printable characters."""
+    if not text.isprintable() or not 0 < len(text) <= MAX_SUBJECT or " " in text:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a wave or range id: take one from kafka-lake status")
+    return text
+
+
+def free_text(text: str) -> str:
+    """Read free text: any text that a database can keep, but no NUL and no broken UTF-8."""
+    if "\0" in text or text != text.encode(errors="replace").decode():
+        raise argparse.ArgumentTypeError(f"{shown(text)} holds a NUL or bytes that are not UTF-8: leave them out")
+    return text
+
+
+def partition_number(text: str) -> int:
+    """Read one `--partition`."""
+    return _number(text, MAX_PARTITION, "a partition number")
+
+
+def offset_number(text: str) -> int:
+    """Read one offset."""
+    return _number(text, MAX_OFFSET, "an offset")
+
+
+def _number(text: str, largest: int, what: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > len(str(largest)) or int(text) > largest:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not {what}: use a whole number from 0 to {largest}")
+    return int(text)
+
+
+PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
+WAVE = Argument("wave", metavar="WAVE", type=subject_id, help="wave id")
+SUBJECT = Argument("subject", metavar="WAVE|RANGE", type=subject_id, help="wave or range id")
+TOPIC = Argument("--topic", metavar="T", type=topic_name, help="only this topic")
+PARTITION = Argument(
+    "--partition", metavar="P", type=partition_number, nargs="*", action="extend", help="only these partitions"
+)
+FROM = Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone")
+TO = Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone")
+PERIOD = (
+    TOPIC,
+    PARTITION,
+    FROM,
+    TO,
+    Argument(
+        "--acknowledge-order",
+        action="store_true",
+        help="read below an origin though later segments may be in the lake already",
+    ),
+)
+THE_TOPIC = (
+    Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
+    Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
+)
+THE_STREAM = (
+    *THE_TOPIC,
+    Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
+)
+THE_PERIOD = (
+    *THE_TOPIC,
+    Argument(
+        "--partition",
+        metavar="P",
+        type=partition_number,
+        nargs="*",
+        action="extend",
+        help="only these partitions; otherwise all of the topic",
+    ),
+    Argument("--from", dest="from_", metavar="X", required=True, help="begin: an offset, or a time with its zone"),
+    Argument("--to", metavar="X", required=True, help="end, exclusive: an offset, or a time with its zone"),
+)
+SELECTION = (
+    TOPIC,
+    Argument("--topic-id", metavar="ID", type=topic_id, help="only this generation of a re-created topic"),
+    PARTITION,
+    FROM,
+    TO,
+)
+DRY_RUN = Argument("--dry-run", action="store_true", help="show what would happen, change nothing")
+DROP_STAGED = Argument(
+    "--drop-staged", action="store_true", help="also if what is staged and would go is the only copy of records"
+)
+REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
 
 
 def actor() -> str:
@@ -147,68 +245,6 @@ def scope_of(arguments: argparse.Namespace) -> Scope:
     """Read `--topic --partition` of an audit."""
     partitions = None if arguments.partition is None else frozenset(arguments.partition)
     return Scope(topic=arguments.topic, partitions=partitions)
-
-
-def deep_of(arguments: argparse.Namespace) -> Asked | None:
-    """Read `--deep --deep-rate`."""
-    if not arguments.deep:
-        if arguments.deep_rate is not None:
-            raise UsageError("--deep-rate bounds what --deep reads: give --deep too")
-        return None
-    return Asked(bytes_per_second=None if arguments.deep_rate is None else parse_size(arguments.deep_rate))
-
-
-def live_of(arguments: argparse.Namespace) -> LiveTable | None:
-    """Read `--seam --seam-columns`."""
-    if arguments.seam is None:
-        if arguments.seam_columns is not None:
-            raise UsageError("--seam-columns names columns of the table that --seam names: give --seam too")
-        return None
-    return LiveTable(table=arguments.seam, columns=arguments.seam_columns)
-
-
-def topic_name(text: str) -> str:
-    """Read `--topic`."""
-    if not TOPIC_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
-    return text
-
-
-def topic_id(text: str) -> str:
-    """Read `--topic-id`."""
-    if not TOPIC_ID.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from kafka-lake status --json")
-    return text
-
-
-def subject_id(text: str) -> str:
-    """Read the id of a wave or a range, which is opaque: one word of printable characters."""
-    if not text.isprintable() or not 0 < len(text) <= MAX_SUBJECT or " " in text:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a wave or range id: take one from kafka-lake status")
-    return text
-
-
-def free_text(text: str) -> str:
-    """Read what a person wants to say: any text that a database can keep, but no NUL and no broken UTF-8."""
-    if "\0" in text or text != text.encode(errors="replace").decode():
-        raise argparse.ArgumentTypeError(f"{shown(text)} holds a NUL or bytes that are not UTF-8: leave them out")
-    return text
-
-
-def partition_number(text: str) -> int:
-    """Read one `--partition`."""
-    return _number(text, MAX_PARTITION, "a partition number")
-
-
-def offset_number(text: str) -> int:
-    """Read one offset."""
-    return _number(text, MAX_OFFSET, "an offset")
-
-
-def _number(text: str, largest: int, what: str) -> int:
-    if not text.isdecimal() or not text.isascii() or len(text) > len(str(largest)) or int(text) > largest:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not {what}: use a whole number from 0 to {largest}")
-    return int(text)
 
 
 def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace) -> StreamRecord:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from airflow_kafka_lake.cli.commands import COMMANDS, Command
+from airflow_kafka_lake.cli.command import Command
+from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
 
@@ -72,8 +73,8 @@ def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.set_defaults(run=command.run)
 
 
-def run_command_line(argv: Sequence[str] | None = None) -> int:
-    """Parse and run; every error a person can cause ends as one sentence on stderr, or as JSON."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse and run one command, and return its exit code; every error ends as one sentence on stderr, or as JSON."""
     words = list(sys.argv[1:] if argv is None else argv)
     output = Output(as_json="--json" in words)
     try:
@@ -93,7 +94,7 @@ def run_command_line(argv: Sequence[str] | None = None) -> int:
 
 
 def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> int:
-    """Run a parsed command; the front door of `airflow kafka-lake` enters here."""
+    """Run a parsed command; `airflow kafka-lake` enters here."""
     output = output or Output(as_json=arguments.json)
     try:
         with _signals_unwind(), output.working():

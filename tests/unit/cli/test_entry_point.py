@@ -8,8 +8,9 @@ import signal
 
 import pytest
 
-from airflow_kafka_lake.cli import front, subjects
-from airflow_kafka_lake.cli.front import build_parser, run_command_line, run_parsed
+from airflow_kafka_lake.cli import arguments as cli_arguments
+from airflow_kafka_lake.cli import entry_point
+from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 
@@ -39,7 +40,7 @@ def _run(action: object, *, as_json: bool = False) -> int:
 
 def test_a_defect_ends_as_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The exception's type and the way to the traceback are named; its text, which may hold a secret, is not."""
-    monkeypatch.delenv(front.DEBUG, raising=False)
+    monkeypatch.delenv(entry_point.DEBUG, raising=False)
     assert _run(_defect) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -53,7 +54,7 @@ def test_a_defect_is_one_document_for_programs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`--json` holds for what nobody foresaw, too."""
-    monkeypatch.delenv(front.DEBUG, raising=False)
+    monkeypatch.delenv(entry_point.DEBUG, raising=False)
     assert _run(_defect, as_json=True) == 1
     out, err = capsys.readouterr()
     error = json.loads(out)["error"]
@@ -63,7 +64,7 @@ def test_a_defect_is_one_document_for_programs(
 
 def test_the_traceback_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """With KAFKA_LAKE_DEBUG=1 it goes to stderr, and stdout still holds the document alone."""
-    monkeypatch.setenv(front.DEBUG, "1")
+    monkeypatch.setenv(entry_point.DEBUG, "1")
     assert _run(_defect, as_json=True) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["error"]["type"] == "InternalError"
@@ -140,7 +141,7 @@ def test_words_are_not_guessed(words: list[str]) -> None:
 
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     """Alone, `kafka-lake` shows what there is, as wrong usage."""
-    assert run_command_line([]) == 2
+    assert main([]) == 2
     assert "status" in capsys.readouterr().err
 
 
@@ -153,4 +154,4 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyError(uid)
 
     monkeypatch.setattr("pwd.getpwuid", nobody)
-    assert subjects.actor().startswith("uid ")
+    assert cli_arguments.actor().startswith("uid ")

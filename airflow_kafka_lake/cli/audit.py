@@ -1,0 +1,182 @@
+"""Is everything there: `audit`, and `accept-deletes` for rows that are gone on purpose."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+
+from airflow_kafka_lake.cli.arguments import (
+    PARTITION,
+    PIPELINE,
+    REASON,
+    TOPIC,
+    offset_number,
+    ports_of,
+    scope_of,
+    spec_of,
+)
+from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
+from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
+from airflow_kafka_lake.core.audit.report import counted, said
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.report_file import report_file, write_report
+from airflow_kafka_lake.services import accepting, checking, reporting
+from airflow_kafka_lake.services.comparing import Asked
+from airflow_kafka_lake.services.seaming import LiveTable
+from airflow_kafka_lake.units import parse_size
+
+BEYOND = 2**63 - 1
+"""No offset is as large."""
+NOTED = 3
+"""Notes that are shown; each stands beside its stream with --json and in the report."""
+
+
+def audit(arguments: argparse.Namespace, output: Output) -> Result:
+    """Compare ledger and lake, and Kafka or a live table where that is asked for."""
+    report = report_file(arguments.report) if arguments.report else None
+    page = FEATURES.page("audit") if report else None
+    deep, live = _deep_of(arguments), _live_of(arguments)
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec, need_spark=deep is not None) as ports:
+        reporting.known_spec(ports.ledger, spec.name)
+        document = checking.audit(
+            ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, deep=deep, live=live
+        )
+    if report and page:
+        write_report(report, page(document))
+        output.note(f"report: {report}")
+    return Result(document=document, exit_code=0 if document["ok"] else REFUSED)
+
+
+def _deep_of(arguments: argparse.Namespace) -> Asked | None:
+    """Read `--deep --deep-rate`."""
+    if not arguments.deep:
+        if arguments.deep_rate is not None:
+            raise UsageError("--deep-rate bounds what --deep reads: give --deep too")
+        return None
+    return Asked(bytes_per_second=None if arguments.deep_rate is None else parse_size(arguments.deep_rate))
+
+
+def _live_of(arguments: argparse.Namespace) -> LiveTable | None:
+    """Read `--seam --seam-columns`."""
+    if arguments.seam is None:
+        if arguments.seam_columns is not None:
+            raise UsageError("--seam-columns names columns of the table that --seam names: give --seam too")
+        return None
+    return LiveTable(table=arguments.seam, columns=arguments.seam_columns)
+
+
+def show_audit(output: Output, document: Json) -> None:
+    """Show the proof: where every offset of each stream went, the rows that are there, and all that is wrong."""
+    rows = [
+        (stream_text(item), item["sentence"], item["rows"], item["duplicates"], item["missing"])
+        for item in document["streams"]
+    ]
+    columns = ("stream", "settled offsets", "#rows", "#twice", "#missing")
+    output.long_table(f"audit of {document['pipeline']}", columns, rows)
+    totals = document["totals"]
+    if totals["streams"] != 1:
+        output.line(totals["sentence"])
+    if totals["unread"]:
+        output.line(f"the tables of {totals['unread']} streams could not be read: their numbers are the recorded ones")
+    for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
+        output.line(f"note: {note}")
+    for line in said(document)[:SHOWN]:
+        output.line(line)
+    found = [(item["kind"], _where(item), item["words"]) for item in document["findings"]]
+    output.long_table(f"{len(found)} findings", ("finding", "where", "what"), found)
+    output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
+
+
+def _where(item: Json) -> str:
+    if item["topic"]:
+        return stream_text(item)
+    return item["wave"] or item["table"] or ""
+
+
+def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
+    """Record that rows were deleted on purpose."""
+    asked = _asked(arguments)
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        reporting.known_spec(ports.ledger, spec.name)
+        done = accepting.accept_deletes(
+            ports, spec, scope_of(arguments), asked, reason=arguments.reason, dry_run=arguments.dry_run
+        )
+    document = {
+        "pipeline": spec.name,
+        "decision": done.decision,
+        "rows": done.rows,
+        "deleted": [
+            {
+                **found.item.stream._asdict(),
+                "from": found.item.range.start,
+                "to": found.item.range.end,
+                "rows": found.rows,
+            }
+            for found in done.deleted
+        ],
+    }
+    return Result(document=document)
+
+
+def _asked(arguments: argparse.Namespace) -> OffsetRange | None:
+    """Read `--from --to`, each of which may be left out."""
+    if arguments.from_ is None and arguments.to is None:
+        return None
+    start, end = arguments.from_ or 0, BEYOND if arguments.to is None else arguments.to
+    if start >= end:
+        raise UsageError(f"from {start} is not before to {end}: a range is [from, to)")
+    return OffsetRange(start, end)
+
+
+def show_deletes(output: Output, document: Json) -> None:
+    """Show how many rows of each stream are accepted as deleted."""
+    rows: dict[str, int] = defaultdict(int)
+    for item in document["deleted"]:
+        rows[stream_text(item)] += item["rows"]
+    for name, number in rows.items():
+        output.line(f"{name}: {counted(number, 'row')} deleted on purpose")
+    decision = document["decision"]
+    output.line("nothing was recorded: a dry run" if decision is None else f"recorded as {decision}")
+
+
+COMMANDS = (
+    Command(
+        name="audit",
+        help="compare ledger and lake: nothing missing, twice or unexplained",
+        arguments=(
+            PIPELINE,
+            Argument("--deep", action="store_true", help="read Kafka again, in Spark, and compare every byte"),
+            Argument("--deep-rate", metavar="SIZE", help='with --deep: how much to read a second, such as "20 MiB"'),
+            Argument("--report", metavar="FILE", help="write a page for a browser, with a strip for every partition"),
+            Argument("--seam", metavar="TABLE", help="also judge the seam with the table that a live stream writes to"),
+            Argument(
+                "--seam-columns",
+                metavar="topic=C,partition=C,offset=C",
+                help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",
+            ),
+            TOPIC,
+            PARTITION,
+        ),
+        action=audit,
+        view=show_audit,
+    ),
+    Command(
+        name="accept-deletes",
+        help="record that rows were deleted from the lake on purpose: they are not missing then",
+        arguments=(
+            PIPELINE,
+            TOPIC,
+            PARTITION,
+            Argument("--from", dest="from_", metavar="O", type=offset_number, help="only from this offset on"),
+            Argument("--to", metavar="O", type=offset_number, help="only up to this offset, exclusive"),
+            REASON,
+            Argument("--dry-run", action="store_true", help="show, record nothing"),
+        ),
+        action=accept_deletes,
+        view=show_deletes,
+    ),
+)

@@ -1,0 +1,107 @@
+"""After an accident: `settle` open waves, `rebuild` a ledger."""
+
+from __future__ import annotations
+
+import argparse
+
+from airflow_kafka_lake.cli.arguments import DROP_STAGED, PIPELINE, ports_of, spec_of
+from airflow_kafka_lake.cli.command import REPEAT, Argument, Command, Json, Result
+from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.core.audit.report import counted
+from airflow_kafka_lake.core.documents import advance_document
+from airflow_kafka_lake.services import rebuilding, settlement
+
+
+def settle(arguments: argparse.Namespace, output: Output) -> Result:
+    """Ask the lake about open waves."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        done = settlement.settle(ports, spec.name)
+    document = {
+        "pipeline": spec.name,
+        "adopted": list(done.adopted),
+        "returned": list(done.returned),
+        "busy": list(done.busy),
+        "dropped": list(done.swept.dropped),
+        "strange": list(done.swept.strange),
+    }
+    return Result(document=document, exit_code=REPEAT if done.busy else 0)
+
+
+def show_settled(output: Output, document: Json) -> None:
+    """Show what became of each open wave."""
+    for found, what in (
+        ("adopted", "found in the lake and settled"),
+        ("returned", "to be staged again"),
+        ("busy", "in others' hands"),
+    ):
+        output.line(f"{len(document[found])} waves {what}: {', '.join(document[found]) or 'none'}")
+    output.line(f"{len(document['dropped'])} abandoned staging branches dropped")
+
+
+def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
+    """Make a ledger agree with the lake."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        done = rebuilding.rebuild(
+            ports, spec, accept_rollback=arguments.accept_rollback, drop_staged=arguments.drop_staged
+        )
+    document = {
+        "pipeline": spec.name,
+        "rebuild": done.id,
+        "waves": done.waves,
+        "ranges": done.ranges,
+        "skips": done.skips,
+        "reopened": [item.to_json() for item in done.reopened],
+        "deleted": [item.to_json() for item in done.deleted],
+        "advanced": advance_document(spec.name, done.moves)["streams"],
+    }
+    return Result(document=document)
+
+
+def show_rebuilt(output: Output, document: Json) -> None:
+    """Show what came back from the lake, and what is read again."""
+    output.line(
+        f"{document['waves']} waves with {document['ranges']} ranges came back from the lake, which has "
+        f"{document['skips']} skips"
+    )
+    reopened = [
+        (stream_text(item), item["from"], item["to"], item["expected"], item["attempt"])
+        for item in document["reopened"]
+    ]
+    columns = ("stream", "#from", "#to", "#rows", "attempt")
+    output.long_table("vanished from the lake: the next run reads it again", columns, reopened)
+    if deleted := document["deleted"]:
+        rows = sum(item["expected"] - item["found"] for item in deleted)
+        output.line(
+            f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'settled range')} from the lake: "
+            "nothing of that is read again. If it was on purpose, record it with: kafka-lake accept-deletes "
+            f"{document['pipeline']} --reason TEXT"
+        )
+    output.line(f"go on with: kafka-lake run {document['pipeline']}")
+
+
+COMMANDS = (
+    Command(
+        name="settle",
+        help="ask the lake about waves that were left open",
+        arguments=(PIPELINE,),
+        action=settle,
+        view=show_settled,
+    ),
+    Command(
+        name="rebuild",
+        help="make a lost or older ledger agree with the lake",
+        arguments=(
+            PIPELINE,
+            Argument(
+                "--accept-rollback",
+                action="store_true",
+                help="the lake was rolled back or re-created: plan again exactly what vanished from it",
+            ),
+            DROP_STAGED,
+        ),
+        action=rebuild,
+        view=show_rebuilt,
+    ),
+)

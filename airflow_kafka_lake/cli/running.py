@@ -1,0 +1,222 @@
+"""Reading on: `plan`, `run`, `ingest`, `advance`."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.filesize import decimal
+
+from airflow_kafka_lake.cli.arguments import (
+    PERIOD,
+    PIPELINE,
+    WAVE,
+    bounds_of,
+    ports_of,
+    spec_of,
+    spec_of_subject,
+)
+from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
+from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.cli.status import show_waiting, show_wave
+from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
+from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.hooks.assembly import open_ledger
+from airflow_kafka_lake.services import deciding, mirroring, planning, reporting, running, settlement, staging
+
+
+def plan(arguments: argparse.Namespace, output: Output) -> Result:
+    """Plan, and record it unless it is a dry run."""
+    spec, bounds = (
+        spec_of(arguments.pipeline, arguments.ledger),
+        bounds_of(arguments, acknowledge_order=arguments.acknowledge_order),
+    )
+    planning.check_bounds(bounds)
+    with ports_of(arguments, output, spec) as ports:
+        where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
+        made = planning.plan(
+            ports,
+            spec,
+            bounds,
+            plan_id=deciding.new_id(),
+            dry_run=arguments.dry_run,
+            patience=spec.patience,
+        )
+    return Result(
+        document=plan_document(made.plan, recorded=made.recorded),
+        beside={"dry_run": arguments.dry_run, "where": where},
+        exit_code=REFUSED if made.plan.blocked or made.plan.hanging else 0,
+    )
+
+
+def show_plan(output: Output, document: Json) -> None:
+    """Show a plan: ranges, bytes, time and deadline."""
+    rows = [
+        (
+            number if wave["wave"] is None else wave["wave"],
+            wave["table"],
+            stream_text(item),
+            item["start"],
+            item["end"],
+            item["end"] - item["start"],
+            decimal(item["estimated_bytes"]),
+        )
+        for number, wave in enumerate(document["waves"])
+        for item in wave["ranges"]
+    ]
+    act = "dry run" if document["dry_run"] else "plan"
+    title = f"{act} of {document['pipeline']}: {len(rows)} ranges, {len(document['waves'])} waves"
+    output.long_table(title, ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka"), rows)
+    if not rows:
+        output.line(f"nothing to do: {_everything(document, 'planned or settled')}")
+    else:
+        _show_forecast(output, document)
+    _show_period(output, document, 0 if rows else 1)
+    show_waiting(output, document)
+    for item in document["settling"]:
+        output.line(f"waiting: {stream_text(item)}: {item['reason']}")
+    for item in document["blocked"]:
+        where = item["topic"] if item["partition"] is None else stream_text(item)
+        output.line(f"blocked: {where}: {item['reason']}")
+    if document["dry_run"]:
+        output.line("nothing was written")
+
+
+def _everything(document: Json, done: str) -> str:
+    return document["period"]["words"][0] if document["period"] else f"everything up to the end policy is {done}"
+
+
+def _show_period(output: Output, document: Json, begin: int) -> None:
+    for text in document["period"]["words"][begin:] if document["period"] else ():
+        output.line(text)
+
+
+def _show_forecast(output: Output, document: Json) -> None:
+    output.line(
+        f"about {document['estimated_records']} records, {decimal(document['estimated_bytes'])} in Kafka "
+        f"({document['estimated_bytes_state']}), {document['estimated_seconds']:.0f} s on {document['where']}"
+    )
+    size, state = document["estimated_lake_bytes"], document["estimated_lake_bytes_state"]
+    output.line(f"bytes in the lake: {state}" if size is None else f"about {decimal(size)} in the lake ({state})")
+    deadline, state = document["retention_deadline"], document["retention_deadline_state"]
+    stream = document["retention_stream"]
+    if deadline:
+        output.line(f"retention may take {stream[0]}/{stream[1]} from {deadline} on ({state})")
+    else:
+        output.line(f"retention deadline: {state}")
+
+
+def run(arguments: argparse.Namespace, output: Output) -> Result:
+    """Plan, bring every wave into the lake, advance."""
+    spec, bounds = (
+        spec_of(arguments.pipeline, arguments.ledger),
+        bounds_of(arguments, acknowledge_order=arguments.acknowledge_order),
+    )
+    planning.check_bounds(bounds)
+    with ports_of(arguments, output, spec, need_spark=True) as ports:
+        done = running.run(ports, spec, bounds, everything=arguments.all)
+    document = {
+        "pipeline": spec.name,
+        "plan": done.plan.id if done.plan and done.plan.waves else None,
+        "period": done.plan.period.to_json() if done.plan and done.plan.period else None,
+        "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in done.waves],
+        "left": [item.to_json() for item in done.left],
+        "rows": sum(item.rows or 0 for item in done.waves),
+        "advanced": advance_document(spec.name, done.moves)["streams"],
+        "mirror": mirror_document(done.mirrored),
+        "waiting_for_stable": waiting_document(done.plan) if done.plan else [],
+        "held": list(done.held),
+        "problems": [problem.to_json() for problem in done.problems],
+    }
+    return Result(document=document, exit_code=done.exit_code)
+
+
+def show_run(output: Output, document: Json) -> None:
+    """Show what a run did."""
+    if not document["waves"] and not document["problems"] and not document["held"]:
+        output.line(f"nothing to do: {_everything(document, 'settled')}")
+    else:
+        rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
+        output.long_table(f"run of {document['pipeline']}: {document['rows']} rows", ("wave", "state", "#rows"), rows)
+    _show_moves(output, "watermarks moved", document["advanced"])
+    _show_period(output, document, 1)
+    if document["left"]:
+        size = decimal(sum(item["estimated_bytes"] for item in document["left"]))
+        output.line(
+            f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {size} in Kafka; "
+            f"take them too with --all, or with: kafka-lake run {document['pipeline']}"
+        )
+    show_waiting(output, document)
+    for text in document["held"]:
+        output.line(f"held: {text}")
+    for problem in document["problems"]:
+        output.line(f"problem: {problem['message']}")
+
+
+def ingest(arguments: argparse.Namespace, output: Output) -> Result:
+    """Stage and publish one wave."""
+    with open_ledger(arguments.ledger) as ledger:
+        spec = spec_of_subject(ledger, arguments.wave)
+    with ports_of(arguments, output, spec, need_spark=True) as ports:
+        record = staging.ingest(ports, arguments.wave)
+        settlement.tidy(ports, record)
+        document = reporting.wave(ports.ledger, record.id)
+    return Result(document=document, exit_code=0 if record.state is WaveState.COMMITTED else REFUSED)
+
+
+def advance(arguments: argparse.Namespace, output: Output) -> Result:
+    """Move the watermarks."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        document = advance_document(spec.name, settlement.advance(ports, spec.name))
+        document["mirror"] = mirror_document(mirroring.mirror(ports, spec))
+    return Result(document=document)
+
+
+def show_advance(output: Output, document: Json) -> None:
+    """Show the watermarks that moved."""
+    if not document["streams"]:
+        output.line("no watermark moved: nothing new is settled in an unbroken run")
+        return
+    _show_moves(output, f"{document['rows']} rows passed", document["streams"])
+
+
+def _show_moves(output: Output, title: str, moves: list[Json]) -> None:
+    output.long_table(
+        title, ("stream", "#from", "#to"), [(stream_text(item), item["from"], item["to"]) for item in moves]
+    )
+
+
+COMMANDS = (
+    Command(
+        name="plan",
+        help="observe Kafka and record what is read next, or only show it",
+        arguments=(PIPELINE, Argument("--dry-run", action="store_true", help="show, record nothing"), *PERIOD),
+        action=plan,
+        view=show_plan,
+    ),
+    Command(
+        name="run",
+        help="plan, bring every wave into the lake, advance; without bounds also what earlier runs left",
+        arguments=(
+            PIPELINE,
+            *PERIOD,
+            Argument("--all", action="store_true", help="with bounds, too: finish everything that earlier runs left"),
+        ),
+        action=run,
+        view=show_run,
+    ),
+    Command(
+        name="ingest",
+        help="bring one wave into the lake; does not advance",
+        arguments=(WAVE,),
+        action=ingest,
+        view=show_wave,
+    ),
+    Command(
+        name="advance",
+        help="move watermarks to the end of what is settled",
+        arguments=(PIPELINE,),
+        action=advance,
+        view=show_advance,
+    ),
+)

@@ -1,0 +1,74 @@
+"""Setting up: `db`, `jars`, and the `demo`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
+from airflow_kafka_lake.cli.output import Output
+
+
+def db(arguments: argparse.Namespace, _: Output) -> Result:
+    """Bring the ledger's schema up to date, or look at it."""
+    from airflow_kafka_lake.hooks.ledger import LedgerHook
+
+    schema = LedgerHook(arguments.ledger).schema()
+    text = schema.upgrade() if arguments.act == "upgrade" else schema.check()
+    return Result(document={"ledger": arguments.ledger, "schema": text})
+
+
+def show_schema(output: Output, document: Json) -> None:
+    """Show which schema the ledger has."""
+    output.line(document["schema"])
+
+
+def jars(_: argparse.Namespace, output: Output) -> Result:
+    """Fetch and verify the jars of all jobs."""
+    from airflow_kafka_lake.adapters.jars import JOBS, fetch
+    from airflow_kafka_lake.hooks.spark import prepare_start
+
+    found = [path for jars in JOBS for path in fetch(jars, progress=output.say)]
+    prepare_start(found, output.say)
+    return Result(document={"jars": [path.name for path in found], "folder": str(found[0].parent)})
+
+
+def show_jars(output: Output, document: Json) -> None:
+    """Show where the jars are."""
+    output.line(f"{len(document['jars'])} jars are there and verified: {document['folder']}")
+
+
+def demo(arguments: argparse.Namespace, output: Output) -> Result:
+    """Run the demonstration, which shows its own proof as long as its services run."""
+    from airflow_kafka_lake.local.demo import demonstrate
+
+    report = Path(arguments.report) if arguments.report else None
+    code = demonstrate(output, keep_running=not arguments.exit_, report=report)
+    return Result(document={}, exit_code=code)
+
+
+COMMANDS = (
+    Command(
+        name="db",
+        help="the ledger's schema",
+        arguments=(Argument("act", choices=("upgrade", "check"), help="bring it up to date, or only look"),),
+        action=db,
+        view=show_schema,
+    ),
+    Command(
+        name="jars",
+        help="the Spark jars of this package",
+        arguments=(Argument("act", choices=("fetch",), help="fetch and verify"),),
+        action=jars,
+        view=show_jars,
+    ),
+    Command(
+        name="demo",
+        help="a real Kafka, Spark, Iceberg and Airflow on this machine, and the proof",
+        arguments=(
+            Argument("--exit", action="store_true", dest="exit_", help="stop everything at the end"),
+            Argument("--report", metavar="FILE", help="write the result as JSON"),
+        ),
+        action=demo,
+    ),
+)
