@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from airflow_kafka_lake.features.group_sync.feature import GROUP_SYNC
 from airflow_kafka_lake.features.pages.feature import PAGES
 from airflow_kafka_lake.ports.feature import Features
 
-FEATURES = Features((PAGES,))
+FEATURES = Features((GROUP_SYNC, PAGES))

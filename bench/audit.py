@@ -21,6 +21,7 @@ from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import running
 from bench.synthetic import BYTES, TOPIC, Log, Rows
 from tests.kit.memory_kafka import MemoryKafka
@@ -88,14 +89,14 @@ def _landed(home: Path, offsets: int, marker: int) -> int:
         ledger=ledger,
         source=log,
         batches=log,
-        mirror=MemoryKafka(),
         lake=lake,
         runner=Rows(log, lake),  # type: ignore[arg-type]
-        schemas=MemoryRegistry(),
         clock=SystemClock(),
         processes=HostProcesses(),
         actor="bench",
         say=lambda _: None,
+        features=FEATURES,
+        added={"mirror": MemoryKafka(), "schemas": MemoryRegistry()},
     )
     done = running.run(ports, spec, Bounds())
     if done.exit_code:

@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import planning, reopening, running, settlement, staging
 from tests import truth
 from tests.gates import Passing, gated
@@ -131,14 +132,14 @@ class World:
             ledger=self.ledger,
             source=self.kafka,
             batches=self.kafka,
-            mirror=self.kafka,
             lake=self.lake,
             runner=self.runner,
-            schemas=self.schemas,
             clock=self.clock,
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",
             say=self.said.append,
+            features=FEATURES,
+            added={"mirror": self.kafka, "schemas": self.schemas},
         )
         return gated(ports, passing) if passing else ports
 

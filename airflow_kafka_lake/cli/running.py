@@ -18,10 +18,10 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
-from airflow_kafka_lake.core.documents import advance_document, mirror_document, plan_document, waiting_document
+from airflow_kafka_lake.core.documents import advance_document, plan_document, waiting_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
-from airflow_kafka_lake.services import deciding, mirroring, planning, reporting, running, settlement, staging
+from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
 
 
 def plan(arguments: argparse.Namespace, output: Output) -> Result:
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
         "left": [item.to_json() for item in done.left],
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],
-        "mirror": mirror_document(done.mirrored),
+        **done.followed,
         "waiting_for_stable": waiting_document(done.plan) if done.plan else [],
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
@@ -168,7 +168,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         document = advance_document(spec.name, settlement.advance(ports, spec.name))
-        document["mirror"] = mirror_document(mirroring.mirror(ports, spec))
+        document |= ports.features.after_advance(ports, spec)
     return Result(document=document)
 
 

@@ -13,7 +13,6 @@ from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRec
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.watermarks import hold, lag
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
-from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, blocked_by
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -259,21 +258,4 @@ def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
         ],
         "rows": sum(move.rows for move in moves),
         "sequence": max((move.sequence for move in moves), default=None),
-    }
-
-
-def mirror_document(done: Mirrored | None) -> Json | None:
-    """Return what a Kafka group was told; null for a pipeline without one."""
-    if done is None:
-        return None
-    return {
-        "group": done.group,
-        "committed": [
-            {"topic": topic, "topic_id": topic_id, "partition": partition, "offset": offset}
-            for (topic, topic_id, partition), offset in sorted(done.committed.items())
-        ],
-        "refused": [
-            {"topic": topic, "topic_id": topic_id, "partition": partition, "reason": reason}
-            for (topic, topic_id, partition), reason in sorted(done.refused.items())
-        ],
     }

@@ -16,6 +16,7 @@ from airflow_kafka_lake.hooks.registry import registry_of
 from airflow_kafka_lake.hooks.spark import SparkJobs, SparkRunnerHook
 from airflow_kafka_lake.hooks.wrapping import wrapped, wrapped_ledger
 from airflow_kafka_lake.ports import Ledger, Ports
+from airflow_kafka_lake.registration import FEATURES
 
 
 class OnFirstUse:
@@ -62,12 +63,12 @@ def open_ports(
         OnFirstUse(LedgerHook(ledger_conn_id).ledger),
         OnFirstUse(kafka.source),
         OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
-        OnFirstUse(kafka.mirror),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
-        OnFirstUse(lambda: registry_of(spec)),
     ]
-    ledger, source, batches, mirror, tables, runner, schemas = opened
+    ledger, source, batches, tables, runner = opened
+    added = {name: OnFirstUse(build) for name, build in FEATURES.ports(spec).items()}
+    added["schemas"] = OnFirstUse(lambda: registry_of(spec))
     if need_kafka:
         _ = kafka.settings, lake.settings
     if need_spark:
@@ -77,18 +78,18 @@ def open_ports(
             ledger=ledger,
             source=source,
             batches=batches,
-            mirror=mirror,
             lake=tables,
             runner=runner,
-            schemas=schemas,
             clock=SystemClock(),
             processes=HostProcesses(),
             actor=actor,
             say=say,
+            features=FEATURES,
+            added=added,
         )
         yield wrapped(ports)
     finally:
-        for adapter in opened:
+        for adapter in (*opened, *added.values()):
             adapter.close()
 
 

@@ -11,7 +11,6 @@ from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connect
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
-    from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
 TYPES = ("kafka",)
@@ -48,13 +47,6 @@ class KafkaSourceHook:
         from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
         return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
-
-    def mirror(self) -> KafkaGroupMirror:
-        """Return what commits to the cluster's groups (`ports.GroupMirror`); connects on first use."""
-        from airflow_kafka_lake.adapters.clocks import SystemClock
-        from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
-
-        return KafkaGroupMirror(self.settings, clock=SystemClock())
 
     def test_connection(self) -> tuple[bool, str]:
         """Return whether the cluster answers, in one sentence."""

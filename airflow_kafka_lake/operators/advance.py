@@ -17,7 +17,6 @@ from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, text_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY, name_of
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services.mirroring import mirror
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.services.settlement import advance
 
@@ -77,7 +76,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             ) as ports:
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
-                    mirror(ports, spec)
+                    ports.features.after_advance(ports, spec)
                 moves = ports.ledger.untold(spec.name)
             if moves:
                 self._tell(context, spec.name, result.get("plan"), moves)

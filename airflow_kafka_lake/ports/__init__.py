@@ -5,10 +5,12 @@ Every adapter of a port passes that port's one contract suite (`tests/contracts`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from airflow_kafka_lake.ports.kafka import BatchReader, GroupMirror, OffsetSource
+from airflow_kafka_lake.ports.feature import Features
+from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
@@ -18,7 +20,7 @@ __all__ = [
     "MAX_LEASE",
     "BatchReader",
     "Clock",
-    "GroupMirror",
+    "Features",
     "JobRunner",
     "Lake",
     "LakeTable",
@@ -38,12 +40,14 @@ class Ports:
     ledger: Ledger
     source: OffsetSource
     batches: BatchReader
-    mirror: GroupMirror
     lake: Lake
     runner: JobRunner
-    schemas: SchemaRegistry
     clock: Clock
     processes: Processes
     actor: str
     say: Callable[[str], None]
     """Tells a person what is being done, one short sentence at a time."""
+    features: Features = field(default_factory=Features)
+    """What else is done at the points where a feature may join in."""
+    added: Mapping[str, Any] = field(default_factory=dict)
+    """The ports that the features brought, by name."""

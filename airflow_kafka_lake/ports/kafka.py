@@ -9,7 +9,7 @@ from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.lake.accounting import Explanation
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 
 
@@ -65,12 +65,3 @@ class BatchReader(Protocol):
         `heartbeat` is called whenever something was read, and an exception it raises ends the reading. Raises
         IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
         """
-
-
-class GroupMirror(Protocol):
-    """A consumer group that is told how far the lake is. It is never read back as truth."""
-
-    def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
-        """Commit offsets to a group, each only while its topic has the stream's id; returns those that were not
-        committed, with the reason: another id, a refusal of the broker (quiet ones too). Raises UnavailableError,
-        UnknownTopicError."""

@@ -8,7 +8,7 @@ from airflow_kafka_lake.core.decoding import Decoder, Decoding, plain_decoder, r
 from airflow_kafka_lake.core.kafka.losses import undecoded
 from airflow_kafka_lake.core.ledger.holds import hold
 from airflow_kafka_lake.core.ledger.records import Claim, Staged, Verdict
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import Ports, SchemaRegistry
 
 
 def decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
@@ -26,8 +26,9 @@ def decoders(ports: Ports, asked: Decoding | None, topics: Iterable[str]) -> tup
         return ()
     if not asked.format.is_registered:
         return (plain_decoder(asked, topics),)
+    registry: SchemaRegistry = ports.added["schemas"]
     return tuple(
-        registered_decoder(asked, topic, ports.schemas.versions(asked.subject_for(topic))) for topic in sorted(topics)
+        registered_decoder(asked, topic, registry.versions(asked.subject_for(topic))) for topic in sorted(topics)
     )
 
 

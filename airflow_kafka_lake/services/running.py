@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -17,7 +18,6 @@ from airflow_kafka_lake.core.kafka.losses import way_out
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.mirroring import Mirrored
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.planning.choosing import Work
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -26,7 +26,6 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.choosing import chosen
 from airflow_kafka_lake.services.deciding import new_id
-from airflow_kafka_lake.services.mirroring import mirror
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance, settle, tidy
 from airflow_kafka_lake.services.staging import ingest
@@ -35,14 +34,14 @@ from airflow_kafka_lake.services.staging import ingest
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What a run did. `problems` are the errors of waves that did not end well, in wave order, and what hangs; `left`
-    are the unfinished waves that it was not asked for."""
+    are the unfinished waves that it was not asked for, `followed` is what features did after the watermarks moved."""
 
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
     moves: tuple[Advance, ...]
     held: tuple[str, ...]
     problems: tuple[KafkaLakeError, ...]
-    mirrored: Mirrored | None = None
+    followed: Mapping[str, Any] = field(default_factory=dict)
     left: tuple[Work, ...] = ()
 
     @property
@@ -79,14 +78,14 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
         problems.append(hanging_error(decided.hanging, decided.observed_at))
     recorded = ports.ledger.pipeline(spec.name) is not None
     moves = advance(ports, spec.name) if recorded else ()
-    mirrored = mirror(ports, spec) if recorded else None
+    followed = ports.features.after_advance(ports, spec)
     return Run(
         plan=decided,
         waves=tuple(finished),
         moves=moves,
         held=blocked_in_words(ports, spec.name, decided),
         problems=tuple(problems),
-        mirrored=mirrored,
+        followed=followed,
         left=chosen(ports, spec.name, scope).left if bounded else (),
     )
 

@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.hooks import assembly  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
+from airflow_kafka_lake.registration import FEATURES  # noqa: E402
 from tests.kit.memory_kafka import MemoryKafka  # noqa: E402
 from tests.kit.memory_lake import MemoryLake  # noqa: E402
 from tests.kit.memory_ledger import MemoryLedger  # noqa: E402
@@ -68,14 +69,14 @@ class World:
             ledger=self.ledger,
             source=self.kafka,
             batches=self.kafka,
-            mirror=self.kafka,
             lake=self.lake,
             runner=self.runner,
-            schemas=self.schemas,
             clock=self.clock,
             processes=FakeProcesses(1, set()),
             actor=actor,
             say=self.said.append,
+            features=FEATURES,
+            added={"mirror": self.kafka, "schemas": self.schemas},
         )
 
 

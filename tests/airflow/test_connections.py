@@ -308,7 +308,7 @@ def test_schemas_come_from_the_registry_that_the_pipeline_names(monkeypatch: pyt
         given(monkeypatch, "r", {"conn_type": "http", "host": server.url})
         with open_ports(spec, actor="test", say=print) as ports:
             assert server.asked == []
-            assert ports.schemas.versions("orders-value")[0].text == '"string"'
+            assert ports.added["schemas"].versions("orders-value")[0].text == '"string"'
 
 
 @pytest.mark.parametrize("decoding", [None, Decoding(format=Format.STRING)], ids=["none", "string"])
@@ -319,7 +319,7 @@ def test_pipeline_that_names_no_registry_has_no_schemas(decoding: Decoding | Non
         open_ports(spec, actor="test", say=print) as ports,
         pytest.raises(ConnectionSettingsError, match=r"'orders' names no schema registry.*\[decode\] registry"),
     ):
-        ports.schemas.versions("orders-value")
+        ports.added["schemas"].versions("orders-value")
 
 
 def test_connection_tests_answer_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +34,7 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.lake import LakeHook
+from airflow_kafka_lake.ports import Features
 from tests.faults import standing_decoding
 from tests.faults.standing_kafka import StandingKafka, kafka
 from tests.kit import arming, failpoints, traps
@@ -63,9 +65,6 @@ class KafkaStandIn:
         self._cluster, _ = kafka(Path.cwd())
 
     def source(self) -> StandingKafka:
-        return self._cluster
-
-    def mirror(self) -> StandingKafka:
         return self._cluster
 
     def batches(self, bytes_per_second: int | None = None) -> StandingKafka:
@@ -131,6 +130,13 @@ def perform(order: Mapping[str, Any]) -> int:
     arming.arm({arming.FAILPOINTS: armed, arming.DIARY: order["diary"]})
     assembly.KafkaSourceHook, assembly.SparkRunnerHook = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
     assembly.registry_of = standing_decoding.registry  # type: ignore[assignment]
+    stand_ins = {"mirror": lambda _: kafka(Path.cwd())[0]}
+    assembly.FEATURES = Features(  # type: ignore[misc]
+        tuple(
+            replace(item, ports={name: stand_ins.get(name, build) for name, build in item.ports.items()})
+            for item in assembly.FEATURES.all
+        )
+    )
     words = order["words"]
     try:
         return tell(words[1]) if words[0] == "tell" else kafka_lake(words)

@@ -72,7 +72,7 @@ class StandingKafka(MemoryKafka):
         return super().snapshot(topics, group)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
-        """See `ports.GroupMirror`."""
+        """See `GroupCommitter`."""
         refused = super().commit(group, offsets)
         lines = [json.dumps([group, key[2], offset]) + "\n" for key, offset in offsets.items() if key not in refused]
         file = os.open(self._home / "groups", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import running
 from tests.gates import Passing, gated
 from tests.kit.memory_kafka import MemoryKafka
@@ -72,14 +73,14 @@ class StoredWorld:
             ledger=opened,
             source=self._kafka,
             batches=self._kafka,
-            mirror=self._kafka,
             lake=lake,
             runner=MemoryRunner(self._kafka, TableJobs(self._truth.catalog.load)),
-            schemas=MemoryRegistry(),
             clock=self._clock,
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",
             say=self.said.append,
+            features=FEATURES,
+            added={"mirror": self._kafka, "schemas": MemoryRegistry()},
         )
         return gated(ports, passing) if passing else ports
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.ports import (
     BatchReader,
-    GroupMirror,
     JobRunner,
     LakeTable,
     Ledger,
@@ -22,7 +22,7 @@ PORTS: Mapping[str, tuple[type, ...]] = {
     "ledger": (LedgerReader, Ledger),
     "source": (OffsetSource,),
     "batches": (BatchReader,),
-    "mirror": (GroupMirror,),
+    "mirror": (GroupCommitter,),
     "table": (LakeTable,),
     "runner": (JobRunner,),
     "schemas": (SchemaRegistry,),
@@ -73,10 +73,9 @@ def intercepted(ports: Ports, interceptor: Interceptor) -> Ports:
         ledger=Intercepted("ledger", ports.ledger, interceptor),
         source=Intercepted("source", ports.source, interceptor),
         batches=Intercepted("batches", ports.batches, interceptor),
-        mirror=Intercepted("mirror", ports.mirror, interceptor),
         lake=_Tables(ports.lake, interceptor),
         runner=Intercepted("runner", ports.runner, interceptor),
-        schemas=Intercepted("schemas", ports.schemas, interceptor),
+        added={name: Intercepted(name, port, interceptor) for name, port in ports.added.items()},
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _ADAPTERS = "airflow_kafka_lake.adapters"
-_MIRROR = f"{_ADAPTERS}.kafka.mirror"
+_MIRROR = "airflow_kafka_lake.features.group_sync.kafka"
 _CLIENT = f"{_ADAPTERS}.kafka.client"
 _SAMPLING = f"{_ADAPTERS}.kafka.sampling"
 _TRANSACTIONS = f"{_ADAPTERS}.kafka.transactions"
@@ -24,51 +24,57 @@ KAFKA = (
         law="L12",
         guard="The group is told no offset of a topic that was created again since.",
         module=_MIRROR,
-        function="KafkaGroupMirror.commit",
+        function="KafkaGroupCommitter.commit",
         old="ids[key.topic] != key.topic_id",
         new="False",
-        red=(f"{_UNIT}/test_kafka_mirror.py::test_offset_of_a_topic_that_was_created_again_is_not_committed",),
+        red=(
+            "tests/unit/features/group_sync/test_kafka_group.py::test_offset_of_a_topic_that_was_created_again_is_not_committed",
+        ),
     ),
     Mutant(
         name="mirror-takes-silence-for-success",
         law="L5",
         guard="A partition that the coordinator's answer leaves out was not told.",
         module=_MIRROR,
-        function="KafkaGroupMirror._asked",
+        function="KafkaGroupCommitter._asked",
         old="{place: ('', 'the broker said nothing of it') for place in positions if place not in told}",
         new="{}",
-        red=(f"{_UNIT}/test_kafka_mirror.py::test_partition_that_the_answer_leaves_out_was_not_told",),
+        red=(
+            "tests/unit/features/group_sync/test_kafka_group.py::test_partition_that_the_answer_leaves_out_was_not_told",
+        ),
     ),
     Mutant(
         name="mirror-overlooks-a-refusal",
         law="L5",
         guard="A partition whose commit the coordinator refuses was not told.",
         module=_MIRROR,
-        function="KafkaGroupMirror._asked",
+        function="KafkaGroupCommitter._asked",
         old="error is not None",
         new="False",
-        red=(f"{_UNIT}/test_kafka_mirror.py::test_partition_that_is_refused_was_not_told",),
+        red=("tests/unit/features/group_sync/test_kafka_group.py::test_partition_that_is_refused_was_not_told",),
     ),
     Mutant(
         name="mirror-moves-a-group-back",
         law="fine print: ledger first",
         guard="A group that is ahead is left alone, and a person is told.",
-        module="airflow_kafka_lake.core.mirroring",
+        module="airflow_kafka_lake.features.group_sync.decision",
         function="_kept_back",
         old="(found.group_offset or 0) > watermark",
         new="False",
-        more=(("forward", "found.group_offset is None or found.group_offset < stream.watermark", "True"),),
-        red=("tests/unit/services/test_mirroring.py::test_group_that_is_ahead_is_never_moved_back",),
+        more=(("to_commit", "found.group_offset is None or found.group_offset < stream.watermark", "True"),),
+        red=("tests/unit/features/group_sync/test_group_sync.py::test_group_that_is_ahead_is_never_moved_back",),
     ),
     Mutant(
         name="mirror-writes-over-a-pending-commit",
         law="L5",
         guard="A group whose commit is pending in a transaction is not told anything.",
-        module="airflow_kafka_lake.core.mirroring",
+        module="airflow_kafka_lake.features.group_sync.decision",
         function="_kept_back",
         old="'a commit of the group is pending in a transaction'",
         new="''",
-        red=("tests/unit/services/test_mirroring.py::test_offset_that_is_not_known_is_not_written_over[unstable]",),
+        red=(
+            "tests/unit/features/group_sync/test_group_sync.py::test_offset_that_is_not_known_is_not_written_over[unstable]",
+        ),
     ),
     Mutant(
         name="refused-is-repeated",

@@ -711,15 +711,15 @@ IDENTITY = (
         name="move-a-group-back",
         law="L1",
         guard="A group that is ahead of a watermark is left where it is.",
-        module="airflow_kafka_lake.core.mirroring",
-        function="forward",
+        module="airflow_kafka_lake.features.group_sync.decision",
+        function="to_commit",
         old=(
             "if found.group_offset is None or found.group_offset < stream.watermark:\n"
             "    to_tell[stream.key] = stream.watermark"
         ),
         new="to_tell[stream.key] = stream.watermark",
         more=(("_kept_back", "(found.group_offset or 0) > watermark", "False"),),
-        red=("tests/unit/services/test_mirroring.py::test_group_that_is_ahead_is_never_moved_back",),
+        red=("tests/unit/features/group_sync/test_group_sync.py::test_group_that_is_ahead_is_never_moved_back",),
     ),
     Mutant(
         name="wait-for-commits-without-end",

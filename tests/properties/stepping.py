@@ -17,6 +17,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.registration import FEATURES
 from tests.gates import UNGATED
 from tests.kit.memory_lake import store as lake_store
 from tests.kit.memory_ledger import State
@@ -136,14 +137,14 @@ def step(world: World, actor: Actor) -> Actor:
         ledger=_Crossing("ledger", world.ledger, calls),
         source=_Crossing("source", world.kafka, calls),
         batches=_Crossing("batches", world.kafka, calls),
-        mirror=world.kafka,
         lake=lake,
         runner=MemoryRunner(_Crossing("source", world.kafka, calls), lake),
-        schemas=world.schemas,
         clock=FakeClock(),
         processes=FakeProcesses(actor.pid, world.dead),
         actor=actor.name,
         say=lambda _: None,
+        features=FEATURES,
+        added={"mirror": world.kafka, "schemas": world.schemas},
     )
     over, failed = True, None
     lake_store._IDS = itertools.count(1000 * actor.pid + len(actor.answers))

@@ -228,7 +228,7 @@ class MemoryKafka:
         return tuple(found)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
-        """See `ports.GroupMirror`; a group in `consumed` has members, and refuses."""
+        """See `GroupCommitter`; a group in `consumed` has members, and refuses."""
         self._reach()
         topics = self._known([key[0] for key in offsets])
         refused = {key: "another id" for key in offsets if topics[key[0]].id != key[1]}

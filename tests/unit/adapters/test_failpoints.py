@@ -14,6 +14,7 @@ import pytest
 import airflow_kafka_lake
 from airflow_kafka_lake import ports
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.jobs.stage import Steps
 from tests.kit import arming, failpoints
 from tests.kit.traps import DRIVER_CALLS, InDriver, Mode, modes, parse
@@ -24,7 +25,7 @@ CROSSED = {
     "ledger": ports.Ledger,
     "source": ports.OffsetSource,
     "batches": ports.BatchReader,
-    "mirror": ports.GroupMirror,
+    "mirror": GroupCommitter,
     "table": ports.LakeTable,
     "runner": ports.JobRunner,
     "schemas": ports.SchemaRegistry,

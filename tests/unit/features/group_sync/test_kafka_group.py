@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
-from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
 from tests.kit.memory_kafka import MemoryKafka
 
 pytestmark = pytest.mark.unit
@@ -48,7 +48,7 @@ def committed(coordinator: Coordinator, offsets: Mapping[int, int], *, recreated
     if recreated:
         kafka.create_topic("orders", 2)
     settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
-    mirror = KafkaGroupMirror(settings, clock=clock, connect=lambda *_, **__: coordinator)  # type: ignore[arg-type, return-value]
+    mirror = KafkaGroupCommitter(settings, clock=clock, connect=lambda *_, **__: coordinator)  # type: ignore[arg-type, return-value]
     mirror._source = kafka  # type: ignore[assignment]
     keys = {Stream("orders", topic_id, partition): offset for partition, offset in offsets.items()}
     return {key.partition: why for key, why in mirror.commit("g", keys).items()}

@@ -1,9 +1,10 @@
-"""What a mirror of the watermarks in a Kafka group may be told: strictly forward, and each topic id only its own."""
+"""Which watermarks a Kafka group is told: strictly forward, and each topic id only its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -11,15 +12,29 @@ from airflow_kafka_lake.core.slices import Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mirrored:
+class SyncedGroup:
     """What became of a group's offsets: `committed` were told, `refused` were not and say why; the rest was there."""
 
     group: str
     committed: Mapping[Stream, int]
     refused: Mapping[Stream, str]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what `run` and `advance` have under `mirror`."""
+        return {
+            "group": self.group,
+            "committed": [
+                {"topic": topic, "topic_id": topic_id, "partition": partition, "offset": offset}
+                for (topic, topic_id, partition), offset in sorted(self.committed.items())
+            ],
+            "refused": [
+                {"topic": topic, "topic_id": topic_id, "partition": partition, "reason": reason}
+                for (topic, topic_id, partition), reason in sorted(self.refused.items())
+            ],
+        }
 
-def forward(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Stream, int], dict[Stream, str]]:
+
+def to_commit(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Stream, int], dict[Stream, str]]:
     """Decide which watermarks the group is told, and which it is not although it lacks them, with the reason.
 
     A stream whose topic is gone or was created again is passed over: its offsets mean nothing in another topic.

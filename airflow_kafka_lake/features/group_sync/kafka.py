@@ -1,4 +1,4 @@
-"""`ports.GroupMirror` of a real cluster."""
+"""`GroupCommitter` of a real cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COORDINATING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COOR
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 
 
-class KafkaGroupMirror:
+class KafkaGroupCommitter:
     """Commits offsets to a group that nobody consumes with; connects on first use."""
 
     def __init__(
@@ -36,7 +36,7 @@ class KafkaGroupMirror:
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
-        """See `ports.GroupMirror`."""
+        """See `GroupCommitter`."""
         ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key.topic for key in offsets}))}
         refused = {
             key: f"the topic has another id now, {ids[key.topic]}" for key in offsets if ids[key.topic] != key.topic_id

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.features.group_sync.sync import sync_group
 from airflow_kafka_lake.services import deciding
-from airflow_kafka_lake.services.mirroring import mirror
 from tests.gates import Before
 from tests.world import World
 
@@ -33,7 +33,7 @@ def told(world: World) -> dict[int, int | None]:
 
 
 def refusals(world: World, worker: Any = None) -> list[str]:
-    done = mirror(worker or world.worker(), world.spec)
+    done = sync_group(worker or world.worker(), world.spec)
     assert done is not None
     return sorted(done.refused.values())
 
@@ -42,13 +42,12 @@ def test_group_follows_the_watermarks(mirrored: World) -> None:
     """After every advance the group has committed what is settled; without the key nobody is told anything."""
     done = mirrored.run()
     assert told(mirrored) == {0: 3, 1: 4}
-    assert done.mirrored is not None
-    assert dict(done.mirrored.committed) == {mirrored.key(0): 3, mirrored.key(1): 4}
+    assert [(item["partition"], item["offset"]) for item in done.followed["mirror"]["committed"]] == [(0, 3), (1, 4)]
     mirrored.produce(2, 1)
     assert mirrored.run().exit_code == 0
     assert told(mirrored) == {0: 3, 1: 6}
     mirrored.with_spec(mirror_group=None)
-    assert mirror(mirrored.worker(), mirrored.spec) is None
+    assert sync_group(mirrored.worker(), mirrored.spec) is None
 
 
 def test_group_that_is_ahead_is_never_moved_back(mirrored: World) -> None:
@@ -73,9 +72,8 @@ def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) ->
     mirrored.kafka.consumed.add("shown")
     done = mirrored.run()
     assert done.exit_code == 0
-    assert done.mirrored is not None
-    assert set(done.mirrored.refused.values()) == {"UNKNOWN_MEMBER_ID"}
-    assert dict(done.mirrored.committed) == {}
+    assert {item["reason"] for item in done.followed["mirror"]["refused"]} == {"UNKNOWN_MEMBER_ID"}
+    assert done.followed["mirror"]["committed"] == []
     assert told(mirrored) == {0: None, 1: None}
     mirrored.check()
 

@@ -1,4 +1,4 @@
-"""What every `GroupMirror` does: the Kafka in memory and a real broker pass the same tests."""
+"""What every `GroupCommitter` does: the Kafka in memory and a real broker pass the same tests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Consumer
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
-from airflow_kafka_lake.adapters.kafka.mirror import KafkaGroupMirror
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
+from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.local.processes import wait_until
-from airflow_kafka_lake.ports import GroupMirror
 from tests.contracts.test_offset_source import QUIET, BrokerWorld, MemoryWorld
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Mirror:
     """A topic of two partitions, a group, and what the group has committed."""
 
-    def __init__(self, world: Any, mirror: GroupMirror, bootstrap: str | None) -> None:
+    def __init__(self, world: Any, mirror: GroupCommitter, bootstrap: str | None) -> None:
         self.world, self.mirror, self.bootstrap = world, mirror, bootstrap
         self.topic = self.group = f"mirrored-{uuid.uuid4().hex[:8]}"
         world.create(self.topic, 2)
@@ -65,7 +65,7 @@ def mirror(request: pytest.FixtureRequest) -> Iterator[Mirror]:
     broker: LocalKafka = request.getfixturevalue("kafka")
     settings = KafkaSettings.parse({"bootstrap.servers": broker.bootstrap})
     real = BrokerWorld(broker.bootstrap)
-    yield Mirror(real, KafkaGroupMirror(settings, clock=SystemClock()), broker.bootstrap)
+    yield Mirror(real, KafkaGroupCommitter(settings, clock=SystemClock()), broker.bootstrap)
     with suppress(Exception):
         real.close()
 

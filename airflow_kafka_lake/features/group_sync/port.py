@@ -1,0 +1,20 @@
+"""What the group sync needs of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from airflow_kafka_lake.core.slices import Stream
+
+PORT = "mirror"
+"""The port's name in `Ports.added`."""
+
+
+class GroupCommitter(Protocol):
+    """A consumer group that is told how far the lake is. It is never read back as truth."""
+
+    def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
+        """Commit offsets to a group, each only while its topic has the stream's id; returns those that were not
+        committed, with the reason: another id, a refusal of the broker (quiet ones too). Raises UnavailableError,
+        UnknownTopicError."""

@@ -1,0 +1,41 @@
+"""Commit settled watermarks to a Kafka group, for tools that look at groups: told, reported, never believed."""
+
+from __future__ import annotations
+
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.group_sync.decision import SyncedGroup, to_commit
+from airflow_kafka_lake.features.group_sync.port import PORT, GroupCommitter
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.topics import there
+
+
+def sync_group(ports: Ports, spec: PipelineSpec) -> SyncedGroup | None:
+    """Tell the pipeline's group how far the lake is; None when it has no such group, or nothing
+    of it was ever planned. What goes wrong is in the answer, and not raised.
+
+    What the group has is read first, with pending commits told apart, and the topics' ids with it; the adapter compares
+    the ids once more right before it commits.
+    """
+    if spec.mirror_group is None or ports.ledger.pipeline(spec.name) is None:
+        return None
+    done = _synced(ports, spec.name, spec.mirror_group)
+    for (topic, _, partition), reason in sorted(done.refused.items()):
+        ports.say(f"group {spec.mirror_group!r} was not told of {topic}/{partition}: {reason}")
+    return done
+
+
+def _synced(ports: Ports, pipeline: str, group: str) -> SyncedGroup:
+    streams = ports.ledger.streams(pipeline)
+    try:
+        topics = sorted(there(ports.source, {stream.key.topic for stream in streams})[0])
+        if not topics:
+            return SyncedGroup(group=group, committed={}, refused={})
+        to_tell, refused = to_commit(streams, ports.source.snapshot(topics, group))
+        if to_tell:
+            committer: GroupCommitter = ports.added[PORT]
+            refused |= committer.commit(group, to_tell)
+    except KafkaLakeError as error:
+        return SyncedGroup(group=group, committed={}, refused={stream.key: error.message for stream in streams})
+    told = {key: offset for key, offset in to_tell.items() if key not in refused}
+    return SyncedGroup(group=group, committed=told, refused=refused)
