@@ -22,13 +22,13 @@ from airflow_kafka_lake.cli.entry_point import LEDGER, InternalError
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import (
-    LEADS_OUT,
     RANGE_TRANSITIONS,
     WAVE_TRANSITIONS,
     Act,
     AttemptOutcome,
     RangeState,
     WaveState,
+    remedies_for,
 )
 from tests.kit.failpoints import points
 from tests.kit.traps import Mode, modes
@@ -187,10 +187,10 @@ WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it 
 def states_page() -> str:
     """Return states.md from the tables of core/ledger/waves.py."""
     ranges = _table(
-        ("state", "means", "may become", "leads out"),
-        ([_caps(s), RANGE_WORDS[s], _states(RANGE_TRANSITIONS[s]), _way_out(s)] for s in RangeState),
+        ("state", "means", "may become", "remedy"),
+        ([_caps(s), RANGE_WORDS[s], _states(RANGE_TRANSITIONS[s]), _remedies(s)] for s in RangeState),
     )
-    waves = _table(("state", "means", "leads out"), ([_caps(s), WAVE_WORDS[s], _way_out(s)] for s in WaveState))
+    waves = _table(("state", "means", "remedy"), ([_caps(s), WAVE_WORDS[s], _remedies(s)] for s in WaveState))
     acts = _table(
         ("act", "from", "to"),
         ([act.value, _states(WAVE_TRANSITIONS[act][0]), _caps(WAVE_TRANSITIONS[act][1])] for act in Act),
@@ -213,16 +213,13 @@ def _states(found: Iterable[RangeState | WaveState]) -> str:
     return ", ".join(_caps(state) for state in sorted(found, key=lambda state: list(type(state)).index(state))) or "–"
 
 
-def _way_out(state: RangeState | WaveState) -> str:
+def _remedies(state: RangeState | WaveState) -> str:
     if isinstance(state, RangeState) and state is RangeState.PLANNED:
         return "as its wave"
-    text = LEADS_OUT.get(state)
-    if text is None:
-        return "–"
-    words = text.format(id="WAVE" if isinstance(state, WaveState) else "RANGE", pipeline="PIPELINE")
+    subject = "WAVE" if isinstance(state, WaveState) else "RANGE"
+    remedies = remedies_for(state, subject, "PIPELINE")
     needs_more = {command.name for command in COMMANDS if any(a.settings.get("required") for a in command.arguments)}
-    ways = (f"`{way} …`" if way.split()[1] in needs_more else f"`{way}`" for way in words.split(", or "))
-    return ", or ".join(ways)
+    return ", or ".join(f"`{item} …`" if item.command in needs_more else f"`{item}`" for item in remedies) or "–"
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------

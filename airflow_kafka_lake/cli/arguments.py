@@ -13,6 +13,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.cli.command import Argument
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -41,14 +42,14 @@ def topic_name(text: str) -> str:
 def topic_id(text: str) -> str:
     """Read `--topic-id`."""
     if not TOPIC_ID.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from kafka-lake status --json")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from {remedies.status()} --json")
     return text
 
 
 def subject_id(text: str) -> str:
     """Read the id of a wave or a range, which is opaque: one word of printable characters."""
     if not text.isprintable() or not 0 < len(text) <= MAX_SUBJECT or " " in text:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a wave or range id: take one from kafka-lake status")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a wave or range id: take one from {remedies.status()}")
     return text
 
 
@@ -195,8 +196,8 @@ def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:
     except UnknownSubjectError:
         known = ", ".join(ledger.pipelines()) or "none yet"
         raise UnknownSubjectError(
-            f"the ledger knows no wave or range {subject!r}. Take an id from: kafka-lake status PIPELINE (the ledger "
-            f"knows: {known})",
+            f"the ledger knows no wave or range {subject!r}. Take an id from: {remedies.status('PIPELINE')} "
+            f"(the ledger knows: {known})",
             subject=subject,
         ) from None
 

@@ -22,6 +22,7 @@ from airflow_kafka_lake.cli.arguments import (
 )
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import deciding, reopening, withdrawing
 from airflow_kafka_lake.services.reporting import known_spec
@@ -88,9 +89,9 @@ def show_skipped(output: Output, document: Json) -> None:
         output.line("nothing was changed")
     elif document["waves"]:
         waves = ", ".join(document["waves"])
-        output.line(f"what was held for them goes on in wave {waves}: kafka-lake run {document['pipeline']}")
+        output.line(f"what was held for them goes on in wave {waves}: {remedies.run(document['pipeline'])}")
     else:
-        output.line(f"move the watermark with: kafka-lake advance {document['pipeline']}")
+        output.line(f"move the watermark with: {remedies.advance(document['pipeline'])}")
 
 
 def reopen(arguments: argparse.Namespace, output: Output) -> Result:
@@ -170,7 +171,7 @@ def show_reopened(output: Output, document: Json) -> None:
     if document["dry_run"]:
         output.line("nothing was changed")
         return
-    output.line(f"What is in the lake stays until it is read again with: kafka-lake run {document['pipeline']}")
+    output.line(f"What is in the lake stays until it is read again with: {remedies.run(document['pipeline'])}")
     for item in document["started"]:
         output.line(
             f"order: {stream_text(item)} from {item['start']} continues it and is in the lake in part "

@@ -14,6 +14,7 @@ from airflow_kafka_lake.cli.arguments import (
 )
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import deciding
 
@@ -30,7 +31,7 @@ def cancel(arguments: argparse.Namespace, output: Output) -> Result:
 def show_cancelled(output: Output, document: Json) -> None:
     """Show how many ranges are held, and the way back."""
     ranges, subject = document["cancelled"], document["subject"]
-    output.line(f"cancelled {len(ranges)} ranges; take the hold off with: kafka-lake release {subject}")
+    output.line(f"cancelled {len(ranges)} ranges; take the hold off with: {remedies.release(subject)}")
 
 
 def release(arguments: argparse.Namespace, output: Output) -> Result:
@@ -45,7 +46,7 @@ def release(arguments: argparse.Namespace, output: Output) -> Result:
 def show_released(output: Output, document: Json) -> None:
     """Show the wave that the ranges are in now."""
     ranges, wave = document["released"], document["wave"]
-    output.line(f"released {len(ranges)} ranges into wave {wave}; run it with: kafka-lake run {document['pipeline']}")
+    output.line(f"released {len(ranges)} ranges into wave {wave}; run it with: {remedies.run(document['pipeline'])}")
 
 
 COMMANDS = (

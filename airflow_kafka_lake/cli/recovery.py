@@ -7,6 +7,7 @@ import argparse
 from airflow_kafka_lake.cli.arguments import DROP_STAGED, PIPELINE, ports_of, spec_of
 from airflow_kafka_lake.cli.command import REPEAT, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import counted
 from airflow_kafka_lake.core.documents import advance_document
 from airflow_kafka_lake.services import rebuilding, settlement
@@ -75,10 +76,10 @@ def show_rebuilt(output: Output, document: Json) -> None:
         rows = sum(item["expected"] - item["found"] for item in deleted)
         output.line(
             f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'settled range')} from the lake: "
-            "nothing of that is read again. If it was on purpose, record it with: kafka-lake accept-deletes "
-            f"{document['pipeline']} --reason TEXT"
+            "nothing of that is read again. If it was on purpose, record it with: "
+            f"{remedies.accept_deletes(document['pipeline'])}"
         )
-    output.line(f"go on with: kafka-lake run {document['pipeline']}")
+    output.line(f"go on with: {remedies.run(document['pipeline'])}")
 
 
 COMMANDS = (

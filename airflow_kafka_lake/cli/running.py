@@ -18,6 +18,7 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents import advance_document, plan_document, waiting_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.hooks.assembly import open_ledger
@@ -143,7 +144,7 @@ def show_run(output: Output, document: Json) -> None:
         size = decimal(sum(item["estimated_bytes"] for item in document["left"]))
         output.line(
             f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {size} in Kafka; "
-            f"take them too with --all, or with: kafka-lake run {document['pipeline']}"
+            f"take them too with --all, or with: {remedies.run(document['pipeline'])}"
         )
     show_waiting(output, document)
     for text in document["held"]:

@@ -7,6 +7,7 @@ import argparse
 from airflow_kafka_lake.cli.arguments import PARTITION, PIPELINE, TOPIC, WAVE, ports_of, spec_of
 from airflow_kafka_lake.cli.command import Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import reporting
 
@@ -38,7 +39,7 @@ def show_status(output: Output, document: Json) -> None:
     columns = ("stream", "#origin", "#watermark", "#hold", "#planned until", "#last stable", "#lag", "note")
     output.long_table(f"pipeline {document['pipeline']} at {document['observed_at']}", columns, rows)
     if not rows:
-        output.line(f"no stream is known that fits: see what would be read with kafka-lake plan {document['pipeline']}")
+        output.line(f"no stream is known that fits: see what would be read with {remedies.plan(document['pipeline'])}")
     for item in document["streams"]:
         for start, end in item["reopened"]:
             output.line(f"{stream_text(item)} {start}-{end} was reopened: it waits to be read again")

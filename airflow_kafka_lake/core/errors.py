@@ -137,7 +137,7 @@ class ConnectionSettingsError(RefusedError):
 
 
 class StateError(RefusedError):
-    """The subject's state does not allow the request; the message names the command that leads out."""
+    """The subject's state does not allow the request; the message names the next command."""
 
 
 class SchemaMismatchError(RefusedError):
@@ -192,11 +192,11 @@ class OwnershipError(TerminalError):
 
 
 class LedgerBehindError(TerminalError):
-    """The ledger does not know the newest token in the lake, or what came before it; `rebuild` leads out."""
+    """The ledger does not know the newest token in the lake, or what came before it; `rebuild` is the remedy."""
 
 
 class LedgerSchemaError(TerminalError):
-    """The ledger's schema is missing, older or newer than this package; `db upgrade` may lead out."""
+    """The ledger's schema is missing, older or newer than this package; `db upgrade` may be the remedy."""
 
 
 class UnexplainedError(TerminalError):

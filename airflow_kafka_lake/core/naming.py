@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.slices import Stream
 
@@ -53,7 +54,7 @@ def require_streams(
     else:
         what = f"of topic {topic!r}{generation}: it has {_listed({key.topic_id for key in known})}"
     raise UnknownSubjectError(
-        f"pipeline {pipeline} has no stream {what}. See: kafka-lake status {pipeline}",
+        f"pipeline {pipeline} has no stream {what}. See: {remedies.status(pipeline)}",
         topic=topic,
         partition=missing[0] if missing else None,
     )

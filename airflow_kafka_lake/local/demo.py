@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, verified
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.hooks.assembly import open_ports
 from airflow_kafka_lake.hooks.spark import prepare_start
@@ -242,7 +243,7 @@ def _stay(show: Show, demo: Demo, airflow: LocalAirflow) -> None:
     variables = "\n".join(f"export {name}='{value}'" for name, value in demo.environment.items())
     show.line(f"\nAirflow: {airflow.base_url}/dags/{DAG}  (user {airflow.user}, password {airflow.password()})")
     show.line(f"\nIn another terminal:\n{variables}")
-    show.line(f"{python.parent}/kafka-lake status demo\n{python.parent}/kafka-lake audit demo")
+    show.line(f"{python.parent}/{remedies.status('demo')}\n{python.parent}/{remedies.audit('demo')}")
     show.line(
         f"{python} -c \"from pyiceberg.catalog import load_catalog as c; print(c('lake', type='sql', "
         f"uri='{demo.catalog}', warehouse='{demo.warehouse}').load_table('{TABLE}').scan(limit=10).to_arrow())\""

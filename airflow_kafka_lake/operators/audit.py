@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, said
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly, pipelines
@@ -146,7 +147,7 @@ class AuditOperator(BaseOperator):
         if found:
             raise refusal(
                 f"the audit of {document['pipeline']} has {len(found)} findings, the first: {found[0]['kind']}: "
-                f"{found[0]['words']}. All of them: kafka-lake audit {document['pipeline']}"
+                f"{found[0]['words']}. All of them: {remedies.audit(document['pipeline'])}"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.check import offsets_seen
 from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import DamagedTableError, StateError
@@ -58,7 +59,7 @@ def accept_deletes(
     if not found:
         raise StateError(
             f"no row of pipeline {spec.name} is gone from the lake there, beyond what is recorded: nothing to record. "
-            f"See kafka-lake audit {spec.name}",
+            f"See {remedies.audit(spec.name)}",
             pipeline=spec.name,
         )
     if words := undecided(found):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     LedgerBehindError,
@@ -33,7 +34,7 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
     if recorded and recorded != head.uuid:
         raise IdentityError(
             f"table {table} was re-created: its UUID is {head.uuid}, pipeline {pipeline} wrote to {recorded}. Restore "
-            f"the old table, or accept the loss with: kafka-lake rebuild {pipeline} --accept-rollback",
+            f"the old table, or accept the loss with: {remedies.rebuild(pipeline, accept_rollback=True)}",
             table=table,
         )
     ledger_id = ports.ledger.ledger_id()
@@ -43,7 +44,7 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
     if last and not (line := ports.ledger.knows(last, head.lines.get((ledger_id, pipeline)))):
         raise LedgerBehindError(
             f"table {table} holds a commit of wave {last.wave} that this ledger does not know, or knows without what "
-            f"was published before it: the ledger is older than the lake. Run: kafka-lake rebuild {pipeline}",
+            f"was published before it: the ledger is older than the lake. Run: {remedies.rebuild(pipeline)}",
             table=table,
         )
     if lost := head.lost((ledger_id, pipeline)):
@@ -58,7 +59,7 @@ def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, top
     if owner[1] == pipeline:
         raise LedgerBehindError(
             f"table {table} was written by pipeline {pipeline} of another ledger ({owner[0]}). If that ledger is lost, "
-            f"run: kafka-lake rebuild {pipeline}; else point kafka_lake_ledger to it",
+            f"run: {remedies.rebuild(pipeline)}; else point kafka_lake_ledger to it",
             table=table,
         )
     raise _anothers(table, topic_id, owner[1], pipeline)
@@ -82,7 +83,7 @@ def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[s
         if record and table in record.tables:
             raise IdentityError(
                 f"table {table} is gone: pipeline {pipeline} has settled ranges in it. Restore the table, or accept "
-                f"the loss with: kafka-lake rebuild {pipeline} --accept-rollback",
+                f"the loss with: {remedies.rebuild(pipeline, accept_rollback=True)}",
                 table=table,
             ) from None
         return
@@ -110,7 +111,7 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, head: TableHead, top
         raise LedgerBehindError(
             f"table {table} has receipts of topic {row.stream.topic} (id {row.stream.topic_id}) by pipeline "
             f"{pipeline}, of which "
-            f"this ledger knows nothing. If a ledger was lost, run: kafka-lake rebuild {pipeline}; else point "
+            f"this ledger knows nothing. If a ledger was lost, run: {remedies.rebuild(pipeline)}; else point "
             "kafka_lake_ledger to the one that wrote them",
             table=table,
         )
@@ -130,7 +131,7 @@ def _rolled_back(pipeline: str, table: str, snapshot: int) -> IdentityError:
     return IdentityError(
         f"table {table} was rolled back: snapshot {snapshot}, which pipeline {pipeline} has published, is not in "
         "main's history any more. Set main to that snapshot again, or have what vanished read again with: "
-        f"kafka-lake rebuild {pipeline} --accept-rollback",
+        f"{remedies.rebuild(pipeline, accept_rollback=True)}",
         table=table,
         snapshot=snapshot,
     )

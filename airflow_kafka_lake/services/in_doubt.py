@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import AttemptRejectedError, KafkaLakeError, TransientError, UnknownOutcomeError
 from airflow_kafka_lake.core.ledger.records import Claim
 from airflow_kafka_lake.core.ledger.waves import Absent, AttemptOutcome, AttemptRecord, Found, TableHead
@@ -44,6 +45,6 @@ class InDoubt:
         wave = claim.key.wave
         return UnknownOutcomeError(
             f"wave {wave} may be in the lake: a commit of it was sent, and the look for it or its record failed: "
-            f"{problem.message.rstrip('.')}. Run: kafka-lake settle {claim.pipeline}",
+            f"{problem.message.rstrip('.')}. Run: {remedies.settle(claim.pipeline)}",
             wave=wave,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     JobFailedError,
@@ -26,7 +27,7 @@ REPEAT = "repeat with --drop-staged"
 
 def cancelled(wave: str) -> str:
     """Return how a person gives up what is staged of a wave that a command without the flag would drop."""
-    return f"kafka-lake cancel {wave} --drop-staged --reason TEXT; kafka-lake release {wave} has it read anew"
+    return f"{remedies.cancel(wave, drop_staged=True)}; {remedies.release(wave)} has it read anew"
 
 
 def refuse_to_lose(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     IdentityError,
@@ -108,7 +109,7 @@ def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -
     if missing := next((item for item in claim.ranges if item.id not in receipts), None):
         raise IdentityError(
             f"attempt {attempt} of wave {claim.key.wave} is in table {claim.table} without a receipt for "
-            f"{missing.stream} {missing.range}. Run: kafka-lake rebuild {claim.pipeline}",
+            f"{missing.stream} {missing.range}. Run: {remedies.rebuild(claim.pipeline)}",
             wave=claim.key.wave,
         )
     ports.ledger.settle(claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values()))
@@ -191,7 +192,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
                 assert_never(outcome)
     raise UnknownOutcomeError(
         f"wave {claim.key.wave} could not be published in {PUBLISH_TRIES} tries, last: {outcome}. "
-        f"Run: kafka-lake settle {claim.pipeline}",
+        f"Run: {remedies.settle(claim.pipeline)}",
         wave=claim.key.wave,
     )
 
@@ -199,7 +200,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
 def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, proven: Proven, rejection: str) -> None:
     """Keep what the table rejects, where it is the only copy of records: the table can be made to fit it again."""
     mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
-    why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, kafka-lake run publishes it"
+    why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, {remedies.run()} publishes it"
     give_up = cancelled(claim.key.wave)
     refuse_to_lose(ports, claim.pipeline, table, mine, claim.ranges, give_up=give_up, why=why)
 

@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     OwnershipError,
@@ -155,7 +156,7 @@ def _is_there(
 ) -> bool:
     """Return whether a table can be read; refuse one that is gone or was re-created, unless that is accepted."""
     recorded = record.tables.get(table) if record else None
-    exit_ = f"Restore it, or have what vanished read again with: kafka-lake rebuild {spec.name} --accept-rollback"
+    exit_ = f"Restore it, or have what vanished read again with: {remedies.rebuild(spec.name, accept_rollback=True)}"
     try:
         uuid = ports.lake.table(table).head().uuid
     except UnknownSubjectError:
@@ -282,7 +283,7 @@ def _refuse(pipeline: str, comparison: Comparison, accept_rollback: bool) -> Non
         raise IdentityError(
             f"the lake was rolled back: {_named(comparison.vanished)}. Nothing was restored. Restore the table's "
             "newest snapshot, or have exactly these ranges read again with: "
-            f"kafka-lake rebuild {pipeline} --accept-rollback",
+            f"{remedies.rebuild(pipeline, accept_rollback=True)}",
             differences=[item.to_json() for item in comparison.vanished],
         )
 

@@ -6,6 +6,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UsageError
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
@@ -28,7 +29,7 @@ def redecode(
         raise UsageError(f"pipeline {spec.name} has no [decode] section: say in its file what its values are")
     known = sorted({stream.key.topic for stream in ports.ledger.streams(spec.name)})
     if not known:
-        raise StateError(f"nothing of pipeline {spec.name} was planned yet: kafka-lake run lands it decoded")
+        raise StateError(f"nothing of pipeline {spec.name} was planned yet: {remedies.run()} lands it decoded")
     if topic is not None and topic not in known:
         raise unknown_topic(spec.name, topic, known)
     by_table: dict[str, list[str]] = defaultdict(list)

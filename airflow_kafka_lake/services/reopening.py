@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     LogRewrittenError,
     RangeBeyondEndError,
@@ -283,13 +284,11 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen
     facts = {"topic": stream.key.topic, "partition": stream.key.partition}
     if stretch.start < seen.log_start:
         gone = OffsetRange(stretch.start, min(stretch.end, seen.log_start))
-        rest = (
-            f"; reopen the rest with: kafka-lake reopen {pipeline} --topic {stream.key.topic} --partition "
-            f"{stream.key.partition} --from {gone.end} --to {stretch.end} --reason TEXT"
-        )
+        left = OffsetRange(gone.end, stretch.end) if gone.end < stretch.end else None
+        rest = f"; reopen the rest with: {remedies.reopen(pipeline, Slice(stream.key, left))}" if left else ""
         raise RangeExpiredError(
             f"{where}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could take the "
-            f"place of their rows. {stays}{rest if gone.end < stretch.end else ''}",
+            f"place of their rows. {stays}{rest}",
             **facts,
             log_start=seen.log_start,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.snapshots import Snapshot, waiting_for_stable
@@ -14,6 +15,7 @@ from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, segments_document
 from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
@@ -100,12 +102,11 @@ def landed_in_words(ledger: LedgerReader, record: WaveRecord) -> str:
     here = f"wave {record.id} is in the lake{f' since {since}' if since else ''}: {record.rows or 0} rows"
     if not stretches:
         return f"{here}. All of it was reopened, and is read again in other waves"
-    (topic, _, partition), first = stretches[0]
-    more = f"; {len(stretches) - 1} more stretches of it: kafka-lake wave {record.id}" if len(stretches) > 1 else ""
+    first = Slice(*stretches[0])
+    more = f"; {len(stretches) - 1} more stretches of it: {remedies.wave(record.id)}" if len(stretches) > 1 else ""
     return (
-        f"{here}, and there is nothing to do. Have it read again with: kafka-lake reopen {record.pipeline} --topic "
-        f"{topic} --partition {partition} --from {first.start} --to {first.end} --reason TEXT, then kafka-lake run "
-        f"{record.pipeline}{more}"
+        f"{here}, and there is nothing to do. Have it read again with: "
+        f"{remedies.reopen(record.pipeline, first)}, then {remedies.run(record.pipeline)}{more}"
     )
 
 

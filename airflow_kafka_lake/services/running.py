@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -14,8 +15,8 @@ from airflow_kafka_lake.core.errors import (
     UnfinishedError,
     expected,
 )
-from airflow_kafka_lake.core.kafka.losses import way_out
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
+from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.ordering.segments import gate_closed
@@ -129,7 +130,7 @@ def _settle(ports: Ports, pipeline: str) -> None:
 def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
     """Return what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
-    words = [f"{item.stream} {item.range} {item.state.lower()}: {way_out(item)}" for item in stuck]
+    words = [f"{item.stream} {item.range} {item.state.lower()}: {HoldReason.of(item).text}" for item in stuck]
     words += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]
     return tuple(words)
 
@@ -150,17 +151,17 @@ def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), la
             waves = len({item.wave for item in left})
             raise UnfinishedError(
                 f"{message}, in {waves} waves for which this run had no room; first {where}. The next run takes them, "
-                f"or: kafka-lake run {first.pipeline}",
+                f"or: {remedies.run(first.pipeline)}",
                 plan=plan_id,
             )
         _refuse_closed_for_good(ports, first, f"{message}; first {where}")
         raise UnfinishedError(
             f"{message}; first {where}: not run to its end. The log of its ingest says why; the next run takes it up, "
-            f"or: kafka-lake run {first.pipeline}",
+            f"or: {remedies.run(first.pipeline)}",
             plan=plan_id,
         )
-    why = way_out(first) if first.state in ON_HOLD else "not run to its end"
-    raise HeldError(f"{message} (see kafka-lake status {first.pipeline}); first {where}: {why}", plan=plan_id)
+    why = HoldReason.of(first).text if first.state in ON_HOLD else "not run to its end"
+    raise HeldError(f"{message} (see {remedies.status(first.pipeline)}); first {where}: {why}", plan=plan_id)
 
 
 def _refuse_closed_for_good(ports: Ports, planned: RangeRecord, where: str) -> None:
@@ -176,7 +177,7 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
     stuck = blocked_in_words(ports, pipeline)
     if stuck:
         raise HeldError(
-            f"{len(stuck)} ranges of pipeline {pipeline} are on hold (see kafka-lake status {pipeline}); "
+            f"{len(stuck)} ranges of pipeline {pipeline} are on hold (see {remedies.status(pipeline)}); "
             f"first {stuck[0]}",
             pipeline=pipeline,
         )

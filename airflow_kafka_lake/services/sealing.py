@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UnavailableError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -88,7 +89,7 @@ def _topic(topics: Sequence[Topic], name: str) -> Topic:
 def _refuse_unobserved(topic: Topic, partitions: Iterable[int]) -> None:
     if left := sorted(set(partitions) - (topic.seen.keys() & set(topic.asked))):
         raise UnavailableError(
-            f"{topic.name}: partitions {left} could not be observed, or are not in order: see what kafka-lake plan "
+            f"{topic.name}: partitions {left} could not be observed, or are not in order: see what {remedies.plan()} "
             "says of them, then repeat the call",
             topic=topic.name,
         )

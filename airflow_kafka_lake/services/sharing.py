@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -38,8 +39,9 @@ def count_shares(
             )
         except ValueError as error:
             raise IdentityError(
-                f"the table shows other rows of range {item.range} than were published ({error}). See kafka-lake audit "
-                f"{spec.name}; the whole range can be reopened: --from {item.range.start} --to {item.range.end}",
+                f"the table shows other rows of range {item.range} than were published ({error}). See "
+                f"{remedies.audit(spec.name)}; the whole range can be reopened: "
+                f"--from {item.range.start} --to {item.range.end}",
                 range=item.id,
             ) from None
         for part, accounting in zip(parts(item, stretch), numbers, strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.errors import (
     HeldError,
@@ -49,8 +50,8 @@ from airflow_kafka_lake.services.settlement import tell_first
 from airflow_kafka_lake.services.taking import Shortfall, take
 
 OTHERWISE_DECODED = (
-    "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then kafka-lake "
-    "run publishes it"
+    "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then "
+    f"{remedies.run()} publishes it"
 )
 """Why a branch that was audited is not gone on with."""
 TASK_BYTES = 64 * 1024 * 1024
@@ -87,11 +88,11 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
 def _nothing_left(record: WaveRecord) -> HeldError | StateError:
     if record.ranges:
         return HeldError(
-            f"every range of wave {record.id} is held or cancelled: see kafka-lake wave {record.id}", wave=record.id
+            f"every range of wave {record.id} is held or cancelled: see {remedies.wave(record.id)}", wave=record.id
         )
     return StateError(
-        f"wave {record.id} was withdrawn: nothing of it is planned any more. Plan its offsets again with: kafka-lake "
-        f"plan {record.pipeline}",
+        f"wave {record.id} was withdrawn: nothing of it is planned any more. Plan its offsets again with: "
+        f"{remedies.plan(record.pipeline)}",
         wave=record.id,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
@@ -45,7 +46,7 @@ def named(ledger: LedgerReader, name: str) -> Subject:
         known = ", ".join(ledger.pipelines()) or "none yet"
         raise UnknownSubjectError(
             f"the ledger knows no pipeline, plan, wave or range {name!r} with anything planned: take one from "
-            f"kafka-lake status PIPELINE (pipelines that it knows: {known})",
+            f"{remedies.status('PIPELINE')} (pipelines that it knows: {known})",
             subject=name,
         ) from None
     return Subject(name=name, pipeline=item.pipeline, ranges=(item,) if item.state in UNRESOLVED else ())
@@ -77,7 +78,7 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     what, kept = withdrawal(subject.pipeline, subject.name, reason, streams.values(), waves, wanted)
     if not what.ranges:
         stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
-        why = stays[0] if stays else "nothing is planned there that is not read yet (see kafka-lake status)"
+        why = stays[0] if stays else f"nothing is planned there that is not read yet (see {remedies.status()})"
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
     if not dry_run:
         ports.ledger.withdraw(what, ports.actor)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import HeldError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -184,7 +185,7 @@ class WaveLaunchable:
         )
         words = f"wave {self.wave} waits for its turn: {in_words(closed[0], pipeline)}{order.because(closed[0])}"
         if any(order.needs_person(blocker) for blocker in closed):
-            raise HeldError(f"{words}. See: kafka-lake status {pipeline}", wave=self.wave)
+            raise HeldError(f"{words}. See: {remedies.status(pipeline)}", wave=self.wave)
         return Answer(done=False, words=words)
 
 

@@ -32,6 +32,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from airflow_kafka_lake.adapters.denied import denied
 from airflow_kafka_lake.adapters.iceberg.rest import BoundedRestCatalog
 from airflow_kafka_lake.adapters.redaction import Secrets
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
@@ -91,7 +92,7 @@ class OpenCatalog:
         if (table := self.find(identifier)) is None:
             raise UnknownSubjectError(
                 f"Table {identifier} does not exist in the lake of connection {self._settings.connection_id!r}; "
-                "`kafka-lake plan` creates it.",
+                f"`{remedies.plan()}` creates it.",
                 table=identifier,
             )
         return table

@@ -21,9 +21,10 @@ from pathlib import Path
 
 from airflow_kafka_lake.adapters.jars.ivy import retrieve
 from airflow_kafka_lake.core.errors import TerminalError
+from airflow_kafka_lake.core.remedies import fetch_jars
 
 CACHE_VARIABLE = "KAFKA_LAKE_CACHE"
-_FETCH_COMMAND = "kafka-lake jars fetch"
+_FETCH_COMMAND = fetch_jars()
 
 
 class JarsMissingError(TerminalError):

@@ -12,6 +12,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
@@ -48,7 +49,7 @@ def spec_of(text: str) -> PipelineSpec:
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerSchemaError(
             f"A pipeline's configuration on record cannot be read: {error}. Nothing was touched; restore the ledger, "
-            "or make it anew with: kafka-lake rebuild"
+            f"or make it anew with: {remedies.rebuild()}"
         ) from None
 
 

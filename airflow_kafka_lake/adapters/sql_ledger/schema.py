@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, inspect, text
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 
 NEWEST = "0008"
@@ -34,9 +35,9 @@ def check(connection: Connection, name: str) -> None:
     if found == NEWEST:
         return
     if found is None:
-        problem, way = "has no schema", "create it with: kafka-lake db upgrade"
+        problem, way = "has no schema", f"create it with: {remedies.upgrade_ledger()}"
     elif found < NEWEST:
-        problem, way = f"has schema {found}, older than {NEWEST}", "bring it up with: kafka-lake db upgrade"
+        problem, way = f"has schema {found}, older than {NEWEST}", f"bring it up with: {remedies.upgrade_ledger()}"
     else:
         problem, way = f"has schema {found}, newer than {NEWEST}", "install the package version that made it"
     raise LedgerSchemaError(f"The ledger {name} {problem}; {way}. Nothing was touched.", found=found, wanted=NEWEST)

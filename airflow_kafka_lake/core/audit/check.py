@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.audit.progress import check_progress
 from airflow_kafka_lake.core.audit.settled import check_settled
@@ -95,8 +96,7 @@ def _by_others(item: RangeRecord, evidence: Evidence) -> str:
     who = f" by {last.engine}" if last.engine else ""
     return (
         f". {last.deleted} rows were deleted{who} with snapshot {last.snapshot} at {timestamp(last.at)}. If that was "
-        f"on purpose, record it: kafka-lake accept-deletes {item.pipeline} --topic {item.stream.topic} --partition "
-        f"{item.stream.partition} --from {item.range.start} --to {item.range.end} --reason TEXT"
+        f"on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -41,7 +42,7 @@ def _left_over(
     stream: StreamRecord, end: int, ranges: list[RangeRecord], truth: StreamTruth | None
 ) -> Iterator[Finding]:
     if stream.watermark < end:
-        words = f"the watermark {stream.watermark} could be at {end}: run kafka-lake advance"
+        words = f"the watermark {stream.watermark} could be at {end}: run {remedies.advance()}"
         behind = RangeSet.between(stream.watermark, end)
         yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=behind, words=words)
     for item in ranges:

@@ -1,9 +1,10 @@
-"""What Kafka no longer has of a planned range, in words that name the offsets and the commands that lead out."""
+"""What Kafka no longer has of a planned range, in words that name the offsets and the remedies."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.decoding import Limit
 from airflow_kafka_lake.core.errors import (
     DecodeLimitError,
@@ -16,14 +17,12 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.ledger.holds import hold
+from airflow_kafka_lake.core.ledger.holds import hold, passing
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import LEADS_OUT, RangeState
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-
-COMMAND = "kafka-lake "
-"""How a command begins: a reason that has one names its own way out."""
+from airflow_kafka_lake.core.slices import Slice
 
 NAMED = 5
 """Stretches that a reason names; more are counted."""
@@ -39,7 +38,7 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
         return LogStartMovedError(
-            f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {_way_out(item, gone)}",
+            f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {passing(item, gone)}",
             lost=gone,
             **facts,
         )
@@ -48,15 +47,15 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     gone = OffsetRange(max(start, cut), end)
     if seen.high_watermark < end:
         return LogTruncatedError(
-            f"{_proposed(gone)}, the log ends at {cut}: Kafka lost what was there. Bring them back, then: kafka-lake "
-            f"release {item.id}. Or pass them with: {_way_out(item, gone)}",
+            f"{_proposed(gone)}, the log ends at {cut}: Kafka lost what was there. Bring them back, then: "
+            f"{remedies.release(item.id)}. Or pass them with: {passing(item, gone)}",
             lost=gone,
             **facts,
         )
     return LogRewrittenError(
         f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
         f"has grown to {seen.high_watermark} again: these offsets have other records now. Pass them with: "
-        f"{_way_out(item, gone)}",
+        f"{passing(item, gone)}",
         lost=gone,
         **facts,
     )
@@ -76,7 +75,7 @@ def passed(item: RangeRecord, part: OffsetRange) -> Verdict:
     reason = LogStartMovedError(
         f"{_proposed(part)}, no row came of them, and the log start has passed them before their batches could be "
         f"read: nothing can say any more that they were markers. What was read beside them goes on. Pass them with: "
-        f"{_way_out(item.piece(part), part)}"
+        f"{passing(item.piece(part), part)}"
     )
     return Verdict(
         range_id=item.id,
@@ -93,11 +92,7 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
     facts: dict[str, Any] = {"topic": seen.stream.topic, "partition": seen.stream.partition}
-    skip = (
-        f"kafka-lake skip {pipeline} --topic {seen.stream.topic} --topic-id={seen.stream.topic_id} --partition "
-        f"{seen.stream.partition} "
-        f"--from {cut} --to {until} --reason TEXT"
-    )
+    skip = remedies.skip(pipeline, Slice(seen.stream, OffsetRange(cut, until)), generation=True)
     if seen.high_watermark < until:
         return LogTruncatedError(
             f"the log ends at {cut}, it ended at {until} before, and the topic is the same: Kafka lost records. Bring "
@@ -115,7 +110,7 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
 
 def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
     """Return the refusal: a range's topic is not there any more (`what`), so that nothing of the range can be read."""
-    pass_it = _way_out(item, item.range, generation=True)
+    pass_it = passing(item, item.range, generation=True)
     return type(what)(f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}", **what.facts)
 
 
@@ -125,44 +120,21 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> st
     more = f" and {lost.stretches - NAMED} more stretches" if lost.stretches > NAMED else ""
     return (
         f"read again it has {after} rows, the lake has {before}: {lost.span} offsets would be gone, {named}{more}. The "
-        f"lake stays as it is. Accept the smaller result with: kafka-lake reopen {item.pipeline} --topic "
-        f"{item.stream.topic} "
-        f"--partition {item.stream.partition} --from {item.range.start} --to {item.range.end} --accept-fewer "
-        "--reason TEXT; "
-        f"or bring the records back, then: kafka-lake release {item.id}"
+        f"lake stays as it is. Accept the smaller result with: "
+        f"{remedies.reopen(item.pipeline, item.slice, accept_fewer=True)}; "
+        f"or bring the records back, then: {remedies.release(item.id)}"
     )
 
 
 def undecoded(item: RangeRecord, here: RangeSet, reason: str, failed: int, rows: int, limit: Limit) -> str:
-    """Return the refusal: too many values of a wave do not decode, which of them are a range's, and what leads out."""
+    """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
     return DecodeLimitError(
         f"{failed} of the wave's {rows} values do not decode, the limit is {limit}; {here.span} of them are in this "
         f"range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. Nothing of the "
         "range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that it is recorded; "
-        f"then: kafka-lake release {item.id}"
+        f"then: {remedies.release(item.id)}"
     ).named
-
-
-def way_out(item: RangeRecord) -> str:
-    """Return why a range is stuck and what leads out: what its reason names, else the command for its state."""
-    if item.reason and COMMAND in item.reason:
-        return item.reason
-    if len(item.held_for.ranges) == 1:
-        return f"{item.reason}. Read it again with: {COMMAND}release {item.id}; or pass them with: " + _way_out(
-            item, item.held_for.ranges[0]
-        )
-    return f"{item.reason}. Lead it out with: {LEADS_OUT[item.state].format(id=item.id, pipeline=item.pipeline)}"
 
 
 def _proposed(gone: OffsetRange) -> str:
     return f"skip {gone}: {gone.span} offsets"
-
-
-def _way_out(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:
-    chosen = f" --topic-id={item.stream.topic_id}" if generation else ""
-    words = (
-        f"kafka-lake skip {item.pipeline} --topic {item.stream.topic}{chosen} --partition {item.stream.partition} "
-        f"--from {gone.start} --to {gone.end} --reason TEXT"
-    )
-    rest = RangeSet((item.range,)) - RangeSet((gone,))
-    return words + (f"; the rest, {rest}, then goes on with the next run" if rest else "")

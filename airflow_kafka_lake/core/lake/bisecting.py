@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
     JobFailedError,
@@ -161,12 +162,10 @@ def _edges(ranges: Sequence[RangeRecord]) -> tuple[tuple[RangeRecord], tuple[Ran
 
 def held(source: RangeRecord, part: OffsetRange, cause: str) -> Verdict:
     """Return the verdict that holds what cannot be read, with the place, the cause, and what a person can do."""
-    named, start, end = source.piece_id(part.start), part.start, part.end
     text = (
-        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Pass it with: kafka-lake "
-        f"skip {source.pipeline} --topic {source.stream.topic} --partition {source.stream.partition} --from "
-        f"{start} --to {end} "
-        f"--reason TEXT; or, once it can be read, try again with: kafka-lake release {named}"
+        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Pass it with: "
+        f"{remedies.skip(source.pipeline, Slice(source.stream, part))}; or, once it can be read, try again with: "
+        f"{remedies.release(source.piece_id(part.start))}"
     )
     return Verdict(
         range_id=source.id, state=RangeState.HELD, reason=UnreadableRecordError(text).named, part=_real(source, part)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, LostRecordsError
 from airflow_kafka_lake.core.lake.staging import RETAIN_DAYS, branch_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -45,7 +46,7 @@ class Kept:
         return (
             f"what attempt {self.attempt} has staged{whose} is the only copy of {'; '.join(parts[:NAMED])}{more}: "
             f"Kafka has them no more. It stays on branch {branch_of(self.attempt)} of {self.table}{until}. "
-            + (why or f"Let it be published first: kafka-lake run {self.pipeline}")
+            + (why or f"Let it be published first: {remedies.run(self.pipeline)}")
             + f". To give it up: {self.give_up}"
         )
 

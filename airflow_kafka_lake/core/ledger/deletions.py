@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 RECEIPT = "deleted"
 """The kind of the receipts that say so."""
@@ -144,11 +145,11 @@ def undecided(found: Sequence[Deleted]) -> str | None:
     never = first.range.span - first.accounting.visible
     more = f" (the first of {len(doubtful)} such ranges)" if len(doubtful) > 1 else ""
     needed = [one.needed for one in found if one.item.stream == first.stream]
+    whole = Slice(first.stream, OffsetRange(min(part.start for part in needed), max(part.end for part in needed)))
     return (
         f"{first.stream}: rows of range {first.range} are gone, and how many of them were in "
         f"{doubtful[0].asked} cannot be told, {doubtful[0].rows} to {doubtful[0].rows + doubtful[0].doubtful}{more}: "
         f"{never} of its offsets never had a row (markers, aborted or compacted records), and only their number is on "
         "record. Nothing was recorded. Ask for the whole of it: "
-        f"kafka-lake accept-deletes {first.pipeline} --topic {first.stream.topic} --partition {first.stream.partition} "
-        f"--from {min(part.start for part in needed)} --to {max(part.end for part in needed)} --reason TEXT"
+        f"{remedies.accept_deletes(first.pipeline, whole)}"
     )

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.reopening import Reopening
 from airflow_kafka_lake.core.ledger.waves import (
-    LEADS_OUT,
     RESOLVED,
     UNRESOLVED,
     WAVE_TRANSITIONS,
@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
     first_overlap,
+    remedies_for,
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -55,19 +56,19 @@ def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
     """Return the refusal: an attempt no longer holds its wave."""
     return StaleFenceError(
         f"Attempt {key.attempt} no longer holds wave {key.wave}: it had fence {key.fence}, the wave is {state} "
-        f"at fence {fence}. Nothing was written; look with: kafka-lake wave {key.wave}",
+        f"at fence {fence}. Nothing was written; look with: {remedies.wave(key.wave)}",
         wave=key.wave,
         attempt=key.attempt,
     )
 
 
 def forbidden(wave: str, pipeline: str, state: WaveState, transition: Transition) -> StateError:
-    """Return the refusal: a wave's state does not allow an act, and which command leads out of that state."""
+    """Return the refusal: a wave's state does not allow an act, and which command ends that state."""
     sources, target = transition
-    hint = LEADS_OUT.get(state)
+    ways = remedies_for(state, wave, pipeline)
     return StateError(
         f"Wave {wave} is {state}; only {', '.join(sorted(sources))} can become {target}."
-        + (f" Next: {hint.format(id=wave, pipeline=pipeline)}" if hint else " Nothing is left to do with it."),
+        + (f" Next: {', or '.join(map(str, ways))}" if ways else " Nothing is left to do with it."),
         wave=wave,
         state=state.value,
     )
@@ -87,14 +88,14 @@ def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
     """Return the refusal: somebody else's lease is live."""
     return ConcurrentError(
         f"Wave {wave} is being worked on by {holder} (fence {fence}). Nothing was changed; repeat when its lease has "
-        f"ended, or take it from its holder now with: kafka-lake cancel {wave} --reason TEXT",
+        f"ended, or take it from its holder now with: {remedies.cancel(wave)}",
         wave=wave,
     )
 
 
 def unknown(kind: str, name: str) -> UnknownSubjectError:
     """Return the refusal: the ledger has no such subject."""
-    return UnknownSubjectError(f"The ledger knows no {kind} {name}. Look with: kafka-lake status", **{kind: name})
+    return UnknownSubjectError(f"The ledger knows no {kind} {name}. Look with: {remedies.status()}", **{kind: name})
 
 
 def wrong_state(range_id: str, state: RangeState, wanted: str) -> StateError:
@@ -105,7 +106,7 @@ def wrong_state(range_id: str, state: RangeState, wanted: str) -> StateError:
 def not_planned(range_id: str, wave: str) -> StateError:
     """Return the refusal: a range is not there to be taken."""
     return StateError(
-        f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: kafka-lake wave {wave}",
+        f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: {remedies.wave(wave)}",
         range=range_id,
         wave=wave,
     )
@@ -154,7 +155,7 @@ def overtaken_reopen(what: Reopening) -> ConcurrentError:
 def overtaken_rebuild(pipeline: str) -> ConcurrentError:
     """Return the refusal: others have changed the pipeline's records since a rebuild has read them."""
     return ConcurrentError(
-        f"Pipeline {pipeline} was worked on while it was rebuilt. Nothing was changed; run kafka-lake rebuild again."
+        f"Pipeline {pipeline} was worked on while it was rebuilt. Nothing was changed; run {remedies.rebuild()} again."
     )
 
 

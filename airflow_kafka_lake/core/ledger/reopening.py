@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError
-from airflow_kafka_lake.core.kafka.losses import way_out
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, RangeState, Token
@@ -129,9 +130,9 @@ def refuse_unsettled(
         if item.state in RESOLVED or (accept_fewer and item.generation and item.state in ON_HOLD):
             continue
         if item.state is RangeState.PLANNED:
-            words = f"it is planned, and not read yet. Run it with: kafka-lake ingest {item.wave}"
+            words = f"it is planned, and not read yet. Run it with: {remedies.ingest(item.wave)}"
         else:
-            words = f"it is {item.state.lower()}: {way_out(item)}"
+            words = f"it is {item.state.lower()}: {HoldReason.of(item).text}"
         raise StateError(
             f"range {item.range} of {where} is not settled: {words}. Nothing was reopened",
             range=item.id,
@@ -140,7 +141,7 @@ def refuse_unsettled(
     if unplanned := RangeSet((stretch,)) - RangeSet(item.range for item in ranges):
         raise StateError(
             f"offsets {unplanned} of {where} are neither settled nor skipped: nobody has planned them. Bring them in "
-            f"with: kafka-lake run {pipeline}. Nothing was reopened",
+            f"with: {remedies.run(pipeline)}. Nothing was reopened",
             topic=stream.key.topic,
             partition=stream.key.partition,
         )

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.remedies import Remedy
 
 
 class RangeState(StrEnum):
@@ -105,16 +107,19 @@ FINISHED = frozenset(WaveState) - UNFINISHED
 _ENDED = frozenset(AttemptOutcome) - {AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.UNKNOWN}
 
 
-LEADS_OUT: Mapping[RangeState | WaveState, str] = {
-    RangeState.CANCELLED: "kafka-lake release {id}",
-    RangeState.HELD: "kafka-lake release {id}, or kafka-lake skip {pipeline}",
-    WaveState.PLANNED: "kafka-lake ingest {id}",
-    WaveState.CLAIMED: "kafka-lake ingest {id}",
-    WaveState.STAGED: "kafka-lake ingest {id}",
-    WaveState.PUBLISHING: "kafka-lake settle {pipeline}",
-    WaveState.CANCELLED: "kafka-lake release {id}",
-}
-"""The command that leads a person out of each state in which something can be stuck."""
+def remedies_for(state: RangeState | WaveState, subject: str, pipeline: str) -> tuple[Remedy, ...]:
+    """Return the commands that end a state in which a wave or a range (`subject`) can be stuck; none for the others."""
+    match state:
+        case RangeState.HELD:
+            return remedies.release(subject), remedies.skip(pipeline)
+        case RangeState.CANCELLED | WaveState.CANCELLED:
+            return (remedies.release(subject),)
+        case WaveState.PLANNED | WaveState.CLAIMED | WaveState.STAGED:
+            return (remedies.ingest(subject),)
+        case WaveState.PUBLISHING:
+            return (remedies.settle(pipeline),)
+        case _:
+            return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.kafka.losses import way_out
+from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
@@ -113,15 +114,13 @@ def _why_kept(item: RangeRecord, wave: WaveRecord) -> str | None:
     if item.generation:
         return (
             "it was in the lake and is to be read again: its rows are there, and stay. Run it, or give the second "
-            f"reading up with: kafka-lake skip {item.pipeline} --topic {item.stream.topic} --partition "
-            f"{item.stream.partition} "
-            f"--from {item.range.start} --to {item.range.end} --reason TEXT"
+            f"reading up with: {remedies.skip(item.pipeline, item.slice)}"
         )
     if item.state in ON_HOLD:
-        return f"it is {item.state.lower()}, and its wave {item.wave} was claimed: {way_out(item)}"
+        return f"it is {item.state.lower()}, and its wave {item.wave} was claimed: {HoldReason.of(item).text}"
     return (
         f"its wave {item.wave} was claimed (fence {wave.fence}, {wave.state}), and something of it may be on its way. "
-        f"Put it on hold with: kafka-lake cancel {item.wave} --reason TEXT"
+        f"Put it on hold with: {remedies.cancel(item.wave)}"
     )
 
 

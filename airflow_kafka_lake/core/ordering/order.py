@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from airflow_kafka_lake.core.kafka.losses import way_out
+from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
@@ -92,7 +92,7 @@ def blocked_by(item: RangeRecord) -> str | None:
     """Return why a range is held and which command leads it out; None for one that is just planned."""
     if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
         return None
-    return f"range {item.range} {item.state.lower()}: {way_out(item)} (wave {item.wave})"
+    return f"range {item.range} {item.state.lower()}: {HoldReason.of(item).text} (wave {item.wave})"
 
 
 def segments_document(pipeline: str, graph: Graph, order: Order) -> Json:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.growth import Growth, Known, Overrun, Settling, Topic
 from airflow_kafka_lake.core.ordering.layouts import related, written_under
 from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -36,9 +38,8 @@ def _check_seal(
     if excess := RangeSet.between(segment.seal, seen.high_watermark) - record.planned:
         reason = (
             f"the log ends at {seen.high_watermark}, past its declared seal {segment.seal}: somebody still writes to "
-            f"it. Stop the producers; pass what they wrote with: kafka-lake skip {spec.name} --topic "
-            f"{seen.stream.topic} "
-            f"--partition {seen.stream.partition} --from {segment.seal} --to {excess.ranges[-1].end} --reason TEXT"
+            f"it. Stop the producers; pass what they wrote with: "
+            f"{remedies.skip(spec.name, Slice(seen.stream, OffsetRange(segment.seal, excess.ranges[-1].end)))}"
         )
         return Growth(overruns=(Overrun(topic=seen.stream.topic, partition=seen.stream.partition, reason=reason),))
     if segment.sealed:

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 SegmentKey = tuple[Stream, int]
 """`(stream, first offset)`: the identity of a segment."""
@@ -248,7 +249,7 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
 
 def in_words(blocker: Blocker, pipeline: str) -> str:
     """Return what of an ancestor is open, and what a person can do about it."""
-    parent, (topic, topic_id, partition) = blocker.parent, blocker.parent.stream
+    parent, (topic, _, partition) = blocker.parent, blocker.parent.stream
     where = f"{topic}/{partition} from {parent.start}"
     if parent.seal is None or not parent.sealed:
         return f"{where} is not sealed yet: plan again when its layout has settled"
@@ -257,8 +258,7 @@ def in_words(blocker: Blocker, pipeline: str) -> str:
     stretch = blocker.unacknowledged.ranges[0]
     return (
         f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "
-        f"kafka-lake skip {pipeline} --topic {topic} --topic-id={topic_id} --partition {partition} "
-        f"--from {stretch.start} --to {stretch.end} --reason TEXT --acknowledge-order"
+        f"{remedies.skip(pipeline, Slice(parent.stream, stretch), generation=True, acknowledge_order=True)}"
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition, waiting_for_stable
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -136,8 +137,8 @@ def _too_late(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) 
         topic=snapshot.stream.topic,
         partition=snapshot.stream.partition,
         reason=f"offsets {stretch} lie below the origin, and later segments do not wait for them: they may be in the "
-        f"lake already. If their order does not matter: kafka-lake run {pipeline} --topic {snapshot.stream.topic} "
-        f"--partition {snapshot.stream.partition} --from {stretch.start} --to {stretch.end} --acknowledge-order",
+        f"lake already. If their order does not matter: "
+        f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, stretch))}",
     )
 
 
@@ -145,9 +146,8 @@ def _expired(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -
     return Blocked(
         topic=snapshot.stream.topic,
         partition=snapshot.stream.partition,
-        reason=f"offsets {stretch} are gone: the log starts at {snapshot.log_start}. Pass them with: kafka-lake skip "
-        f"{pipeline} --topic {snapshot.stream.topic} --partition {snapshot.stream.partition} --from {stretch.start} "
-        f"--to {stretch.end} --reason TEXT",
+        reason=f"offsets {stretch} are gone: the log starts at {snapshot.log_start}. Pass them with: "
+        f"{remedies.skip(pipeline, Slice(snapshot.stream, stretch))}",
     )
 
 

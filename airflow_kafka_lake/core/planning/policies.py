@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     PendingCommitError,
@@ -23,6 +24,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.packing import missing
 from airflow_kafka_lake.core.planning.plan import Asked, Blocked
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.wire import instant, timestamp
 
@@ -80,15 +82,14 @@ def generation_gap(
             of_which = (
                 "" if stream.key.partition == item.stream.partition else f" in its partition {stream.key.partition}"
             )
+            rest = Slice(stream.key, OffsetRange(settled, end))
             return Blocked(
                 topic=item.stream.topic,
                 partition=item.stream.partition,
                 reason=f"the topic was re-created (id {item.stream.topic_id}); its old generation "
                 f"{stream.key.topic_id} is "
-                f"settled only up to {settled} of {end}{of_which}. Pass the rest with: kafka-lake skip "
-                f"{pipeline} --topic {item.stream.topic} --topic-id={stream.key.topic_id} --partition "
-                f"{stream.key.partition} "
-                f"--from {settled} --to {end} --reason TEXT --acknowledge-order",
+                f"settled only up to {settled} of {end}{of_which}. Pass the rest with: "
+                f"{remedies.skip(pipeline, rest, generation=True, acknowledge_order=True)}",
             )
     return None
 
