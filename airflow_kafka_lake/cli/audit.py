@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 
+from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.cli.arguments import (
     PARTITION,
     PIPELINE,
@@ -20,12 +21,11 @@ from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
 from airflow_kafka_lake.core.audit.report import counted, said
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.pipeline.units import parse_size
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services import accepting, checking, reporting
 from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.seaming import LiveTable
-from airflow_kafka_lake.units import parse_size
 
 BEYOND = 2**63 - 1
 """No offset is as large."""

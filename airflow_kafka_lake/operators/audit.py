@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
+from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, said
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -17,13 +18,12 @@ from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, text_of
 from airflow_kafka_lake.operators.plan import name_of
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.pipeline.units import parse_size
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.report_file import report_file, write_report
 from airflow_kafka_lake.services.checking import audit
 from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.seaming import LiveTable
-from airflow_kafka_lake.units import parse_size
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -15,9 +15,8 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, Unkno
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME
-from airflow_kafka_lake.pipeline import parse_bound
+from airflow_kafka_lake.pipeline.units import parse_bound, shown
 from airflow_kafka_lake.services.planning import check_bounds
-from airflow_kafka_lake.units import shown
 
 MAX_PARTITION = 2**31 - 1
 _logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.audit.evidence import (
 )
 from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
 from airflow_kafka_lake.core.audit.timeline import Bounds
-from airflow_kafka_lake.core.documents import bounds_states
+from airflow_kafka_lake.core.documents.status import bounds_states
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     KafkaLakeError,

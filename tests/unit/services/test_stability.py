@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.documents import plan_document
+from airflow_kafka_lake.core.documents.plan import plan_document
 from airflow_kafka_lake.core.errors import HangingTransactionError, PendingCommitError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange

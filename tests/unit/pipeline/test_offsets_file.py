@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.offsets_file import MAX_FILE_BYTES, read_offsets_file
+from airflow_kafka_lake.pipeline.offsets_file import MAX_FILE_BYTES, read_offsets_file
 
 pytestmark = pytest.mark.unit
 

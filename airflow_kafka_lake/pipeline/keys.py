@@ -28,8 +28,8 @@ from airflow_kafka_lake.core.spec import (
     Policy,
     PolicyKind,
 )
-from airflow_kafka_lake.offsets_file import read_offsets_file
-from airflow_kafka_lake.units import milliseconds, parse_limit, parse_size, parse_span, parse_time, shown
+from airflow_kafka_lake.pipeline.offsets_file import read_offsets_file
+from airflow_kafka_lake.pipeline.units import milliseconds, parse_limit, parse_size, parse_span, parse_time, shown
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000

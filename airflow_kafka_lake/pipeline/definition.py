@@ -1,4 +1,4 @@
-"""The public `Pipeline`: a TOML file or keywords in, a frozen `PipelineSpec` out.
+"""What makes a pipeline: a TOML file or keywords are checked, and become a `PipelineSpec`.
 
 Importing this module is cheap, because Dag files import it: everything heavy waits for the value that needs it.
 """
@@ -17,11 +17,9 @@ from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.spec import TABLE_PART, PipelineSpec
-from airflow_kafka_lake.offsets_file import read_offsets_file, read_text_file
-from airflow_kafka_lake.pipeline_keys import KEYS, RECEIPTS_SUFFIX, SECTIONS, IllegalValueError, Key, one_of
-from airflow_kafka_lake.units import parse_bound, parse_size, parse_time, shown
-
-__all__ = ["Pipeline", "load_pipelines", "parse_bound", "parse_size", "parse_time", "read_offsets_file"]
+from airflow_kafka_lake.pipeline.keys import KEYS, RECEIPTS_SUFFIX, SECTIONS, IllegalValueError, Key, one_of
+from airflow_kafka_lake.pipeline.offsets_file import read_text_file
+from airflow_kafka_lake.pipeline.units import shown
 
 MAX_FILE_BYTES = 1024 * 1024
 """A pipeline file is a page; a megabyte is another kind of file."""

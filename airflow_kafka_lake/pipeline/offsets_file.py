@@ -9,7 +9,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.spec import TOPIC_NAME
-from airflow_kafka_lake.units import MAX_OFFSET, shown
+from airflow_kafka_lake.pipeline.units import MAX_OFFSET, shown
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Half a million partitions fit; a file beyond this is not an offsets file."""

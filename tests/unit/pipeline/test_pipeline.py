@@ -16,9 +16,10 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import PipelineFileError
 from airflow_kafka_lake.core.spec import Isolation, Ordering, Partitioner, PipelineSpec, Policy, PolicyKind
-from airflow_kafka_lake.pipeline import MAX_FILE_BYTES, Pipeline, load_pipelines, parse_size
-from airflow_kafka_lake.pipeline_keys import COLUMNS, KEYS
-from airflow_kafka_lake.units import parse_span
+from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
+from airflow_kafka_lake.pipeline.definition import MAX_FILE_BYTES
+from airflow_kafka_lake.pipeline.keys import COLUMNS, KEYS
+from airflow_kafka_lake.pipeline.units import parse_size, parse_span
 
 pytestmark = pytest.mark.unit
 
@@ -518,7 +519,7 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
 
 def test_examples_of_the_reference_are_legal(tmp_path: Path) -> None:
     """What a reader copies from the reference works."""
-    text = (Path(__file__).parents[2] / "docs" / "reference" / "pipeline-file.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "pipeline-file.md").read_text()
     examples = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     assert len(examples) == 2
     for example in examples:
@@ -527,7 +528,7 @@ def test_examples_of_the_reference_are_legal(tmp_path: Path) -> None:
 
 def test_reference_names_every_key_and_default() -> None:
     """No key is without a row, and each row states the default that the spec has."""
-    text = (Path(__file__).parents[2] / "docs" / "reference" / "pipeline-file.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "pipeline-file.md").read_text()
     defaults = {field.name: field.default for field in dataclasses.fields(PipelineSpec)}
     defaults |= {f"decode_{field.name}": field.default for field in dataclasses.fields(Decoding)}
     for key in KEYS:

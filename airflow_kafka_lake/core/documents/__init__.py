@@ -1,0 +1,1 @@
+"""The JSON documents of commands (docs/reference), as pure functions of records."""
