@@ -21,11 +21,9 @@ from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
 from airflow_kafka_lake.core.audit.report import counted, said
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.pipeline.units import parse_size
+from airflow_kafka_lake.ports.feature import AuditOption
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import accepting, checking, reporting
-from airflow_kafka_lake.services.comparing import Asked
-from airflow_kafka_lake.services.seaming import LiveTable
 
 BEYOND = 2**63 - 1
 """No offset is as large."""
@@ -37,35 +35,21 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
     """Compare ledger and lake, and Kafka or a live table where that is asked for."""
     report = report_file(arguments.report) if arguments.report else None
     page = FEATURES.page("audit") if report else None
-    deep, live = _deep_of(arguments), _live_of(arguments)
+    checks = FEATURES.audit_checks({item.name: getattr(arguments, item.name) for item in FEATURES.audit_options})
     spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec, need_spark=deep is not None) as ports:
+    with ports_of(arguments, output, spec, need_spark=any(check.needs_spark for check in checks)) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = checking.audit(
-            ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, deep=deep, live=live
-        )
+        document = checking.audit(ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, checks=checks)
     if report and page:
         write_report(report, page(document))
         output.note(f"report: {report}")
     return Result(document=document, exit_code=0 if document["ok"] else REFUSED)
 
 
-def _deep_of(arguments: argparse.Namespace) -> Asked | None:
-    """Read `--deep --deep-rate`."""
-    if not arguments.deep:
-        if arguments.deep_rate is not None:
-            raise UsageError("--deep-rate bounds what --deep reads: give --deep too")
-        return None
-    return Asked(bytes_per_second=None if arguments.deep_rate is None else parse_size(arguments.deep_rate))
-
-
-def _live_of(arguments: argparse.Namespace) -> LiveTable | None:
-    """Read `--seam --seam-columns`."""
-    if arguments.seam is None:
-        if arguments.seam_columns is not None:
-            raise UsageError("--seam-columns names columns of the table that --seam names: give --seam too")
-        return None
-    return LiveTable(table=arguments.seam, columns=arguments.seam_columns)
+def _argument(option: AuditOption) -> Argument:
+    if option.metavar is None:
+        return Argument(option.flag, action="store_true", help=option.help)
+    return Argument(option.flag, metavar=option.metavar, help=option.help)
 
 
 def show_audit(output: Output, document: Json) -> None:
@@ -149,15 +133,8 @@ COMMANDS = (
         help="compare ledger and lake: nothing missing, twice or unexplained",
         arguments=(
             PIPELINE,
-            Argument("--deep", action="store_true", help="read Kafka again, in Spark, and compare every byte"),
-            Argument("--deep-rate", metavar="SIZE", help='with --deep: how much to read a second, such as "20 MiB"'),
+            *map(_argument, FEATURES.audit_options),
             Argument("--report", metavar="FILE", help="write a page for a browser, with a strip for every partition"),
-            Argument("--seam", metavar="TABLE", help="also judge the seam with the table that a live stream writes to"),
-            Argument(
-                "--seam-columns",
-                metavar="topic=C,partition=C,offset=C",
-                help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",
-            ),
             TOPIC,
             PARTITION,
         ),

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
+from airflow_kafka_lake.ports import ReportingJob
 
 TYPES = ("spark", "spark_connect")
 EMBEDDED_MASTER = "local[*]"
@@ -108,9 +108,9 @@ class SparkJobs:
         """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""
         return self._runner_with({}).end_orphan(job, name)
 
-    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
-        """Run a comparing job to its end (`ports.JobRunner.compare`)."""
-        return self._runner_with(self.check()).compare(job, say=say)
+    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+        """Run a job that leaves a document (`ports.JobRunner.report`)."""
+        return self._runner_with(self.check()).report(job, say=say)
 
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
         """Run a decoding job to its end (`ports.JobRunner.redecode`)."""

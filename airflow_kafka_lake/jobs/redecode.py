@@ -6,20 +6,18 @@ only if the branch has the same rows: as many, and of those that were decoded th
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
 from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.jobs.compare import FIELDS, RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.decoding import with_decoded
-from airflow_kafka_lake.jobs.progress import told_progress
-from airflow_kafka_lake.jobs.stage import repeated, session, table_name, taken
+from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.reporting import report
+from airflow_kafka_lake.jobs.stage import repeated, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,13 +118,11 @@ def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
 
 def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …}`; its secrets are removed first."""
-    request = taken(argv)
-    folder = Path(argv[0]).parent
-    said = (folder / SAID_FILE).open("w", encoding="utf-8", buffering=1)
-    with said, session() as spark, told_progress(spark, folder):
-        done = redecode(spark, RedecodeJob.from_json(request["job"]), lambda text: said.write(f"{text}\n"))
-    # Read only after this process has ended well.
-    (folder / RESULT_FILE).write_text(json.dumps(done.to_json()), encoding="utf-8")
+
+    def work(spark: SparkSession, request: Mapping[str, Any], say: Callable[[str], object]) -> Mapping[str, Any]:
+        return redecode(spark, RedecodeJob.from_json(request["job"]), say).to_json()
+
+    report(argv, work)
 
 
 if __name__ == "__main__":

@@ -24,13 +24,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
-from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
 from airflow_kafka_lake.core.wire import PREFIX
@@ -60,6 +58,14 @@ WRITE_OPTIONS = {
     "distribution-mode": "none",
     "fanout-enabled": "true",
 }
+
+
+class OfTable(Protocol):
+    """A job that works on a table."""
+
+    @property
+    def table(self) -> str:
+        """The table as `namespace.table`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +185,7 @@ def session() -> Iterator[SparkSession]:
         spark.stop()
 
 
-def table_name(job: StageJob | CompareJob | RedecodeJob) -> str:
+def table_name(job: OfTable) -> str:
     """Return the table as a quoted SQL identifier in the catalog `lake`."""
     parts = job.table.split(".")
     if len(parts) < 2:

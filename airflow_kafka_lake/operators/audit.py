@@ -18,12 +18,9 @@ from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, text_of
 from airflow_kafka_lake.operators.plan import name_of
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.units import parse_size
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.checking import audit
-from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.seaming import LiveTable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -91,11 +88,10 @@ class AuditOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
         with airflow_errors():
-            scope, deep = self._scope(), self._deep()
-            live = LiveTable(table=self.seam, columns=self.seam_columns or None) if self.seam else None
+            scope, checks = self._scope(), FEATURES.audit_checks(self._asked())
             file = report_file(self.report) if self.report else None
             spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
-            asked = {"scope": scope, "ask_kafka": file is not None, "deep": deep, "live": live}
+            asked = {"scope": scope, "ask_kafka": file is not None, "checks": checks}
             document = self._audit(context, spec, asked)
             if file:
                 write_report(file, FEATURES.page("audit")(document))
@@ -109,7 +105,7 @@ class AuditOperator(BaseOperator):
             ledger_conn_id=self.ledger_conn_id,
             actor=actor_of(context),
             say=self.log.info,
-            need_spark=asked["deep"] is not None,
+            need_spark=any(check.needs_spark for check in asked["checks"]),
         ) as ports:
             known_spec(ports.ledger, spec.name)
             self._working = True
@@ -132,10 +128,15 @@ class AuditOperator(BaseOperator):
         bounds = bounds_of(self.topic, self.partitions, None, None)
         return Scope(topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions))
 
-    def _deep(self) -> Asked | None:
-        if not flag_of(self.deep, "deep"):
-            return None
-        return Asked(bytes_per_second=None if self.deep_rate in (None, "") else parse_size(self.deep_rate))
+    def _asked(self) -> dict[str, Any]:
+        """Return what was asked for beside the numbers; what refines nothing that was asked for is left out."""
+        deep = flag_of(self.deep, "deep")
+        return {
+            "deep": deep,
+            "deep_rate": self.deep_rate if deep else None,
+            "seam": self.seam,
+            "seam_columns": self.seam_columns if self.seam else None,
+        }
 
     def _tell(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])

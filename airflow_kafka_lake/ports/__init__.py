@@ -13,7 +13,7 @@ from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
-from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
+from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob
 from airflow_kafka_lake.ports.schemas import SchemaRegistry
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "OffsetSource",
     "Ports",
     "Processes",
+    "ReportingJob",
     "SchemaRegistry",
 ]
 

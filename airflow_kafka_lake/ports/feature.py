@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
+from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.spec import PipelineSpec
 
@@ -16,19 +18,69 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 
+class Checked(Protocol):
+    """What a further check of an audit found."""
+
+    def findings(self) -> Iterable[Finding]:
+        """Return what is wrong."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its part of `audit --json`: `sentence` and `lines` are shown to people."""
+
+
+class AuditCheck(Protocol):
+    """A further check that an audit was asked for; Kafka must answer for it."""
+
+    @property
+    def name(self) -> str:
+        """Its key in `audit --json`."""
+
+    @property
+    def needs_spark(self) -> bool:
+        """Return whether it runs a job."""
+
+    def narrow(self, evidence: Evidence) -> Evidence:
+        """Leave out of the evidence what this check knows not to be the pipeline's."""
+
+    def check(self, ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope) -> Checked:
+        """Look, and judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOption:
+    """One option of `audit`, `--name` on the command line; a flag unless it has a `metavar`.
+
+    `beside` is the option without which it means nothing, and `does` says what it does to that one.
+    """
+
+    name: str
+    help: str
+    metavar: str | None = None
+    beside: str | None = None
+    does: str = ""
+
+    @property
+    def flag(self) -> str:
+        """How it is written on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """One feature that can be taken out; importing its value is cheap, what it does is imported when it is used.
 
     `ports` are what it needs of the world, by name: each is opened for a pipeline when it is first used, and is in
     `Ports.added` then. `after_advance` is called when the watermarks have moved, or could have; it raises nothing, and
-    what it returns is part of the answer of `run` and `advance`. `pages` draw a document: by name, from the document
-    that a command also shows as JSON to the text of a file.
+    what it returns is part of the answer of `run` and `advance`. `audit_check` makes a check of the values of its
+    `audit_options`, or None where it was not asked for. `pages` draw a document: by name, from the document that a
+    command also shows as JSON to the text of a file.
     """
 
     name: str
     ports: Mapping[str, Callable[[PipelineSpec], Any]] = field(default_factory=dict)
     after_advance: Callable[[Ports, PipelineSpec], Json] | None = None
+    audit_options: tuple[AuditOption, ...] = ()
+    audit_check: Callable[[Json], AuditCheck | None] | None = None
     pages: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
 
 
@@ -49,6 +101,26 @@ class Features:
             if item.after_advance is not None:
                 done |= item.after_advance(ports, spec)
         return done
+
+    @property
+    def audit_options(self) -> tuple[AuditOption, ...]:
+        """The options that the features add to `audit`."""
+        return tuple(option for item in self.all for option in item.audit_options)
+
+    def audit_checks(self, given: Json) -> tuple[AuditCheck, ...]:
+        """Return the checks that were asked for; UsageError for an option of no feature, or without the one that it is
+        beside. Values that are None, False or empty were not given."""
+        asked = {name: value for name, value in given.items() if value not in {None, False, ""}}
+        known = {option.name: option for option in self.audit_options}
+        for name in asked:
+            if name not in known:
+                raise UsageError(f"this installation has no {name!r}: the feature that does was taken out")
+            option = known[name]
+            if option.beside is not None and option.beside not in asked:
+                beside = known[option.beside].flag
+                raise UsageError(f"{option.flag} {option.does}: give {beside} too")
+        made = (item.audit_check(asked) for item in self.all if item.audit_check is not None)
+        return tuple(check for check in made if check is not None)
 
     def page(self, name: str) -> Callable[[Json], str]:
         """Return what draws a document; UsageError where no feature does."""

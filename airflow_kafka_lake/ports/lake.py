@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import (
     Commit,
@@ -21,7 +22,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Token,
 )
-from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.slices import Slice
 
 

@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import (
     Holder,
 )
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+
+
+class ReportingJob(Protocol):
+    """A Spark job that reads, and leaves a document."""
+
+    @property
+    def name(self) -> str:
+        """The application name."""
+
+    @property
+    def table(self) -> str:
+        """The table that it reads."""
+
+    @property
+    def program(self) -> str:
+        """Where in the package the driver's program is."""
+
+    @property
+    def task(self) -> str:
+        """What the job does, in words: "compares … with Kafka"."""
+
+    @property
+    def left(self) -> str:
+        """What a failure leaves behind, and what to do then."""
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """What the usual reasons of a failure mean for this job, where that is another thing than for staging."""
+
+    @property
+    def is_heavy(self) -> bool:
+        """Return whether the job is worth a start that takes longer."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
 
 
 class JobRunner(Protocol):
@@ -25,8 +59,8 @@ class JobRunner(Protocol):
         the job makes progress, and an exception it raises ends the job. A job without any progress for long is ended.
         Raises JobFailedError with the job's last words (never a secret)."""
 
-    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
-        """Read the job's stretches from Kafka again and compare them with the table's rows; changes nothing.
+    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+        """Run a job to its end that changes nothing, and return the document that it leaves.
 
         `say` gets a sentence now and then. Raises JobFailedError as `stage` does; a stretch that Kafka no longer has,
         or a snapshot that is gone, is such an end.

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_kafka_lake.core.audit.check import check
-from airflow_kafka_lake.core.audit.contents import Deep
 from airflow_kafka_lake.core.audit.evidence import (
     Evidence,
     Finding,
@@ -33,10 +32,9 @@ from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
-from airflow_kafka_lake.services.comparing import Asked, compare
+from airflow_kafka_lake.ports.feature import AuditCheck
 from airflow_kafka_lake.services.identity import look_at_table
 from airflow_kafka_lake.services.reporting import observe
-from airflow_kafka_lake.services.seaming import LiveTable, Seams, seams, without_live_rows
 
 
 def audit(
@@ -45,27 +43,24 @@ def audit(
     *,
     scope: Scope = EVERYTHING,
     ask_kafka: bool = False,
-    deep: Asked | None = None,
-    live: LiveTable | None = None,
+    checks: Sequence[AuditCheck] = (),
 ) -> dict[str, Any]:
     """Compare ledger, lake and receipts; returns `audit --json`.
 
     Rows are read from the tables themselves, only the columns that say whose they are. `ask_kafka` also tells how far
-    Kafka goes; a Kafka that does not answer is no finding. `deep` reads Kafka again and compares contents too;
-    `live` also holds a live stream's table against the pipeline's, at the seam between them.
+    Kafka goes; a Kafka that does not answer is no finding. `checks` look further.
     Raises TransientError when something else could not be read, which is no finding either, and UnknownSubjectError
     when no stream is in scope.
     """
     require_scope(ports.ledger, spec, scope)
     strangers = _strangers(ports, spec, scope)
     evidence = gather(ports.ledger, ports.lake, spec, scope=scope)
-    if live is not None:
-        evidence = without_live_rows(evidence, live)
-    must_ask = deep is not None or live is not None
-    observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka or must_ask else Observed()
-    if must_ask:
+    for further in checks:
+        evidence = further.narrow(evidence)
+    observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka or checks else Observed()
+    if checks:
         _require_observed(observed, evidence.ledger.streams, scope)
-    parts = _further(ports, spec, evidence, observed, scope, deep, live)
+    parts = {further.name: further.check(ports, spec, evidence, observed, scope) for further in checks}
     findings = [*check(evidence), *(item for part in parts.values() for item in part.findings())]
     document = audit_document(
         evidence,
@@ -76,24 +71,6 @@ def audit(
         segments=ports.ledger.segments(spec.name),
     )
     return document | {name: part.to_json() for name, part in parts.items()}
-
-
-def _further(
-    ports: Ports,
-    spec: PipelineSpec,
-    evidence: Evidence,
-    observed: Observed,
-    scope: Scope,
-    deep: Asked | None,
-    live: LiveTable | None,
-) -> Mapping[str, Deep | Seams]:
-    """Look at what only Kafka can prove, as far as it was asked for."""
-    parts: dict[str, Deep | Seams] = {}
-    if deep is not None:
-        parts["deep"] = compare(ports, spec, evidence, observed, scope, deep)
-    if live is not None:
-        parts["seam"] = seams(ports, spec, evidence, observed, scope, live)
-    return parts
 
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Protocol
 
-from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import StaleFenceError, TransientError
 from airflow_kafka_lake.core.lake.accounting import EXPLAINED
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob, ending
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.ports import Ports
+
+
+class Reading(Protocol):
+    """A job that reads stretches of Kafka."""
+
+    @property
+    def name(self) -> str:
+        """The application name."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """Which records it sees."""
+
+    @property
+    def stretches(self) -> tuple[Slice, ...]:
+        """What it reads."""
+
 
 MOST_CAREFUL = 100
 """Stretches whose ends are read record by record, a second or so each."""
@@ -27,21 +45,11 @@ def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Stage
     """
     if len(job.stretches) > MOST_CAREFUL:
         return job
-    bodies, ends = _divided(ports, job, heartbeat)
+    bodies, ends = divided(ports, job, heartbeat)
     return replace(job, stretches=bodies, singly=ends)
 
 
-def compared_carefully(ports: Ports, job: CompareJob) -> CompareJob:
-    """Return a comparison of the same stretches that unpacks no record behind them (`careful`)."""
-    if len(job.stretches) > MOST_CAREFUL:
-        return job
-    bodies, ends = _divided(ports, job, lambda: None)
-    return replace(job, singly=ends, unread=tuple(SliceSet(job.stretches) - SliceSet((*bodies, *ends))))
-
-
-def _divided(
-    ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
-) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+def divided(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
     """Return what of a job's stretches small polls read, and their last records."""
     try:
         records = _last_records(ports, job, heartbeat)
@@ -54,7 +62,7 @@ def _divided(
     return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
 
 
-def _last_records(ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]) -> Mapping[Slice, RangeSet]:
+def _last_records(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> Mapping[Slice, RangeSet]:
     """Return where each stretch has a record, from its end back to `CAREFUL_POLL` records."""
     found: dict[Slice, RangeSet] = {}
     asked, width = job.stretches, CAREFUL_POLL

@@ -88,7 +88,7 @@ def test_contents_and_a_seam_are_judged_when_asked_for(landed: World, context: d
 def test_a_killed_comparison_ends_its_driver(landed: World, context: dict[str, Any], monkeypatch: Any) -> None:
     """The signal arrives while the task waits for Spark: the stack unwinds through the runner."""
     operator = AuditOperator(task_id="audit", pipeline=ORDERS, deep=True)
-    monkeypatch.setattr(landed.runner, "compare", lambda *_, **__: operator.on_kill())
+    monkeypatch.setattr(landed.runner, "report", lambda *_, **__: operator.on_kill())
     with pytest.raises(AirflowTaskTerminated):
         operator.execute(context)
     operator.on_kill()  # after the task has ended there is nothing to do

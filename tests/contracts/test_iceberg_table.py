@@ -34,6 +34,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
@@ -47,7 +48,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.jobs.stage import STAGED_BY
 from tests.contracts.lake_worlds import (
     LEDGER,

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Mismatch
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Mismatch
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,
@@ -278,7 +278,7 @@ def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tu
         stretches=(world.stretch(start, end),),
         **ends,
     )
-    found = world.runner.compare(job, say=said.append)
+    found = Comparison.from_json(world.runner.report(job, say=said.append))
     assert said
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import Holding, Publication
 from airflow_kafka_lake.core.ledger.waves import (
@@ -25,7 +26,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.slices import Stream
 from tests.contracts.lake_worlds import (
     AT,

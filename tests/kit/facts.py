@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Difference
 from airflow_kafka_lake.core.decoding import RegisteredSchema
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
@@ -38,10 +38,10 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedWave
-from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Difference
 
 LONGEST = 20_000
 """More items than this are only counted: the lake's whole long memory is no value of one call."""

@@ -6,9 +6,8 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
@@ -26,6 +25,8 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Record, differences
+from airflow_kafka_lake.ports import ReportingJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
@@ -96,8 +97,9 @@ class MemoryRunner:
         """There is never one: a job here ends with its caller."""
         return False
 
-    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
         """Compare keys, values, headers and times."""
+        assert isinstance(job, CompareJob)
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
         kafka: dict[Stream, dict[int, Record]] = defaultdict(dict)
@@ -114,7 +116,7 @@ class MemoryRunner:
         say("compared")
         return Comparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.stretches, kafka, lake)
-        )
+        ).to_json()
 
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
         """Keep the job: rows in memory have no columns to decode into."""

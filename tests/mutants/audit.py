@@ -6,14 +6,14 @@ from tests.mutants.mutant import Mutant
 
 _PROGRESS = "airflow_kafka_lake.core.audit.progress"
 _REPORT = "airflow_kafka_lake.core.audit.report"
-_CONTENTS = "airflow_kafka_lake.core.audit.contents"
-_SEAMS = "airflow_kafka_lake.core.seams"
+_CONTENTS = "airflow_kafka_lake.features.deep_audit.contents"
+_SEAMS = "airflow_kafka_lake.features.cutover.decision"
 _CHECKING = "airflow_kafka_lake.services.checking"
-_COMPARING = "airflow_kafka_lake.services.comparing"
+_COMPARING = "airflow_kafka_lake.features.deep_audit.check"
 _DOCUMENT = "tests/unit/services/test_audit_document.py"
 _FOUND = "tests/unit/services/test_checking.py"
-_COMPARED = "tests/unit/services/test_comparing.py"
-_JUDGED = "tests/unit/core/test_seams.py"
+_COMPARED = "tests/unit/features/deep_audit/test_deep_audit.py"
+_JUDGED = "tests/unit/features/cutover/test_decision.py"
 _ACCEPTED = "tests/unit/services/test_accepting.py"
 
 AUDIT = (
@@ -169,7 +169,7 @@ AUDIT = (
         guard="A Kafka that does not answer proves no content and no seam.",
         module=_CHECKING,
         function="audit",
-        old=("if must_ask:\n    ..."),
+        old=("if checks:\n    ..."),
         new=("if False:\n    ..."),
         red=(f"{_FOUND}::test_a_kafka_that_does_not_answer_proves_no_contents_and_no_seam",),
     ),
@@ -178,7 +178,7 @@ AUDIT = (
         law="L12",
         guard="Topic ids are looked at again after a comparison.",
         module=_COMPARING,
-        function="compare",
+        function="DeepCheck.check",
         old="_require_same_topics(ports, stretches)",
         new="",
         red=(f"{_COMPARED}::test_a_topic_that_is_re_created_meanwhile_is_an_error",),

@@ -12,7 +12,7 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, StringType
 from airflow_kafka_lake.adapters.iceberg.runs import Runs
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
-from airflow_kafka_lake.core.seams import PositionColumns
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 
 ATTEMPT = "ingest_attempt"
 _NUMBERS = (IntegerType, LongType)

@@ -27,11 +27,11 @@ from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTI
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
-from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.slices import Slice
 
 _DROP_TRIES = 10

@@ -17,6 +17,7 @@ from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, swee
 from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Progress
 from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
 from airflow_kafka_lake.adapters.spark_submit.submission import (
+    PACKAGE,
     QUICK_START,
     checked_conf,
     checked_master,
@@ -28,16 +29,16 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     pyspark_home,
     write_files,
 )
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs import stage
-from airflow_kafka_lake.jobs.compare import RESULT_FILE, SAID_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
+from airflow_kafka_lake.jobs.reporting import RESULT_FILE, SAID_FILE
+from airflow_kafka_lake.ports import ReportingJob
 
 __all__ = ["PROGRAMS", "QUIET_SECONDS", "SparkSubmitRunner", "archive_path", "end_orphan", "make_archive"]
 
-_LIGHT_TASKS, _LIGHT_OFFSETS = 4, 1_000_000
+_LIGHT_TASKS = 4
 QUIET_SECONDS = 1800.0
 """How long a driver may show no progress before it counts as hanging; waiting for a busy cluster shows none."""
 
@@ -47,10 +48,9 @@ _logger = logging.getLogger(__name__)
 _JOBS = Path(stage.__file__).parent
 PROGRAMS: Mapping[type[Job], Path] = {
     StageJob: _JOBS / "stage.py",
-    CompareJob: _JOBS / "compare.py",
     RedecodeJob: _JOBS / "redecode.py",
 }
-"""Kind of job → the program that its driver runs."""
+"""Kind of job → the program that its driver runs; a `ReportingJob` names its own."""
 
 
 class SparkSubmitRunner:
@@ -112,15 +112,15 @@ class SparkSubmitRunner:
         with self._folder() as folder:
             self._run(folder, job, started=started, heartbeat=heartbeat)
 
-    def compare(self, job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
-        """Run a comparing job to its end (`ports.JobRunner.compare`)."""
-        return Comparison.from_json(self._result(job, say))
+    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+        """Run a job that leaves a document (`ports.JobRunner.report`)."""
+        return self._result(job, say)
 
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
         """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
         return Redecoded(**self._result(job, say))
 
-    def _result(self, job: CompareJob | RedecodeJob, say: Callable[[str], None]) -> dict[str, Any]:
+    def _result(self, job: ReportingJob | RedecodeJob, say: Callable[[str], None]) -> dict[str, Any]:
         """Run a job that says how far it is, and return the document that it leaves."""
         with self._folder() as folder:
             said = FollowedLog(folder / SAID_FILE, say)
@@ -194,8 +194,13 @@ class SparkSubmitRunner:
             name=job.name,
             jars=self._jars,
             conf=self._conf,
-            program=self._programs[type(job)],
+            program=self._program(job),
         )
+
+    def _program(self, job: Job) -> Path:
+        if isinstance(job, StageJob | RedecodeJob):
+            return self._programs[type(job)]
+        return PACKAGE / job.program
 
     def _start_options(self, job: Job) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
@@ -211,7 +216,7 @@ def _is_heavy(job: Job) -> bool:
     match job:
         case StageJob():
             return job.tasks > _LIGHT_TASKS
-        case CompareJob():
-            return sum(item.range.span for item in job.stretches) > _LIGHT_OFFSETS
         case RedecodeJob():
             return True  # How many rows it will read is not known.
+        case _:
+            return job.is_heavy

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from airflow_kafka_lake.adapters.redaction import Secrets
-from airflow_kafka_lake.core.comparing import CompareJob
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
     ConcurrentError,
@@ -17,6 +16,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import RedecodeJob
+from airflow_kafka_lake.ports import ReportingJob
 
 _TAIL_LINES = 25
 _TAIL_CHARACTERS = 4_000
@@ -26,7 +26,7 @@ _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _DECIDED = re.compile(r"(RefusedError|ConcurrentError): (\[decode\] .*)")
 
-Job = StageJob | CompareJob | RedecodeJob
+Job = StageJob | RedecodeJob | ReportingJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +135,12 @@ REASONS = (
 
 def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     """Return what a job is, what its failure leaves behind, and the facts of its error."""
-    if isinstance(job, CompareJob):
-        return f"The Spark job that compares {job.table} with Kafka", "nothing was changed: audit again", {}
     if isinstance(job, RedecodeJob):
         return f"The Spark job that decodes {job.table} again", "nothing was changed: repeat it", {}
-    what = f"The Spark job of wave {job.wave} (attempt {job.attempt})"
-    return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
+    if isinstance(job, StageJob):
+        what = f"The Spark job of wave {job.wave} (attempt {job.attempt})"
+        return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
+    return f"The Spark job that {job.task}", job.left, {}
 
 
 def job_failed(
@@ -161,8 +161,8 @@ def job_failed(
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     what, left, facts = _subject(job)
     advice = reason.advice if reason else f"Its last words are below; {left}."
-    if reason and reason.name == "data-loss" and isinstance(job, CompareJob):
-        advice = f"Retention or deletion passed offsets while they were compared; {left}."
+    if reason and not isinstance(job, StageJob | RedecodeJob):
+        advice = job.advice.get(reason.name, advice)
     ends = ConnectionSettingsError if reason and reason.name == "not-permitted" else JobFailedError
     return ends(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
 

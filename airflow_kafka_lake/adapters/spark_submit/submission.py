@@ -19,8 +19,9 @@ from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 
-_PACKAGE = Path(airflow_kafka_lake.__file__).parent
-_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py")
+PACKAGE = Path(airflow_kafka_lake.__file__).parent
+_FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/**/*.py")
+_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", *_FEATURES)
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -195,8 +196,8 @@ def package_zip() -> bytes:
     """Return what of this package the driver needs, as a zip: Spark's side has nothing of ours installed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for path in sorted(path for pattern in _TRAVELS for path in _PACKAGE.glob(pattern)):
-            archive.write(path, path.relative_to(_PACKAGE.parent))
+        for path in sorted(path for pattern in _TRAVELS for path in PACKAGE.glob(pattern)):
+            archive.write(path, path.relative_to(PACKAGE.parent))
     return buffer.getvalue()
 
 

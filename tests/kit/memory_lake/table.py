@@ -14,6 +14,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
@@ -33,7 +34,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.core.seams import PositionColumns
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from tests.kit.memory_lake.store import (
     MAIN,

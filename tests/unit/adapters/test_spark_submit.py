@@ -22,7 +22,6 @@ from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orph
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -37,6 +36,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 
 pytestmark = pytest.mark.unit
@@ -638,7 +638,7 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
     found = Comparison(records=3, bytes=4, differences=())
     spark.does(signs=2, writes={"said": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
     said: list[str] = []
-    assert spark.runner().compare(COMPARE, say=said.append) == found
+    assert spark.runner().report(COMPARE, say=said.append) == found.to_json()
     assert said == ["one", "two"]
     assert json.loads(spark.seen["texts"]["job.json"])["job"] == COMPARE.to_json()
     assert spark.seen["argv"][-2].endswith("compare.py")
@@ -651,7 +651,7 @@ def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: Fake
     spark.does(writes={"result.json": json.dumps(Comparison(records=0, bytes=0, differences=()).to_json())})
     for offsets, quick in ((1_000_000, True), (1_000_001, False)):
         large = replace(JOB.stretches[0], range=OffsetRange(0, offsets))
-        spark.runner().compare(replace(COMPARE, stretches=(large,)), say=lambda _: None)
+        spark.runner().report(replace(COMPARE, stretches=(large,)), say=lambda _: None)
         assert ("TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]) is quick
 
 
@@ -659,7 +659,7 @@ def test_a_comparison_that_fails_changed_nothing(spark: FakeSpark) -> None:
     """Its error says what it was and what to do; what retention took meanwhile is said as such."""
     spark.does(code=1, says="OffsetOutOfRangeException: gone\n")
     with pytest.raises(JobFailedError, match="Retention or deletion passed offsets") as raised:
-        spark.runner().compare(COMPARE, say=lambda _: None)
+        spark.runner().report(COMPARE, say=lambda _: None)
     assert "compares raw.orders with Kafka ended with exit code 1" in raised.value.message
     assert "nothing was changed: audit again" in raised.value.message
 

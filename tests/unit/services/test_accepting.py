@@ -11,9 +11,9 @@ import pytest
 from airflow_kafka_lake.core.audit.report import EVERYTHING, Scope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.features.deep_audit.check import DeepCheck
 from airflow_kafka_lake.services import checking, reopening
 from airflow_kafka_lake.services.accepting import Accepted, accept_deletes
-from airflow_kafka_lake.services.comparing import Asked
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
@@ -43,9 +43,9 @@ def accepted(world: World, asked: OffsetRange | None = None, scope: Scope = EVER
     return accept_deletes(world.worker(), world.spec, scope, asked, **{"reason": "90 days", **options})
 
 
-def audited(world: World, deep: Asked | None = None) -> dict[str, Any]:
+def audited(world: World, *checks: DeepCheck) -> dict[str, Any]:
     """Return what an audit says."""
-    return checking.audit(world.worker(), world.spec, deep=deep)
+    return checking.audit(world.worker(), world.spec, checks=checks)
 
 
 def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
@@ -94,7 +94,7 @@ def test_deleted_rows_that_come_back_excuse_no_others(landed: World) -> None:
     assert (document["ok"], document["totals"]["missing"], document["totals"]["deleted"]) == (False, 2, 1)
     (finding,) = document["findings"]
     assert (finding["kind"], finding["offsets"]) == ("lost", [[2, 4]])
-    assert not audited(landed, Asked())["ok"]
+    assert not audited(landed, DeepCheck())["ok"]
     assert accepted(landed).rows == 2
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
     landed.table.roll_back(before)
@@ -277,9 +277,9 @@ def test_record_on_its_way_to_the_lake_counts(landed: World) -> None:
 def test_deep_audit_expects_no_row_of_what_was_deleted(landed: World) -> None:
     """Kafka still has the records: that they have no row is on record."""
     delete(landed, 0, 7)
-    assert not audited(landed, Asked())["ok"]
+    assert not audited(landed, DeepCheck())["ok"]
     accepted(landed)
-    document = audited(landed, Asked())
+    document = audited(landed, DeepCheck())
     assert document["ok"]
     assert "orders/0: 2 records have no row, the first at 0: they were deleted on purpose" in document["deep"]["lines"]
 
@@ -309,4 +309,4 @@ def test_what_was_rolled_back_and_read_again_has_all_of_its_rows_again(landed: W
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 0)
     delete(landed, 6)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
-    assert not audited(landed, Asked())["ok"]
+    assert not audited(landed, DeepCheck())["ok"]

@@ -14,10 +14,10 @@ from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, U
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.features.cutover.check import CutoverCheck
+from airflow_kafka_lake.features.deep_audit.check import DeepCheck
 from airflow_kafka_lake.services import checking, deciding
 from airflow_kafka_lake.services.claiming import LEASE
-from airflow_kafka_lake.services.comparing import Asked
-from airflow_kafka_lake.services.seaming import LiveTable
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
 from tests.kit.history_check import check
@@ -548,7 +548,7 @@ def test_contents_that_kafka_does_not_have_are_different(scene: Scene) -> None:
     """Only a comparison sees it: offsets and numbers are all right."""
     scene.change_rows(lambda rows: [replace(row, value=b"!") if row.offset == 10 else row for row in rows])
     assert scene.findings() == ()
-    document = checking.audit(scene.world.worker(), scene.world.spec, deep=Asked())
+    document = checking.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),))
     (finding,) = document["findings"]
     assert (finding["kind"], finding["offsets"]) == (FindingKind.DIFFERENT, [[10, 11]])
     assert "the value is not what Kafka has, at 1 offset, the first 10" in finding["words"]
@@ -563,8 +563,8 @@ def seam(scene: Scene, *live: int) -> dict[str, Any]:
         for o in live
     ]
     scene.change_rows(lambda mine: [*mine, *rows])
-    found = LiveTable(table=scene.world.table.identifier)
-    return checking.audit(scene.world.worker(), scene.world.spec, live=found)
+    found = CutoverCheck(table=scene.world.table.identifier)
+    return checking.audit(scene.world.worker(), scene.world.spec, checks=(found,))
 
 
 def test_a_live_stream_that_goes_on_where_we_end_is_sound(scene: Scene) -> None:
@@ -596,9 +596,9 @@ def test_what_is_in_both_tables_is_twice_at_the_seam(scene: Scene) -> None:
 def test_a_kafka_that_does_not_answer_proves_no_contents_and_no_seam(scene: Scene) -> None:
     """What was not compared must not pass."""
     scene.world.kafka.down = True
-    for words in ({"deep": Asked()}, {"live": LiveTable(table="raw.orders")}):
+    for asked in (DeepCheck(), CutoverCheck(table="raw.orders")):
         with pytest.raises(UnavailableError, match="Audit again when Kafka answers"):
-            checking.audit(scene.world.worker(), scene.world.spec, **words)
+            checking.audit(scene.world.worker(), scene.world.spec, checks=(asked,))
 
 
 def test_keys_name_their_guard() -> None:

@@ -1,4 +1,4 @@
-"""The seam between what a pipeline has settled and what a live stream writes: nothing missing, nothing twice."""
+"""The cutover from what a pipeline has settled to what a live stream writes: nothing missing, nothing twice."""
 
 from __future__ import annotations
 
@@ -9,41 +9,32 @@ from typing import Any
 from airflow_kafka_lake.core.audit.evidence import SHOWN, Finding, FindingKind
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.lake.accounting import EXPLAINED, Explanation
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NAMED, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PositionColumns:
-    """Which columns of a table say where a row comes from; `topic` None: every row is of `only_topic`."""
-
-    topic: str | None = "kafka_topic"
-    partition: str = "kafka_partition"
-    offset: str = "kafka_offset"
-    only_topic: str = ""
-
-    @classmethod
-    def parse(cls, text: str, topics: Sequence[str]) -> PositionColumns:
-        """Read `topic=…,partition=…,offset=…`, each of which may be left out; `topic=` says that there is no such
-        column, which needs a pipeline of one topic."""
-        given: dict[str, Any] = {}
-        for part in text.split(","):
-            name, equals, column = (piece.strip() for piece in part.partition("="))
-            if not equals or name not in {"topic", "partition", "offset"} or name in given:
-                raise UsageError("seam columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
-            given[name] = column
-        if given.get("topic") != "":
-            return cls(**given)
-        if len(topics) != 1:
-            raise UsageError("a live table without a column for the topic needs a pipeline of one topic")
-        return cls(**{**given, "topic": None}, only_topic=topics[0])
+def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
+    """Read `topic=…,partition=…,offset=…`, each of which may be left out; `topic=` says that there is no such column,
+    which needs a pipeline of one topic. Raises UsageError for anything else."""
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, column = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in {"topic", "partition", "offset"} or name in given:
+            raise UsageError("seam columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
+        given[name] = column
+    if given.get("topic") != "":
+        return PositionColumns(**given)
+    if len(topics) != 1:
+        raise UsageError("a live table without a column for the topic needs a pipeline of one topic")
+    return PositionColumns(**{**given, "topic": None}, only_topic=topics[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeamQuestion:
-    """One stream at its seam, before Kafka is asked.
+class CutoverQuestion:
+    """One stream at its cutover, before Kafka is asked.
 
     `at`: the end of the unbroken settled run; `live_from`: the live stream's first row from there on; `pending`: what
     is planned and not settled between them; `open`: what nobody has and nobody has planned, to be explained by Kafka.
@@ -60,10 +51,10 @@ class SeamQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seam:
-    """One stream at its seam."""
+class Cutover:
+    """One stream at its cutover."""
 
-    question: SeamQuestion
+    question: CutoverQuestion
     missing: RangeSet = field(default_factory=RangeSet)
 
     @property
@@ -100,7 +91,7 @@ class Seam:
         }
 
     def line(self) -> str:
-        """Return in words where the seam is and how it looks."""
+        """Return in words where the cutover is and how it looks."""
         asked = self.question
         live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
         state = (
@@ -121,8 +112,8 @@ def ask(
     ranges: Iterable[RangeRecord],
     live: RangeSet,
     group_offset: int | None,
-) -> SeamQuestion:
-    """Find a stream's seam: from the end of the unbroken settled run to the live stream's first row.
+) -> CutoverQuestion:
+    """Find a stream's cutover: from the end of the unbroken settled run to the live stream's first row.
 
     Without such a row, up to what the live stream's group has committed: it says that it has gone so far.
     """
@@ -134,7 +125,7 @@ def ask(
     between = RangeSet.between(at, end) - covered
     pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
     settled = RangeSet(item.range for item in mine if item.state is RangeState.SETTLED)
-    return SeamQuestion(
+    return CutoverQuestion(
         stream=stream,
         at=at,
         live_from=live_from,
@@ -145,10 +136,10 @@ def ask(
     )
 
 
-def judge(question: SeamQuestion, explanations: Iterable[Explanation]) -> Seam:
+def judge(question: CutoverQuestion, explanations: Iterable[Explanation]) -> Cutover:
     """Leave out of what is open whatever Kafka explains: markers, aborted and cleaned records."""
     explained = RangeSet(item.range for item in explanations if item.fate in EXPLAINED)
-    return Seam(question=question, missing=question.open - explained)
+    return Cutover(question=question, missing=question.open - explained)
 
 
 def named(offsets: RangeSet) -> str:

@@ -8,11 +8,12 @@ import pytest
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.seams import PositionColumns, SeamQuestion, ask, judge
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.features.cutover.decision import CutoverQuestion, ask, judge, position_columns
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +30,7 @@ SETTLED = RangeRecord(
 )
 
 
-def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> SeamQuestion:
+def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> CutoverQuestion:
     return ask(STREAM, 0, (SETTLED, *further), live, group)
 
 
@@ -84,8 +85,8 @@ def test_a_live_stream_without_rows_must_have_those_up_to_its_group() -> None:
 
 def test_columns_are_read_as_people_write_them() -> None:
     """Each may be left out; a table without a topic is of the pipeline's only topic."""
-    assert PositionColumns.parse("partition=p, offset = o", ["a", "b"]) == PositionColumns(partition="p", offset="o")
-    found = PositionColumns.parse("topic=,partition=p", ["a"])
+    assert position_columns("partition=p, offset = o", ["a", "b"]) == PositionColumns(partition="p", offset="o")
+    found = position_columns("topic=,partition=p", ["a"])
     assert (found.topic, found.only_topic, found.partition) == (None, "a", "p")
 
 
@@ -93,4 +94,4 @@ def test_columns_are_read_as_people_write_them() -> None:
 def test_columns_that_cannot_be_read_are_refused(text: str) -> None:
     """In words."""
     with pytest.raises(UsageError):
-        PositionColumns.parse(text, ["a", "b"])
+        position_columns(text, ["a", "b"])

@@ -4,77 +4,99 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core.audit.check import offsets_seen
-from airflow_kafka_lake.core.audit.contents import Compared, Deep
 from airflow_kafka_lake.core.audit.evidence import Evidence
 from airflow_kafka_lake.core.audit.report import Observed, Scope
-from airflow_kafka_lake.core.comparing import NOTHING, CompareJob, Comparison, per_slice
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.lake.bisecting import OUT_OF_MEMORY
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.deep_audit.contents import Compared, Deep
+from airflow_kafka_lake.features.deep_audit.job.comparing import NOTHING, CompareJob, Comparison, per_slice
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.polling import compared_carefully
+from airflow_kafka_lake.services import polling
 from airflow_kafka_lake.services.topics import changed_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A comparison that was asked for; `bytes_per_second` bounds what is read from Kafka, None does not."""
+class DeepCheck:
+    """A comparison that an audit is asked for; `bytes_per_second` bounds what is read from Kafka, None does not.
+
+    It is a `ports.feature.AuditCheck`.
+    """
 
     bytes_per_second: int | None = None
 
+    @property
+    def name(self) -> str:
+        """Its key in `audit --json`."""
+        return "deep"
 
-def compare(
-    ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope, asked: Asked
-) -> Deep:
-    """Compare every settled offset that Kafka still has with the rows of its table, one job for each table.
+    @property
+    def needs_spark(self) -> bool:
+        """A job compares."""
+        return True
 
-    Raises JobFailedError when a job ends without a result, IdentityError when a topic was re-created meanwhile.
-    """
-    by_table, left_out = _stretches(evidence, observed, scope)
-    compacted = _compacted(ports, {item.stream.topic for items in by_table.values() for item in items})
-    weight = _bytes_per_offset(evidence, scope)
-    found = NOTHING
-    for table, stretches in sorted(by_table.items()):
-        snapshot = ports.lake.table(table).head().snapshot
-        if snapshot is None:
-            continue  # a table without a row: what it should have is missing already
-        offsets = sum(item.range.span for item in stretches)
-        ports.say(f"comparing {offsets:,} offsets of {table} with Kafka, on {ports.runner.where()}")
-        job = CompareJob(
-            pipeline=spec.name,
-            table=table,
-            snapshot=snapshot,
-            isolation=spec.isolation,
-            stretches=tuple(stretches),
-            per_slice=per_slice(asked.bytes_per_second, weight),
-            bytes_per_second=asked.bytes_per_second,
+    def narrow(self, evidence: Evidence) -> Evidence:
+        """All rows are the pipeline's."""
+        return evidence
+
+    def check(self, ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope) -> Deep:
+        """Compare every settled offset that Kafka still has with the rows of its table, one job for each table.
+
+        Raises JobFailedError when a job ends without a result, IdentityError when a topic was re-created meanwhile.
+        """
+        by_table, left_out = _stretches(evidence, observed, scope)
+        compacted = _compacted(ports, {item.stream.topic for items in by_table.values() for item in items})
+        weight = _bytes_per_offset(evidence, scope)
+        found = NOTHING
+        for table, stretches in sorted(by_table.items()):
+            snapshot = ports.lake.table(table).head().snapshot
+            if snapshot is None:
+                continue  # a table without a row: what it should have is missing already
+            offsets = sum(item.range.span for item in stretches)
+            ports.say(f"comparing {offsets:,} offsets of {table} with Kafka, on {ports.runner.where()}")
+            job = CompareJob(
+                pipeline=spec.name,
+                table=table,
+                snapshot=snapshot,
+                isolation=spec.isolation,
+                stretches=tuple(stretches),
+                per_slice=per_slice(self.bytes_per_second, weight),
+                bytes_per_second=self.bytes_per_second,
+            )
+            found += _run(ports, job)
+        stretches = [item for items in by_table.values() for item in items]
+        _require_same_topics(ports, stretches)
+        return Deep(
+            comparison=found,
+            streams=_compared(stretches, left_out),
+            compacted=compacted,
+            deletions=evidence.deletions.by_stream(evidence.ledger.settled, offsets_seen(evidence)),
         )
-        found += _run(ports, job)
-    stretches = [item for items in by_table.values() for item in items]
-    _require_same_topics(ports, stretches)
-    return Deep(
-        comparison=found,
-        streams=_compared(stretches, left_out),
-        compacted=compacted,
-        deletions=evidence.deletions.by_stream(evidence.ledger.settled, offsets_seen(evidence)),
-    )
 
 
 def _run(ports: Ports, job: CompareJob) -> Comparison:
     """Run a comparison; where it is too much for Spark, once more without what lies behind the stretches: there may be
     a record that was skipped because no job can hold it."""
     try:
-        return ports.runner.compare(job, say=ports.say)
+        return Comparison.from_json(ports.runner.report(job, say=ports.say))
     except JobFailedError as error:
-        if error.facts.get("reason") != OUT_OF_MEMORY or (again := compared_carefully(ports, job)) == job:
+        if error.facts.get("reason") != OUT_OF_MEMORY or (again := _carefully(ports, job)) == job:
             raise
     ports.say("Spark ran out of memory: comparing once more, and polling nothing that lies behind what is compared")
-    return ports.runner.compare(again, say=ports.say)
+    return Comparison.from_json(ports.runner.report(again, say=ports.say))
+
+
+def _carefully(ports: Ports, job: CompareJob) -> CompareJob:
+    """Return a comparison of the same stretches that unpacks no record behind them (`polling.careful`)."""
+    if len(job.stretches) > polling.MOST_CAREFUL:
+        return job
+    bodies, ends = polling.divided(ports, job, lambda: None)
+    return replace(job, singly=ends, unread=tuple(SliceSet(job.stretches) - SliceSet((*bodies, *ends))))
 
 
 def _stretches(

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.comparing import (
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.deep_audit.job.comparing import (
     MOST_PER_SLICE,
     CompareJob,
     Comparison,
@@ -21,9 +24,6 @@ from airflow_kafka_lake.core.comparing import (
     per_slice,
     slices,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.spec import Isolation
 
 pytestmark = pytest.mark.unit
 

@@ -16,10 +16,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.comparing import (
+from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.features.deep_audit.job.comparing import (
     NOTHING,
     CompareJob,
     Comparison,
@@ -28,17 +31,13 @@ from airflow_kafka_lake.core.comparing import (
     narrowed,
     slices,
 )
-from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
-from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
-from airflow_kafka_lake.jobs.progress import told_progress
-from airflow_kafka_lake.jobs.stage import Steps, session, table_name, taken
+from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.reporting import report
+from airflow_kafka_lake.jobs.stage import Steps, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RESULT_FILE, SAID_FILE = "result.json", "said"
 PER_TASK = 200_000
 """Offsets of one read task."""
 
@@ -47,21 +46,8 @@ MOST_PARTS = 20
 
 _NOBODY = "0" * 16
 
-FIELDS: Mapping[Mismatch, str] = {
-    Mismatch.KEY: "xxhash64(key IS NULL, length(key), key)",
-    Mismatch.VALUE: "xxhash64(value IS NULL, length(value), value)",
-    # Nulls leave a hash as it is, so every part says whether it is there, and how long. Kafka has no headers in one way
-    # only: a list that is null, as Spark writes it, and one that is empty are the same.
-    Mismatch.HEADERS: "xxhash64(IF(headers IS NULL, 0, size(headers)), transform(headers, h -> struct("
-    "h IS NULL AS a, h.key IS NULL AS b, length(h.key) AS c, h.key AS d, "
-    "h.value IS NULL AS e, length(h.value) AS f, h.value AS g)))",
-    Mismatch.TIMESTAMP: ("xxhash64(kafka_timestamp IS NULL, unix_micros(kafka_timestamp), kafka_timestamp_raw)"),
-    Mismatch.TIMESTAMP_TYPE: "xxhash64(kafka_timestamp_type IS NULL, kafka_timestamp_type)",
-}
-"""Field → its digest, as an expression over a row of the landing table."""
-
-_NAMES = {mismatch: f"d{number}" for number, mismatch in enumerate(FIELDS)}
-DIGESTS = [f"{expression} AS {_NAMES[mismatch]}" for mismatch, expression in FIELDS.items()]
+_NAMES = {mismatch: f"d{number}" for number, mismatch in enumerate(map(Mismatch, FIELDS))}
+DIGESTS = [f"{expression} AS {_NAMES[Mismatch(field)]}" for field, expression in FIELDS.items()]
 _BUCKET_OF = [
     "count(*) AS n",
     # The offset is part of it: records that changed places differ.
@@ -282,14 +268,11 @@ def _added(found: Sequence[Difference]) -> tuple[Difference, ...]:
 
 def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
-    request = taken(argv)
-    folder = Path(argv[0]).parent
-    said = (folder / SAID_FILE).open("w", encoding="utf-8", buffering=1)
-    with said, session() as spark, told_progress(spark, folder):
-        job = CompareJob.from_json(request["job"])
-        found = compare(spark, job, request["kafka"], say=lambda text: said.write(f"{text}\n"))
-    # Read only after this process has ended well.
-    (folder / RESULT_FILE).write_text(json.dumps(found.to_json()), encoding="utf-8")
+
+    def work(spark: SparkSession, request: Mapping[str, Any], say: Callable[[str], object]) -> Mapping[str, Any]:
+        return compare(spark, CompareJob.from_json(request["job"]), request["kafka"], say=say).to_json()
+
+    report(argv, work)
 
 
 if __name__ == "__main__":

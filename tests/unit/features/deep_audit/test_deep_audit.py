@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core.audit.report import Scope
-from airflow_kafka_lake.core.comparing import CompareJob, Comparison
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
+from airflow_kafka_lake.features.deep_audit.check import DeepCheck
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
 from airflow_kafka_lake.services import checking, polling
-from airflow_kafka_lake.services.comparing import Asked
 from tests.world import World
 
 pytestmark = pytest.mark.unit
 
 
 def deep(world: World, **words: Any) -> dict[str, Any]:
-    return checking.audit(world.worker(), world.spec, deep=Asked(), **words)
+    return checking.audit(world.worker(), world.spec, checks=(DeepCheck(),), **words)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_topic_that_is_gone_is_named(world: World) -> None:
 def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
     """Half of what was read is the new one's."""
     worker = world.worker()
-    compare = worker.runner.compare
+    report = worker.runner.report
 
     class Late:
         """The runner, during whose job somebody re-creates the topic."""
@@ -68,14 +68,14 @@ def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
         def where(self) -> str:
             return "here"
 
-        def compare(self, *words: Any, **named: Any) -> Any:
-            found = compare(*words, **named)
+        def report(self, *words: Any, **named: Any) -> Any:
+            found = report(*words, **named)
             world.create("orders", 2)
             return found
 
     late: Any = Late()
     with pytest.raises(IdentityError, match="while it was compared"):
-        checking.audit(replace(worker, runner=late), world.spec, deep=Asked())
+        checking.audit(replace(worker, runner=late), world.spec, checks=(DeepCheck(),))
 
 
 def test_a_cleaned_record_is_no_finding_and_a_lost_row_is() -> None:
@@ -110,18 +110,18 @@ def test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind(
 ) -> None:
     """A record that was skipped because no job can hold it stands behind a stretch: the second job polls nothing there,
     and compares the same offsets. It is the last one: memory that does not suffice then is an error."""
-    real, jobs = world.runner.compare, list[CompareJob]()
+    real, jobs = world.runner.report, list[CompareJob]()
     world.produce(2, transaction="t")
     world.end("t", commit=False)
     world.run()
 
-    def compare(job: CompareJob, *, say: Callable[[str], None]) -> Comparison:
+    def report(job: CompareJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
         jobs.append(job)
         if not job.singly:
             raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
         return real(job, say=say)
 
-    monkeypatch.setattr(world.runner, "compare", compare)
+    monkeypatch.setattr(world.runner, "report", report)
     assert deep(world, scope=Scope(partitions=frozenset({0})))["deep"]["offsets"] == 9
     first, second = jobs
     assert (first.stretches, [str(item.range) for item in second.stretches]) == (second.stretches, ["0-9"])
@@ -133,13 +133,13 @@ def test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind(
     with pytest.raises(JobFailedError, match="out of memory"):
         deep(world)
     assert len(jobs) == 3
-    monkeypatch.setattr(world.runner, "compare", _fails("Kafka has lost them", reason="data-loss"))
+    monkeypatch.setattr(world.runner, "report", _fails("Kafka has lost them", reason="data-loss"))
     with pytest.raises(JobFailedError, match="lost"):
         deep(world)
 
 
-def _fails(message: str, **facts: str) -> Callable[..., Comparison]:
-    def compare(*_: Any, **__: Any) -> Comparison:
+def _fails(message: str, **facts: str) -> Callable[..., Any]:
+    def report(*_: Any, **__: Any) -> Any:
         raise JobFailedError(message, **facts)
 
-    return compare
+    return report

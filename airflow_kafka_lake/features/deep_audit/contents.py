@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_kafka_lake.core.audit.evidence import Finding, FindingKind
-from airflow_kafka_lake.core.comparing import Comparison, Difference, Mismatch
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.features.deep_audit.job.comparing import Comparison, Difference, Mismatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ from airflow_kafka_lake.core.spec import Isolation
 BUCKET = 10_000
 """Offsets that are digested together at first."""
 
+_LIGHT_OFFSETS = 1_000_000
+
 MOST_PER_SLICE = 4_000_000
 """Offsets that are read between two signs of progress."""
 
@@ -57,6 +59,31 @@ class CompareJob:
     bytes_per_second: int | None = None
     singly: tuple[Slice, ...] = ()
     unread: tuple[Slice, ...] = ()
+
+    @property
+    def program(self) -> str:
+        """Where in the package the driver's program is."""
+        return "features/deep_audit/job/compare.py"
+
+    @property
+    def task(self) -> str:
+        """What the job does, in words."""
+        return f"compares {self.table} with Kafka"
+
+    @property
+    def left(self) -> str:
+        """What a failure leaves behind, and what to do then."""
+        return "nothing was changed: audit again"
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """What else the usual reasons of a failure mean here."""
+        return {"data-loss": f"Retention or deletion passed offsets while they were compared; {self.left}."}
+
+    @property
+    def is_heavy(self) -> bool:
+        """Return whether the job is worth a start that takes longer."""
+        return sum(item.range.span for item in self.stretches) > _LIGHT_OFFSETS
 
     @property
     def name(self) -> str:

@@ -1,0 +1,112 @@
+"""Hold what a live stream has written against what a pipeline has settled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
+from airflow_kafka_lake.core.audit.report import Observed, Scope
+from airflow_kafka_lake.core.lake.positions import PositionColumns
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.cutover.decision import Cutover, CutoverQuestion, ask, judge, position_columns
+from airflow_kafka_lake.ports import Ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutovers:
+    """Every stream's cutover, and what could not be judged."""
+
+    table: str
+    cutovers: tuple[Cutover, ...]
+    lines: tuple[str, ...]
+
+    def findings(self) -> list[Finding]:
+        """Return what is missing or twice."""
+        return [item for cutover in self.cutovers for item in cutover.findings()]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `audit --json` has under `seam`."""
+        wrong = sum(not cutover.sound for cutover in self.cutovers)
+        state = f"{wrong} not sound" if wrong else "nothing is missing and nothing is twice"
+        return {
+            "table": self.table,
+            "ok": not wrong,
+            "sentence": f"{len(self.cutovers)} seams with {self.table}: {state}",
+            "lines": [*(cutover.line() for cutover in self.cutovers), *self.lines],
+            "streams": [cutover.to_json() for cutover in self.cutovers],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutoverCheck:
+    """What an audit is asked of the table that a live stream writes to; `columns` are the text of `position_columns`.
+
+    It is a `ports.feature.AuditCheck`.
+    """
+
+    table: str
+    columns: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its key in `audit --json`."""
+        return "seam"
+
+    @property
+    def needs_spark(self) -> bool:
+        """It reads the table without a job."""
+        return False
+
+    def narrow(self, evidence: Evidence) -> Evidence:
+        """Leave out the rows without an attempt of a table that pipeline and live stream share: they are the
+        latter's."""
+        tables = tuple(
+            replace(table, holdings=tuple(item for item in table.holdings if item.attempt is not None))
+            if table.identifier == self.table
+            else table
+            for table in evidence.tables
+        )
+        return replace(evidence, tables=tables)
+
+    def check(self, ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope) -> Cutovers:
+        """Judge the cutover of every stream that Kafka still has; Kafka explains what neither side has a row of.
+
+        Raises what `ports.LakeTable.positions` does, and UsageError for columns that are not given as they should be.
+        """
+        streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
+        topics = sorted({stream.key.topic for stream in streams})
+        columns = position_columns(self.columns, topics) if self.columns else PositionColumns()
+        shared = self.table in {table.identifier for table in evidence.tables}
+        ports.say(f"reading {self.table}")
+        contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
+        rows = {(item.stream.topic, item.stream.partition): item for item in contents}
+        ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
+        for item in evidence.ledger.ranges:
+            ranges[item.stream].append(item)
+        questions, lines = [], []
+        for stream in streams:
+            bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.key.topic, stream.key.partition))
+            if bounds is None:
+                why = observed.states.get(stream.key, "unknown")
+                lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
+                continue
+            offsets = theirs.offsets if theirs else RangeSet()
+            questions.append(ask(stream.key, stream.origin, ranges[stream.key], offsets, bounds.group_offset))
+            if theirs and theirs.duplicates:
+                lines.append(f"{stream.key}: the live stream has {theirs.duplicates:,} rows twice")
+        return Cutovers(table=self.table, cutovers=_judged(ports, spec, questions), lines=tuple(lines))
+
+
+def _judged(ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion]) -> tuple[Cutover, ...]:
+    gaps = {question.stream: [Slice(question.stream, item) for item in question.open] for question in questions}
+    asked = [gap for mine in gaps.values() for gap in mine]
+    said = ports.batches.explain(asked, spec.isolation) if asked else {}
+    return tuple(
+        judge(question, (item for gap in gaps[question.stream] for item in said.get(gap, ()))) for question in questions
+    )

@@ -1,0 +1,29 @@
+"""The cutover's proof, as a feature of an audit."""
+
+from __future__ import annotations
+
+from airflow_kafka_lake.ports.feature import AuditCheck, AuditOption, Feature, Json
+
+
+def _check(given: Json) -> AuditCheck | None:
+    from airflow_kafka_lake.features.cutover.check import CutoverCheck
+
+    return CutoverCheck(table=given["seam"], columns=given.get("seam_columns")) if given.get("seam") else None
+
+
+CUTOVER = Feature(
+    name="cutover",
+    audit_check=_check,
+    audit_options=(
+        AuditOption(
+            name="seam", metavar="TABLE", help="also judge the seam with the table that a live stream writes to"
+        ),
+        AuditOption(
+            name="seam_columns",
+            metavar="topic=C,partition=C,offset=C",
+            help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",
+            beside="seam",
+            does="names columns of the table that --seam names",
+        ),
+    ),
+)

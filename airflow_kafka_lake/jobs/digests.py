@@ -1,0 +1,18 @@
+"""A row of a landing table as digests: two rows whose fields are alike have the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FIELDS: Mapping[str, str] = {
+    "key": "xxhash64(key IS NULL, length(key), key)",
+    "value": "xxhash64(value IS NULL, length(value), value)",
+    # Nulls leave a hash as it is, so every part says whether it is there, and how long. Kafka has no headers in one way
+    # only: a list that is null, as Spark writes it, and one that is empty are the same.
+    "headers": "xxhash64(IF(headers IS NULL, 0, size(headers)), transform(headers, h -> struct("
+    "h IS NULL AS a, h.key IS NULL AS b, length(h.key) AS c, h.key AS d, "
+    "h.value IS NULL AS e, length(h.value) AS f, h.value AS g)))",
+    "timestamp": ("xxhash64(kafka_timestamp IS NULL, unix_micros(kafka_timestamp), kafka_timestamp_raw)"),
+    "timestamp type": "xxhash64(kafka_timestamp_type IS NULL, kafka_timestamp_type)",
+}
+"""Field → its digest, as an expression over a row of the landing table."""

@@ -1,0 +1,32 @@
+"""A job that says how far it is, and leaves a document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.jobs.progress import told_progress
+from airflow_kafka_lake.jobs.stage import session, taken
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESULT_FILE, SAID_FILE = "result.json", "said"
+
+Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Mapping[str, Any]]
+"""Takes the session, the request and what says a sentence; returns the document."""
+
+
+def report(argv: list[str], work: Work) -> None:
+    """Run the job of the file named by the only argument; its secrets are removed first.
+
+    The document is written last, and read only after this process has ended well.
+    """
+    request = taken(argv)
+    folder = Path(argv[0]).parent
+    said = (folder / SAID_FILE).open("w", encoding="utf-8", buffering=1)
+    with said, session() as spark, told_progress(spark, folder):
+        document = work(spark, request, lambda text: said.write(f"{text}\n"))
+    (folder / RESULT_FILE).write_text(json.dumps(document), encoding="utf-8")
