@@ -37,9 +37,9 @@ def kafka_lake_ingest(
 ) -> TaskGroup:
     """Plan, ingest every wave, advance, and end as what was planned ended.
 
-    Arguments are those of PlanIngestOperator and may be templates. `waves_at_once` bounds the Spark jobs of one Dag
-    run. The group fails when ranges of the plan are unresolved, or any of the pipeline is on hold, after the watermarks
-    that could move have moved.
+    Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`) and may be templates. `waves_at_once`
+    bounds the Spark jobs of one Dag run. The group fails when ranges of the plan are unresolved, or any of the pipeline
+    is on hold, after the watermarks that could move have moved.
     """
     with TaskGroup(group_id=group_id) as group:
         plan = PlanIngestOperator(
@@ -50,7 +50,7 @@ def kafka_lake_ingest(
             from_=from_,
             to=to,
             all_waves=all_waves,
-            dry_run=dry_run,
+            is_dry_run=dry_run,
             conf_keys=conf_keys,
             ledger_conn_id=ledger_conn_id,
             **RETRIES,

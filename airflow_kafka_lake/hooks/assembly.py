@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
@@ -96,21 +96,8 @@ def open_ports(
 @contextmanager
 def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
     """Open the ledger alone."""
-    with ledger_opener(ledger_conn_id)() as ledger:
-        yield ledger
-
-
-def ledger_opener(ledger_conn_id: str) -> Callable[[], AbstractContextManager[Ledger]]:
-    """Resolve the ledger's connection now and return what opens it later, also where Airflow does not answer."""
-    hook = LedgerHook(ledger_conn_id)
-    _ = hook.url
-
-    @contextmanager
-    def opened() -> Iterator[Ledger]:
-        ledger = hook.ledger()
-        try:
-            yield wrapped_ledger(ledger)
-        finally:
-            ledger.close()
-
-    return opened
+    ledger = LedgerHook(ledger_conn_id).ledger()
+    try:
+        yield wrapped_ledger(ledger)
+    finally:
+        ledger.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +12,19 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, text_of
-from airflow_kafka_lake.operators.plan import PLAN_KEY, name_of
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, spec_of
+from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.services.settlement import advance
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+EVENTS = AssetAlias(name=ALIAS, group=ALIAS)
+"""Where the events of all pipelines come from: which of them has moved is known only when the task runs."""
 
 PlanResult = Mapping[str, Any]
 """What PlanIngestOperator pushed as XCom `plan`."""
@@ -31,7 +34,8 @@ class AdvanceWatermarkOperator(BaseOperator):
     """Moves every watermark of a pipeline to the end of its unbroken settled run, whatever became of the waves.
 
     When a watermark moved, an event of the pipeline's asset says which offsets (`assets.pipeline_asset`); a move is
-    recorded as told only after the event was accepted, so it may be told twice (its `sequence` shows it), never not.
+    recorded as told only after Airflow has accepted the task's success together with the event, by an
+    `on_success_callback`: it may be told twice (its `sequence` shows it), never not.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
@@ -50,17 +54,12 @@ class AdvanceWatermarkOperator(BaseOperator):
         ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
-        alias = AssetAlias(name=ALIAS, group=ALIAS)
-        callbacks = kwargs.pop("on_success_callback", None) or []
-        callbacks = list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
-        outlets = [*kwargs.pop("outlets", ()), alias]
-        super().__init__(on_success_callback=[*callbacks, record_told], outlets=outlets, **kwargs)
-        self.pipeline = name_of(pipeline)
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
         self.plan_task_id = plan_task_id
         self.ledger_conn_id = ledger_conn_id
-        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
-        self._alias = alias
-        self.told: Callable[[], None] | None = None
+        self.outlets = [*self.outlets, EVENTS]
+        self.on_success_callback = [*self.on_success_callback, confirm_events]
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Advance; returns `{"pipeline", "moved", "sequence", "rows"}` (`sequence` is None when nothing moved)."""
@@ -69,8 +68,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             self.log.info("a dry run moves no watermark")
             return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
-            name = text_of(self.pipeline, "pipeline")
-            spec = self._spec or pipelines.find_pipeline(name, self.ledger_conn_id)
+            spec = spec_of(self.pipeline, self.ledger_conn_id)
             with assembly.open_ports(
                 spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), say=self.log.info
             ) as ports:
@@ -78,8 +76,7 @@ class AdvanceWatermarkOperator(BaseOperator):
                     advance(ports, spec.name)
                     ports.features.after_advance(ports, spec)
                 moves = ports.ledger.untold(spec.name)
-            if moves:
-                self._tell(context, spec.name, result.get("plan"), moves)
+            self._emit(context, spec.name, result.get("plan"), moves)
         return {
             "pipeline": spec.name,
             "moved": len(moves),
@@ -87,21 +84,11 @@ class AdvanceWatermarkOperator(BaseOperator):
             "rows": sum(move.rows for move in moves),
         }
 
-    def _tell(self, context: Context, pipeline: str, plan: str | None, moves: Sequence[Advance]) -> None:
-        extras = event_extras(pipeline, plan, moves)
-        for extra in extras:
+    def _emit(self, context: Context, pipeline: str, plan: str | None, moves: Sequence[Advance]) -> None:
+        for extra in event_extras(pipeline, plan, moves):
             for stream in extra["streams"]:
                 self.log.info("%(topic)s/%(partition)s: watermark moved from %(from)s to %(to)s", stream)
-            context["outlet_events"][self._alias].add(pipeline_asset(pipeline), extra=extra)
-        last = extras[-1]["sequence"]
-        # The connection is resolved now: after the task's end Airflow need not answer any more.
-        opened = assembly.ledger_opener(self.ledger_conn_id)
-
-        def told() -> None:
-            with opened() as ledger:
-                ledger.told(pipeline, last)
-
-        self.told = told
+            context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
 
 
 class FinishPlanOperator(BaseOperator):
@@ -187,8 +174,11 @@ def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
     raise refusal(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
 
 
-def record_told(context: Mapping[str, Any]) -> None:
-    """Record, after the task's success was accepted together with its event, that the moves were told."""
-    told = getattr(context["task"], "told", None)
-    if told is not None:
-        told()
+def confirm_events(context: Mapping[str, Any]) -> None:
+    """Record that the moves of the task's events were told: Airflow has accepted them with the task's success."""
+    events = context["outlet_events"][EVENTS].asset_alias_events
+    if not events:
+        return
+    last = events[-1].extra
+    with assembly.open_ledger(context["task"].ledger_conn_id) as ledger:
+        ledger.told(last["pipeline"], last["sequence"])

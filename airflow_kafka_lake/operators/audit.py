@@ -13,10 +13,9 @@ from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, said
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, text_of
-from airflow_kafka_lake.operators.plan import name_of
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, spec_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.checking import audit
@@ -73,24 +72,23 @@ class AuditOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = name_of(pipeline)
+        self.pipeline = pipeline
         self.topic = topic
         self.partitions = partitions
         self.deep = deep
         self.deep_rate = deep_rate
         self.seam = seam
         self.seam_columns = seam_columns
-        self.report = None if report is None else fspath(report)
+        self.report = report
         self.ledger_conn_id = ledger_conn_id
         self._working = False
-        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
         with airflow_errors():
             scope, checks = self._scope(), FEATURES.audit_checks(self._asked())
-            file = report_file(self.report) if self.report else None
-            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
+            file = report_file(fspath(self.report)) if self.report else None
+            spec = spec_of(self.pipeline, self.ledger_conn_id)
             asked = {"scope": scope, "ask_kafka": file is not None, "checks": checks}
             document = self._audit(context, spec, asked)
             if file:

@@ -7,16 +7,20 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from os import PathLike, fspath
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.spec import TOPIC_NAME
+from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
+from airflow_kafka_lake.hooks import pipelines
+from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import parse_bound, shown
 from airflow_kafka_lake.services.planning import check_bounds
+from airflow_kafka_lake.triggers.waits import WaitEvent
 
 MAX_PARTITION = 2**31 - 1
 _logger = logging.getLogger(__name__)
@@ -26,15 +30,16 @@ _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, Non
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Let Airflow retry what may pass, and fail at once where repeating cannot help.
+    """Let Airflow retry what may pass, which is raised as it is, and fail at once where repeating cannot help.
 
-    The message is logged as a line of its own: Airflow's page cuts an exception's head off.
+    The message is logged as a line of its own: Airflow's page cuts an exception's head off. What caused an error stays
+    out of Airflow's log: a library's own words may hold what no log may.
     """
     try:
         yield
     except (TransientError, UnknownOutcomeError) as error:
         _logger.error("%s", error.message)  # noqa: TRY400  # a sentence for people, no traceback
-        raise AirflowException(f"{type(error).__name__}: {error.message}") from None
+        raise error from None
     except KafkaLakeError as error:
         raise refusal(error.message, type(error).__name__) from None
 
@@ -43,6 +48,22 @@ def refusal(message: str, kind: str | None = None) -> AirflowFailException:
     """Log what a person has to know as an error, and return the exception that fails a task at once."""
     _logger.error("%s", message)
     return AirflowFailException(f"{kind}: {message}" if kind else message)
+
+
+def message_of(event: WaitEvent) -> str:
+    """Return the message of a trigger's event; AirflowFailException when the wait ended in an error."""
+    message = event.get("message", "the wait ended without an answer")
+    if event.get("status") != "success":
+        raise refusal(message)
+    return message
+
+
+def spec_of(pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str) -> PipelineSpec:
+    """Return the pipeline that a Dag names: a `Pipeline`, a pipeline file, or a name."""
+    if isinstance(pipeline, Pipeline):
+        return pipeline.spec
+    name = fspath(pipeline) if isinstance(pipeline, PathLike) else pipeline
+    return pipelines.find_pipeline(text_of(name, "pipeline"), ledger_conn_id)
 
 
 def actor_of(context: Mapping[str, Any]) -> str:

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowTaskTerminated
 
-from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, StaleFenceError, UsageError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    GateClosedError,
+    StaleFenceError,
+    TransientError,
+    UsageError,
+)
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, text_of
+from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, message_of, text_of
 from airflow_kafka_lake.services.reporting import known_spec, landed_in_words
 from airflow_kafka_lake.services.settlement import tidy
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger, done_or_fail
+from airflow_kafka_lake.triggers.waits import WaitEvent, WaveFreeTrigger, WaveLaunchableTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,13 +36,15 @@ GATE_TIMEOUT = timedelta(days=1)
 class IngestWaveOperator(BaseOperator):
     """Claims, stages, audits, publishes and settles one wave; safe to repeat at any moment, does not advance.
 
-    While somebody else works on the wave or has taken it over, and while records that come first are not in the lake,
-    the task waits without a worker slot. Killing the task ends the Spark driver; what it staged stays invisible.
+    While another task works on the wave or has taken it over, and while records that come first are not in the lake,
+    the task defers itself: it waits without a worker slot. Killing the task ends the Spark driver; what it staged stays
+    invisible.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param gate_timeout: longest wait for what comes first; the task fails then, and nothing is lost
+    :param gate_timeout: longest deferred wait for what comes first; the task fails then, and nothing is lost
+    :param deferrable: False where there is no triggerer: instead of waiting the task fails, and Airflow's retries wait
     """
 
     template_fields: Sequence[str] = ("wave", "pipeline", "ledger_conn_id")
@@ -49,6 +57,7 @@ class IngestWaveOperator(BaseOperator):
         pipeline: str | None = None,
         ledger_conn_id: str = DEFAULT_LEDGER,
         gate_timeout: timedelta = GATE_TIMEOUT,
+        deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -56,6 +65,7 @@ class IngestWaveOperator(BaseOperator):
         self.pipeline = pipeline
         self.ledger_conn_id = ledger_conn_id
         self.gate_timeout = gate_timeout
+        self.deferrable = deferrable
         self._working = False
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -70,16 +80,14 @@ class IngestWaveOperator(BaseOperator):
                 try:
                     record = self._ingest(context, wave, spec)
                 except (ConcurrentError, StaleFenceError) as busy:
-                    self.log.info("%s Waiting until wave %s is free.", busy.message, wave)
-                    self._wait_for(record, WaveFreeTrigger, None)
+                    self._wait_for(busy, record, WaveFreeTrigger, timeout=None)
                 except GateClosedError as closed:
-                    self.log.info("%s", closed.message)
-                    self._wait_for(record, WaveLaunchableTrigger, self.gate_timeout)
+                    self._wait_for(closed, record, WaveLaunchableTrigger, timeout=self.gate_timeout)
         return {"wave": record.id, "state": record.state.value, "ranges": record.ranges, "rows": record.rows}
 
-    def try_again(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Go on once nobody else works on the wave."""
-        done_or_fail(event)
+    def execute_complete(self, context: Context, event: WaitEvent) -> dict[str, Any]:
+        """Go on once the wave is free, or has its turn."""
+        self.log.info("%s", message_of(event))
         return self.execute(context)
 
     def on_kill(self) -> None:
@@ -116,6 +124,11 @@ class IngestWaveOperator(BaseOperator):
             tidy(ports, record)
             return record
 
-    def _wait_for(self, record: WaveRecord, kind: type[WaveFreeTrigger], timeout: timedelta | None) -> None:
+    def _wait_for(
+        self, reason: TransientError, record: WaveRecord, kind: type[WaveFreeTrigger], *, timeout: timedelta | None
+    ) -> None:
+        if not self.deferrable:
+            raise reason
+        self.log.info("%s Waiting without a worker slot.", reason.message)
         trigger = kind(wave=record.id, pipeline=record.pipeline, ledger_conn_id=self.ledger_conn_id)
-        self.defer(trigger=trigger, method_name="try_again", timeout=timeout)
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
@@ -13,15 +13,16 @@ from airflow_kafka_lake.core.planning.choosing import Choice
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import (
     actor_of,
     airflow_errors,
     bounds_of,
     flag_of,
+    message_of,
     refuse_unknown_keys,
-    text_of,
+    spec_of,
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
@@ -30,7 +31,7 @@ from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.settlement import settle
 from airflow_kafka_lake.triggers.stable import StableTrigger
-from airflow_kafka_lake.triggers.waits import done_or_fail
+from airflow_kafka_lake.triggers.waits import WaitEvent
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,9 +64,11 @@ class PlanIngestOperator(BaseOperator):
     :param from_: begin of the period (templated)
     :param to: end of the period, exclusive (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
-    :param dry_run: only show (templated)
+    :param is_dry_run: only show (templated); `dry_run` is a method of every operator
     :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
     :param ledger_conn_id: Airflow connection of the ledger (templated)
+    :param deferrable: False where there is no triggerer: the task then fails while a group has commits pending, and
+        Airflow's retries wait
     """
 
     template_fields: Sequence[str] = (
@@ -75,7 +78,7 @@ class PlanIngestOperator(BaseOperator):
         "from_",
         "to",
         "all_waves",
-        "only_show",
+        "is_dry_run",
         "ledger_conn_id",
     )
     ui_color = "#dcebf7"
@@ -89,38 +92,39 @@ class PlanIngestOperator(BaseOperator):
         from_: str | int | None = None,
         to: str | int | None = None,
         all_waves: bool | str = False,
-        dry_run: bool | str = False,
+        is_dry_run: bool | str = False,
         conf_keys: Collection[str] | None = None,
         ledger_conn_id: str = DEFAULT_LEDGER,
+        deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = name_of(pipeline)
+        self.pipeline = pipeline
         self.topic = topic
         self.partitions = partitions
         self.from_ = from_
         self.to = to
         self.all_waves = all_waves
-        self.only_show = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = is_dry_run
         self.conf_keys = conf_keys
         self.ledger_conn_id = ledger_conn_id
-        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
+        self.deferrable = deferrable
 
     def execute(self, context: Context) -> list[str]:
         """Plan; returns wave ids and pushes the XCom `plan`. A group that has commits pending is waited for."""
         return self._plan(context, None)
 
-    def try_again(self, context: Context, event: dict[str, Any], until: float) -> list[str]:
+    def execute_complete(self, context: Context, event: WaitEvent, until: float) -> list[str]:
         """Plan once more after a wait, which goes on only until that time (epoch seconds)."""
-        done_or_fail(event)
+        self.log.info("%s", message_of(event))
         return self._plan(context, until)
 
     def _plan(self, context: Context, until: float | None) -> list[str]:
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
-            dry_run, everything = flag_of(self.only_show), flag_of(self.all_waves, "all_waves")
-            spec = self._spec or pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
+            dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
+            spec = spec_of(self.pipeline, self.ledger_conn_id)
             with assembly.open_ports(
                 spec,
                 ledger_conn_id=self.ledger_conn_id,
@@ -134,7 +138,7 @@ class PlanIngestOperator(BaseOperator):
                 except PendingCommitError as pending:
                     now = ports.clock.now().timestamp()
                     until = now + spec.stable_wait if until is None else until
-                    if now >= until:
+                    if now >= until or not self.deferrable:
                         raise
                     self.log.info("%s. Waiting for at most %d s.", pending.message, until - now)
                     self._wait_for(spec, pending, until)
@@ -153,19 +157,14 @@ class PlanIngestOperator(BaseOperator):
     def _wait_for(self, spec: PipelineSpec, pending: PendingCommitError, until: float) -> Never:
         trigger = StableTrigger(
             pipeline=spec.name,
-            kafka_connection=spec.kafka_connection,
+            kafka_conn_id=spec.kafka_connection,
             group=str(pending.facts["group"]),
             partitions=pending.facts["partitions"],  # type: ignore[arg-type]
             until=until,
             ledger_conn_id=self.ledger_conn_id,
         )
-        self.defer(trigger=trigger, method_name="try_again", kwargs={"until": until})
+        self.defer(trigger=trigger, method_name="execute_complete", kwargs={"until": until})
         raise AssertionError("unreachable: defer raises")
-
-
-def name_of(pipeline: Pipeline | str | PathLike[str]) -> str:
-    """Return what stands for a pipeline in a template field: its name, or the file."""
-    return pipeline.spec.name if isinstance(pipeline, Pipeline) else fspath(pipeline)
 
 
 def plan_and_choose(

@@ -43,6 +43,10 @@ class Pipeline:
 
     spec: PipelineSpec
 
+    def __str__(self) -> str:
+        """Return the name: what Airflow's page shows of a template field."""
+        return self.spec.name
+
     def __init__(
         self,
         *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.operators.boundary import text_of
@@ -12,6 +12,9 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.sensors.waiting import LedgerSensor
 from airflow_kafka_lake.triggers.conditions import checked_until
 from airflow_kafka_lake.triggers.waits import DrainedTrigger, LedgerTrigger, PlanResolvedTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import XComArg
 
 
 class SegmentDrainedSensor(LedgerSensor):
@@ -23,32 +26,37 @@ class SegmentDrainedSensor(LedgerSensor):
     :param plan: plan id, or the XCom `plan` of PlanIngestOperator; one that planned nothing ends the wait (templated)
     :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
+    :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
 
     template_fields: Sequence[str] = ("pipeline", "plan", "until", "ledger_conn_id")
 
     def __init__(
-        self, *, pipeline: Pipeline | str | PathLike[str], plan: Any = None, until: Any = None, **kwargs: Any
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        plan: str | Mapping[str, Any] | XComArg | None = None,
+        until: Mapping[str, Mapping[str, int]] | XComArg | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
-        if (plan is None) == (until is None):
-            raise ValueError("SegmentDrainedSensor needs either plan or until")
         self.plan = plan
         self.until = until
-        self._by_plan = plan is not None
 
     def topics(self) -> Collection[str]:
         """See `LedgerSensor`."""
-        return () if self._by_plan else self.until
+        return () if self.until is None else checked_until(self.until)
 
     def trigger(self, pipeline: str) -> LedgerTrigger | None:
         """See `LedgerSensor`."""
-        if not self._by_plan:
+        if (self.plan is None) == (self.until is None):
+            raise UsageError(
+                "either plan or until is needed, and exactly one; a plan of a task that returned nothing is missing"
+            )
+        if self.until is not None:
             return DrainedTrigger(
                 pipeline=pipeline, until=checked_until(self.until), ledger_conn_id=self.ledger_conn_id
             )
-        if self.plan is None:
-            raise UsageError("the plan is missing: the task that should have returned it returned nothing")
         plan = self.plan.get("plan") if isinstance(self.plan, Mapping) else self.plan
         if plan is None:
             return None

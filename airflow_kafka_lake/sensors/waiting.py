@@ -1,50 +1,59 @@
-"""What both sensors are: one look in the worker, then a trigger."""
+"""What both sensors are: a question to the ledger, asked in the worker or, deferred, in the triggerer."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseSensorOperator
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import assembly, pipelines
+from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
-from airflow_kafka_lake.operators.boundary import airflow_errors, text_of
-from airflow_kafka_lake.operators.plan import name_of
+from airflow_kafka_lake.operators.boundary import airflow_errors, message_of, spec_of, text_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.triggers.waits import LedgerTrigger, done_or_fail
+from airflow_kafka_lake.triggers.waits import LedgerTrigger, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 class LedgerSensor(BaseSensorOperator):
-    """Looks once and then waits without a worker slot, up to `timeout` seconds; `poke_interval` has no meaning here.
+    """Asks the ledger one question until the answer is yes; a ledger that does not answer is asked again.
 
     A pipeline that was never planned is waited for, and what can be known of it is refused: a file that is not there, a
-    topic that is none of its.
+    topic that is none of its. Deferred, it is asked at once when something happens to the pipeline and ever more rarely
+    otherwise; `poke_interval` is for a sensor that is not deferred.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
+    :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
+
+    template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
 
     def __init__(
         self,
         *,
         pipeline: Pipeline | str | PathLike[str],
         ledger_conn_id: str = DEFAULT_LEDGER,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = name_of(pipeline)
+        self.pipeline = pipeline
         self.ledger_conn_id = ledger_conn_id
-        self._spec = pipeline.spec if isinstance(pipeline, Pipeline) else None
+        self.deferrable = deferrable
 
     @abstractmethod
     def trigger(self, pipeline: str) -> LedgerTrigger | None:
@@ -54,36 +63,49 @@ class LedgerSensor(BaseSensorOperator):
     def topics(self) -> Collection[str]:
         """Return the topics that are named, once `trigger` has accepted them."""
 
-    def execute(self, context: Context) -> str:  # noqa: ARG002, RET503  # Airflow's signature; `defer` does not return
-        """Look once; defer unless the answer is yes."""
+    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # Airflow's signature
+        """Ask once; the answer is the XCom value."""
+        return self._look()[1]
+
+    def execute(self, context: Context) -> Any:
+        """Poke until the answer is yes, or poke once and then defer."""
+        if not self.deferrable:
+            return super().execute(context)
+        try:
+            trigger, answer = self._look()
+        except AirflowFailException as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException("skipped, as soft_fail or never_fail wants it") from error
+            raise
+        if not answer and trigger is not None:
+            self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+        return answer.xcom_value
+
+    def execute_complete(self, context: Context, event: WaitEvent) -> str:  # noqa: ARG002  # Airflow's signature
+        """End with the trigger's answer."""
+        return message_of(event)
+
+    def _look(self) -> tuple[LedgerTrigger | None, PokeReturnValue]:
         with airflow_errors():
             spec = self._known()
             trigger = self.trigger(text_of(self.pipeline, "pipeline") if spec is None else spec.name)
             if trigger is None:
-                return "nothing to wait for"
+                return None, PokeReturnValue(is_done=True, xcom_value="nothing to wait for")
             try:
                 with assembly.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)
                     answer = trigger.condition()(ledger, lambda: self._source(trigger.pipeline))
             except TransientError as unknown:
                 self.log.info("not known: %s", unknown.message)
-            else:
-                self.log.info("%s", answer.words)
-                if answer.done:
-                    return answer.words
-        self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
-
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> str:  # noqa: ARG002  # Airflow's
-        """End with the trigger's answer."""
-        return done_or_fail(event)
+                return trigger, PokeReturnValue(is_done=False)
+        self.log.info("%s", answer.words)
+        return trigger, PokeReturnValue(is_done=answer.done, xcom_value=answer.words)
 
     def _known(self) -> PipelineSpec | None:
         """Return the pipeline as operators find it; None where no folder and no ledger has its name, or none answers:
         its first plan may be still to come."""
-        if self._spec is not None:
-            return self._spec
         try:
-            return pipelines.find_pipeline(text_of(self.pipeline, "pipeline"), self.ledger_conn_id)
+            return spec_of(self.pipeline, self.ledger_conn_id)
         except (UnknownSubjectError, TransientError):
             return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from os import PathLike
 from typing import Any
 
@@ -25,6 +26,7 @@ class WatermarkSensor(LedgerSensor):
     :param offset: end, exclusive; either this or `time` (templated)
     :param time: RFC 3339 time with its offset from UTC (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
+    :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
 
     template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "time", "ledger_conn_id")
@@ -36,12 +38,10 @@ class WatermarkSensor(LedgerSensor):
         topic: str,
         partition: int | str | None = None,
         offset: int | str | None = None,
-        time: Any = None,
+        time: str | datetime | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
-        if (offset is None) == (time is None):
-            raise ValueError("WatermarkSensor needs either offset or time")
         self.topic = topic
         self.partition = partition
         self.offset = offset
@@ -53,20 +53,21 @@ class WatermarkSensor(LedgerSensor):
 
     def trigger(self, pipeline: str) -> LedgerTrigger:
         """See `LedgerSensor`."""
+        if (self.offset is None) == (self.time is None):
+            raise UsageError("either offset or time is needed, and exactly one")
         topic = text_of(self.topic, "topic")
         partitions = None if self.partition in (None, "") else [number_of(self.partition, "partition")]
         bounds = bounds_of(topic, partitions, None, self.time)
-        common: dict[str, Any] = {
-            "pipeline": pipeline,
-            "topic": topic,
-            "partition": bounds.partitions[0] if bounds.partitions else None,
-            "ledger_conn_id": self.ledger_conn_id,
-        }
-        if self.offset is not None:
-            return WatermarkTrigger(**common, offset=number_of(self.offset, "offset"))
-        if bounds.end is None:
+        if self.time is not None and bounds.end is None:
             raise UsageError("time is needed, and none was given")
-        return WatermarkTrigger(**common, at_ms=time_in_ms(bounds.end))
+        return WatermarkTrigger(
+            pipeline=pipeline,
+            topic=topic,
+            partition=bounds.partitions[0] if bounds.partitions else None,
+            offset=None if self.offset is None else number_of(self.offset, "offset"),
+            at_ms=None if bounds.end is None else time_in_ms(bounds.end),
+            ledger_conn_id=self.ledger_conn_id,
+        )
 
 
 def number_of(value: Any, what: str) -> int:

@@ -48,14 +48,14 @@ class StableTrigger(LedgerTrigger):
         self,
         *,
         pipeline: str,
-        kafka_connection: str,
+        kafka_conn_id: str,
         group: str,
-        partitions: Sequence[Sequence[Any]],
+        partitions: Sequence[Sequence[str | int]],
         until: float,
         ledger_conn_id: str = DEFAULT_LEDGER,
     ) -> None:
         super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.kafka_connection = kafka_connection
+        self.kafka_conn_id = kafka_conn_id
         self.group = group
         self.partitions = [list(item) for item in partitions]
         self.until = until
@@ -63,7 +63,7 @@ class StableTrigger(LedgerTrigger):
     def own_arguments(self) -> dict[str, Any]:
         """Return the arguments beside the ledger's."""
         return {
-            "kafka_connection": self.kafka_connection,
+            "kafka_conn_id": self.kafka_conn_id,
             "group": self.group,
             "partitions": self.partitions,
             "until": self.until,
@@ -80,6 +80,6 @@ class StableTrigger(LedgerTrigger):
 
     async def open(self) -> None:
         """Resolve the connections of Kafka and the ledger."""
-        connection = await aget_connection(self.kafka_connection, *KAFKA_TYPES)
-        self._source = KafkaSourceHook(self.kafka_connection, connection=connection).source()
+        connection = await aget_connection(self.kafka_conn_id, *KAFKA_TYPES)
+        self._source = KafkaSourceHook(self.kafka_conn_id, connection=connection).source()
         await super().open()

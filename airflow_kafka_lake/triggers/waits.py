@@ -7,13 +7,11 @@ the answer unknown: the wait goes on.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal, TypedDict, TypeVar
 
-from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kafka_lake.core.backoff import Wait
@@ -34,25 +32,21 @@ from airflow_kafka_lake.triggers.conditions import (
 )
 
 T = TypeVar("T")
-_logger = logging.getLogger(__name__)
 POLL_SECONDS = 5.0
 EVENTS_AT_ONCE = 1000
 _UNKNOWN = (TransientError, ConnectionSettingsError)
 """The task resolved the same connections a moment ago: one that Airflow does not find now is unknown, not missing."""
 
 
-def done_or_fail(event: Mapping[str, Any]) -> str:
-    """Return the words of a trigger's event; AirflowFailException when the wait ended in an error."""
-    if event.get("status") != "done":
-        words = event.get("words", "the wait ended without an answer")
-        # A line of its own: Airflow's page cuts an exception's head off.
-        _logger.error("%s", words)
-        raise AirflowFailException(words)
-    return str(event["words"])
+class WaitEvent(TypedDict):
+    """What a wait ends with: what was waited for is there, or an error that waiting cannot help."""
+
+    status: Literal["success", "error"]
+    message: str
 
 
 class LedgerTrigger(BaseTrigger):
-    """Waits until a condition on the ledger holds; then fires `{"status": "done" | "error", "words": …}` once."""
+    """Waits until a condition on the ledger holds; then fires one `WaitEvent`."""
 
     def __init__(self, *, pipeline: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
         super().__init__()
@@ -89,7 +83,7 @@ class LedgerTrigger(BaseTrigger):
             event = await self._look()
             if event is not None:
                 wait = wait.closed()
-                yield TriggerEvent(event)
+                yield TriggerEvent(dict(event))
                 return
             wait = wait.checked(self.now())
 
@@ -100,7 +94,7 @@ class LedgerTrigger(BaseTrigger):
         if close is not None:
             await asyncio.to_thread(close)
 
-    async def _look(self) -> dict[str, str] | None:
+    async def _look(self) -> WaitEvent | None:
         """Return the event that ends the wait; None to go on."""
         try:
             await self.prepare()
@@ -109,9 +103,9 @@ class LedgerTrigger(BaseTrigger):
             self.log.info("not known: %s", error.message)
             return None
         except KafkaLakeError as error:
-            return {"status": "error", "words": f"{type(error).__name__}: {error.message}"}
+            return {"status": "error", "message": f"{type(error).__name__}: {error.message}"}
         self.log.info("%s", answer.words)
-        return {"status": "done", "words": answer.words} if answer.done else None
+        return {"status": "success", "message": answer.words} if answer.done else None
 
     async def _newest(self, after: int | None) -> int | None:
         """Return the newest event's sequence; None when it cannot be known."""

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,12 +114,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     def open_ledger(ledger_conn_id: str = "") -> Iterator[Ledger]:
         yield made.ledger
 
-    def ledger_opener(ledger_conn_id: str) -> Callable[[], AbstractContextManager[Ledger]]:
-        return open_ledger
-
     monkeypatch.setattr(assembly, "open_ports", open_ports)
     monkeypatch.setattr(assembly, "open_ledger", open_ledger)
-    monkeypatch.setattr(assembly, "ledger_opener", ledger_opener)
     monkeypatch.delenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", raising=False)
     return made
 

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferred,
+)
 from airflow.triggers.base import BaseTrigger
 
-from airflow_kafka_lake.core.errors import HeldError, LedgerSchemaError, UnavailableError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    HeldError,
+    LedgerSchemaError,
+    PendingCommitError,
+    UnavailableError,
+)
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
+from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
@@ -47,7 +63,7 @@ TRIGGERS: list[LedgerTrigger] = [
     DrainedTrigger(pipeline="orders", until=UNTIL, ledger_conn_id="l"),
     WaveFreeTrigger(pipeline="orders", wave="w", ledger_conn_id="l"),
     WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_conn_id="l"),
-    StableTrigger(pipeline="orders", kafka_connection="k", group="g", partitions=[["orders", 1]], until=9.0),
+    StableTrigger(pipeline="orders", kafka_conn_id="k", group="g", partitions=[["orders", 1]], until=9.0),
     WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, ledger_conn_id="l"),
 ]
 
@@ -109,7 +125,7 @@ def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) ->
     """An event of the pipeline resets the pauses at the next look at the ledger, five seconds at most later."""
     trigger = Clocked(world.ledger, no_until(1110))
     trigger.happens[1100] = lambda: world.ledger.save_pipeline(ORDERS.spec)
-    assert fired(trigger) == [{"status": "done", "words": "asked at 1116"}]
+    assert fired(trigger) == [{"status": "success", "message": "asked at 1116"}]
     # Noticed at 1102, so the waits begin anew there.
     assert trigger.checks == [2, 6, 14, 30, 62, 126, 254, 510, 1022, 1104, 1108, 1116]
 
@@ -123,7 +139,7 @@ def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
         return Answer(done=True, words="yes")
 
     trigger = Clocked(world.ledger, answer)
-    assert fired(trigger) == [{"status": "done", "words": "yes"}]
+    assert fired(trigger) == [{"status": "success", "message": "yes"}]
     assert trigger.checks == [2, 6, 14, 30, 62]
 
 
@@ -134,7 +150,7 @@ def test_error_that_cannot_pass_ends_the_wait_with_its_words(world: World) -> No
         raise LedgerSchemaError("the ledger is newer")
 
     assert fired(Clocked(world.ledger, answer)) == [
-        {"status": "error", "words": "LedgerSchemaError: the ledger is newer"}
+        {"status": "error", "message": "LedgerSchemaError: the ledger is newer"}
     ]
 
 
@@ -173,11 +189,11 @@ def waits(sensor: Any, context: dict[str, Any]) -> LedgerTrigger | None:
 
 
 def drained(**words: Any) -> SegmentDrainedSensor:
-    return SegmentDrainedSensor(task_id="s", pipeline=ORDERS, **words)
+    return SegmentDrainedSensor(deferrable=True, task_id="s", pipeline=ORDERS, **words)
 
 
 def reached(**words: Any) -> WatermarkSensor:
-    return WatermarkSensor(task_id="s", pipeline=ORDERS, topic="orders", **words)
+    return WatermarkSensor(deferrable=True, task_id="s", pipeline=ORDERS, topic="orders", **words)
 
 
 def test_drained_sensor_waits_for_every_range_of_a_plan(world: World, context: dict[str, Any]) -> None:
@@ -207,8 +223,8 @@ def test_drained_sensor_waits_for_given_ends(world: World, context: dict[str, An
 @pytest.mark.parametrize(
     "sensor",
     [
-        lambda: WatermarkSensor(task_id="wait", pipeline="orders", topic="ordres", offset=5),
-        lambda: SegmentDrainedSensor(task_id="wait", pipeline="orders", until={"ordres": {"0": 5}}),
+        lambda: WatermarkSensor(deferrable=True, task_id="wait", pipeline="orders", topic="ordres", offset=5),
+        lambda: SegmentDrainedSensor(deferrable=True, task_id="wait", pipeline="orders", until={"ordres": {"0": 5}}),
     ],
     ids=["watermark", "drained"],
 )
@@ -240,7 +256,7 @@ def test_pipeline_that_was_never_planned_is_waited_for(
     (folder / "orders.toml").write_text(FILE)
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", '{"conn_type": "kafka", "extra": {"bootstrap.servers": "b:1"}}')
     monkeypatch.setattr(KafkaSourceHook, "source", lambda _: world.kafka)
-    sensor = WatermarkSensor(task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
+    sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
     trigger = waits(sensor, context)
     assert isinstance(trigger, WatermarkTrigger)
     assert trigger.condition()(world.ledger, lambda: world.kafka).words == "the ledger knows no pipeline 'orders' yet"
@@ -260,7 +276,7 @@ def test_pipeline_that_was_never_planned_is_waited_for(
 
     quick = Quick(**trigger.serialize()[1])
     quick.happens[100] = lands
-    assert fired(quick) == [{"status": "done", "words": "the watermarks of orders are there"}]
+    assert fired(quick) == [{"status": "success", "message": "the watermarks of orders are there"}]
     assert quick.at > 100
     assert waits(sensor, context) is None
 
@@ -274,14 +290,14 @@ def test_what_can_be_known_before_the_first_plan_is_refused(
     (folder / "orders.toml").write_text(FILE)
     for pipeline in ("orders", "orders.toml", ORDERS):
         with pytest.raises(AirflowFailException, match=r"'ordres' is not one of pipeline orders: .* mean 'orders'"):
-            WatermarkSensor(task_id="s", pipeline=pipeline, topic="ordres", **goal).execute(context)
+            WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="ordres", **goal).execute(context)
     with pytest.raises(AirflowFailException, match=r"'ordres' is not one of pipeline orders"):
-        SegmentDrainedSensor(task_id="s", pipeline=ORDERS, until={"ordres": {"0": 5}}).execute(context)
+        SegmentDrainedSensor(deferrable=True, task_id="s", pipeline=ORDERS, until={"ordres": {"0": 5}}).execute(context)
     for pipeline in ("ordres.toml", "Orders!"):
         with pytest.raises(AirflowFailException):
-            WatermarkSensor(task_id="s", pipeline=pipeline, topic="orders", **goal).execute(context)
+            WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", **goal).execute(context)
     world.ledger.save_pipeline(ORDERS.spec)
-    trigger = waits(WatermarkSensor(task_id="s", pipeline="ordres", topic="orders", **goal), context)
+    trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", **goal), context)
     assert trigger is not None
     words = trigger.condition()(world.ledger, lambda: world.kafka).words
     assert words == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
@@ -314,7 +330,10 @@ def test_ledger_that_does_not_answer_is_waited_for(
     monkeypatch.setattr(assembly, "open_ledger", away)
     for goal in ({"offset": 2}, {"time": AT}):
         for pipeline in ("orders", ORDERS):
-            assert waits(WatermarkSensor(task_id="s", pipeline=pipeline, topic="orders", **goal), context) is not None
+            assert (
+                waits(WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", **goal), context)
+                is not None
+            )
 
 
 def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, Any]) -> None:
@@ -374,14 +393,12 @@ def test_wrong_words_fail_at_once(sensor: Callable[[], Any], world: World, conte
         sensor().execute(context)
 
 
-def test_sensor_needs_exactly_one_goal() -> None:
-    """Two goals or none are a mistake of the Dag's author, found when the Dag is read."""
-    for words in ({}, {"plan": "p", "until": UNTIL}):
-        with pytest.raises(ValueError, match="either"):
-            drained(**words)
-    for words in ({}, {"offset": 1, "time": "x"}):
-        with pytest.raises(ValueError, match="either"):
-            reached(**words)
+def test_sensor_needs_exactly_one_goal(world: World, context: dict[str, Any]) -> None:
+    """Two goals or none are a mistake, found when the templates are rendered: a task that returned nothing is one."""
+    world.ledger.save_pipeline(ORDERS.spec)
+    for sensor in (drained(), drained(plan="p", until=UNTIL), reached(), reached(offset=1, time=AT)):
+        with pytest.raises(AirflowFailException, match=r"UsageError: either .* exactly one"):
+            sensor.execute(context)
 
 
 def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
@@ -411,17 +428,16 @@ def test_pending_commits_are_waited_for_without_a_slot(world: World, context: di
     assert isinstance(trigger, StableTrigger)
     assert (trigger.group, trigger.partitions) == ("live", [["orders", 0]])
     assert again == {"until": world.clock.now().timestamp() + 60} == {"until": trigger.until}
-    done = {"status": "done", "words": "w"}
+    done = {"status": "success", "message": "w"}
     world.clock.advance(timedelta(seconds=30))
     with pytest.raises(TaskDeferred) as deferred:
-        operator.try_again(context, done, **again)
+        operator.execute_complete(context, done, **again)
     assert deferred.value.kwargs == again, "the bound is the first one's"
     world.clock.advance(timedelta(seconds=30))
-    with pytest.raises(AirflowException, match=r"PendingCommitError: group 'live' .* on orders/0") as failed:
-        operator.try_again(context, done, **again)
-    assert not isinstance(failed.value, AirflowFailException), "it may be tried again"
+    with pytest.raises(PendingCommitError, match=r"^group 'live' .* on orders/0"):  # as it is: it may be tried again
+        operator.execute_complete(context, done, **again)
     world.kafka.commit_group("live", "orders", 0, 4)
-    (wave,) = operator.try_again(context, done, **again)
+    (wave,) = operator.execute_complete(context, done, **again)
     assert [item.range for item in world.ledger.ranges(wave=wave)] == [OffsetRange(0, 4)]
 
 
@@ -453,9 +469,9 @@ def test_recreated_topic_needs_a_plan_to_wait_for(world: World, context: dict[st
 def test_end_of_the_wait_is_the_tasks_answer(context: dict[str, Any]) -> None:
     """The trigger's words are returned; its error fails the task."""
     sensor = drained(plan="p")
-    assert sensor.execute_complete(context, {"status": "done", "words": "all there"}) == "all there"
+    assert sensor.execute_complete(context, {"status": "success", "message": "all there"}) == "all there"
     with pytest.raises(AirflowFailException, match="newer"):
-        sensor.execute_complete(context, {"status": "error", "words": "the ledger is newer"})
+        sensor.execute_complete(context, {"status": "error", "message": "the ledger is newer"})
 
 
 def child_of_an_expansion(world: World) -> tuple[list[str], str, str]:
@@ -517,7 +533,7 @@ def test_ledger_whose_events_cannot_be_read_only_slows_the_wait(world: World, mo
 
     monkeypatch.setattr(world.ledger, "events", away)
     trigger = Clocked(world.ledger, no_until(14))
-    assert fired(trigger) == [{"status": "done", "words": "asked at 14"}]
+    assert fired(trigger) == [{"status": "success", "message": "asked at 14"}]
     assert trigger.checks == [2, 6, 14]
 
 
@@ -532,15 +548,15 @@ def test_first_look_at_the_events_is_no_progress(world: World) -> None:
 @pytest.mark.parametrize(
     ("status", "ends"),
     [
-        ({"status": "done", "words": "w"}, "w"),
-        ({"status": "error", "words": "lost"}, "lost"),
+        ({"status": "success", "message": "w"}, "w"),
+        ({"status": "error", "message": "lost"}, "lost"),
         ({}, "without an answer"),
     ],
     ids=str,
 )
 def test_only_a_yes_lets_a_task_go_on(status: dict[str, str], ends: str, context: dict[str, Any]) -> None:
     """An event without an answer fails as an error does."""
-    if status.get("status") == "done":
+    if status.get("status") == "success":
         assert drained(plan="p").execute_complete(context, status) == ends
     else:
         with pytest.raises(AirflowFailException, match=ends):
@@ -635,5 +651,63 @@ def test_empty_plan_of_a_task_is_refused(world: World, context: dict[str, Any]) 
     """A template that returned nothing is a mistake, not a plan without ranges."""
     sensor = drained(plan="x")
     sensor.plan = None
-    with pytest.raises(AirflowFailException, match="the plan is missing"):
+    with pytest.raises(AirflowFailException, match="a plan of a task that returned nothing is missing"):
         sensor.execute(context)
+
+
+def poked(**words: Any) -> WatermarkSensor:
+    """Return a sensor that waits for more than there is, and does not defer."""
+    return WatermarkSensor(task_id="s", pipeline=ORDERS, topic="orders", **{"partition": 0, "offset": 9, **words})
+
+
+def test_sensor_that_is_not_deferred_pokes_as_every_sensor_does(world: World, context: dict[str, Any]) -> None:
+    """It asks again and again in the worker, or gives its slot back between two pokes; a yes is its XCom value."""
+    land(world, 5)
+    assert not poked().poke(context)
+    assert poked(offset=5).poke(context)
+    assert poked(offset=5).execute(context) == "the watermarks of orders are there"
+    with pytest.raises(AirflowSensorTimeout):
+        poked(timeout=0, poke_interval=0).execute(context)
+    context["ti"].get_first_reschedule_date = lambda _: None
+    with pytest.raises(AirflowRescheduleException):
+        poked(mode="reschedule").execute(context)
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_sensor_that_may_fail_softly_is_skipped(world: World, context: dict[str, Any], deferrable: bool) -> None:
+    """Whatever ends it: a refusal at the first look, an error of the trigger, the end of its time."""
+    land(world, 5)
+    soft = {"deferrable": deferrable, "soft_fail": True}
+    with pytest.raises(AirflowSkipException):
+        poked(offset="x", **soft).execute(context)
+    with pytest.raises(AirflowSkipException):
+        poked(offset="x", deferrable=deferrable, never_fail=True).execute(context)
+    error = {"event": {"status": "error", "message": "the ledger is newer"}}
+    with pytest.raises(AirflowSkipException):
+        poked(**soft).resume_execution("execute_complete", error, context)
+    if not deferrable:
+        with pytest.raises(AirflowSkipException):
+            poked(timeout=0, poke_interval=0, **soft).execute(context)
+
+
+def test_sensor_defers_where_airflow_is_told_so() -> None:
+    """Left out, it is `[operators] default_deferrable`."""
+    assert not poked().deferrable
+    code = "from airflow_kafka_lake.sensors.watermark import WatermarkSensor as W; print(W(task_id='w', pipeline='p', "
+    env = {**os.environ, "AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE": "true"}
+    command = [sys.executable, "-c", f"{code}topic='t', offset=1).deferrable)"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("True")
+
+
+def test_tasks_without_a_triggerer_fail_and_may_be_retried(world: World, context: dict[str, Any]) -> None:
+    """Instead of a wait that nothing would end, Airflow's retries wait."""
+    land(world, 3, run=False)
+    (wave,) = world.ledger.waves("orders")
+    world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    with pytest.raises(ConcurrentError):
+        IngestWaveOperator(task_id="ingest", wave=wave.id, deferrable=False).execute(context)
+    pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders", end="group:live", stable_wait=60)
+    world.kafka.commit_group("live", "orders", 0, None, GroupOffsetState.UNSTABLE)
+    with pytest.raises(PendingCommitError):
+        PlanIngestOperator(task_id="plan", pipeline=pipeline, deferrable=False).execute(context)

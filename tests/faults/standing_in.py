@@ -103,7 +103,7 @@ def _table(identifier: str) -> Table:
 def tell(pipeline: str) -> int:
     """Do what the task that advances does after its success was accepted, and what waiting tasks read."""
     try:
-        with assembly.ledger_opener("kafka_lake_ledger")() as ledger:
+        with assembly.open_ledger("kafka_lake_ledger") as ledger:
             moves = ledger.untold(pipeline)
             ledger.events(pipeline)
             ledger.told(pipeline, max((move.sequence for move in moves), default=0))

@@ -28,12 +28,19 @@ from airflow_kafka_lake.sensors.watermark import WatermarkSensor
 
 # Where a trigger fires sooner than the scheduler hears of the worker that deferred, Airflow fails the task.
 with DAG("waits", schedule=None, default_args={"retries": 3, "retry_delay": timedelta(seconds=1)}):
-    WatermarkSensor(task_id="watermark", pipeline="awaited", topic="awaited", partition=1, offset=10, timeout=900)
+    WatermarkSensor(
+        task_id="watermark", pipeline="awaited", topic="awaited", partition=1, offset=10, timeout=900, deferrable=True
+    )
     drained = SegmentDrainedSensor(
-        task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900
+        task_id="drained", pipeline="awaited", until={"awaited": {"0": 10, "1": 10}}, timeout=900, deferrable=True
     )
     drained >> WatermarkSensor(
-        task_id="time", pipeline="awaited", topic="awaited", time="{{ dag_run.conf['time'] }}", timeout=900
+        task_id="time",
+        pipeline="awaited",
+        topic="awaited",
+        time="{{ dag_run.conf['time'] }}",
+        timeout=900,
+        deferrable=True,
     )
 """
 
