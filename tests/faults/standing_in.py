@@ -88,7 +88,8 @@ class JobsStandIn(MemoryRunner):
         return job is not None and end_orphan(job)
 
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
-        return standing_decoding.redecode(_table(job.table), job)
+        self._lake = TableJobs(_table, columns=standing_decoding.COLUMNS, decoded=standing_decoding.decoded)
+        return super().redecode(job, say=say)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         if job.decoders:

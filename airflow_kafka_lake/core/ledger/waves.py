@@ -180,6 +180,12 @@ class Token:
 PUBLISHES = frozenset({"publish", "replace"})
 """Kinds of tokens whose commits show rows."""
 
+DECODE = "decode"
+"""The kind of a commit that shows the rows of main decoded anew."""
+
+UNNAMED = frozenset({"owner", DECODE})
+"""Kinds of commits that tell nothing a ledger could fail to know: the table does not name them as the newest one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
