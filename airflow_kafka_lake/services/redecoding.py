@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     StateError,
     UnavailableError,
     UnknownOutcomeError,
+    UnknownSubjectError,
     UsageError,
 )
 from airflow_kafka_lake.core.ledger.records import Publication
@@ -55,6 +56,7 @@ def redecode(
 def _redecode(ports: Ports, spec: PipelineSpec, table: str, topics: Sequence[str], only_failed: bool) -> Redecoded:
     topic_ids = sorted({item.key.topic_id for item in ports.ledger.streams(spec.name) if item.key.topic in topics})
     look_at_table(ports, spec.name, table, topic_ids)
+    _clean_up(ports, table)
     job = RedecodeJob(
         id=secrets.token_hex(8),
         pipeline=spec.name,
@@ -62,18 +64,29 @@ def _redecode(ports: Ports, spec: PipelineSpec, table: str, topics: Sequence[str
         decoders=decoders(ports, spec.decoding, topics),
         only_failed=only_failed,
     )
-    done = ports.runner.redecode(job, say=ports.say)
-    if done.staged is None:
-        return done
     try:
-        _publish(ports, job, done, topic_ids)
+        done = ports.runner.redecode(job, say=ports.say)
+        if done.staged is not None:
+            _publish(ports, job, done, topic_ids)
     except (UnavailableError, UnknownOutcomeError):
-        raise  # its commit may be on its way, and requires the branch: it goes when the table expires it
+        raise  # its commit may be on its way, and requires the branch: the next call takes it away
     except KafkaLakeError:
         with suppress(KafkaLakeError):
             ports.lake.table(table).drop(job.staged_as)
         raise
     return done
+
+
+def _clean_up(ports: Ports, table: str) -> None:
+    """Drop what a killed call has left. One that lives is lost with it: of two that decode a table, main can go to the
+    rows of one."""
+    try:
+        left = ports.lake.table(table).head().decoded
+    except UnknownSubjectError:
+        return  # the job says so
+    for branch in left:
+        ports.say(f"dropping {branch} of {table}: another call has left it")
+        ports.lake.table(table).drop(branch)
 
 
 def _publish(ports: Ports, job: RedecodeJob, done: Redecoded, topic_ids: Sequence[str]) -> None:

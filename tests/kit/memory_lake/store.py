@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
-from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.lake.staging import branch_of, decoded_of
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import Holding, Publication
 from airflow_kafka_lake.core.ledger.waves import (
@@ -149,6 +149,7 @@ class Store:
             placed=dict(self.placed),
             lines={owner: line for owner, line in self.lines.items() if line},
             ancestry=ancestry,
+            decoded=decoded_of(self.refs),
         )
 
     def rows(self) -> tuple[Row, ...]:

@@ -89,7 +89,7 @@ def test_branch_of_a_decoding_job_is_nobodys_attempt() -> None:
 
 def staging(world: World, happening: Callable[[], object]) -> Ports:
     """A worker to whom something happens when his job has staged, and nothing is shown yet."""
-    return world.worker(Before("table.head", happening, nth=2))
+    return world.worker(Before("table.head", happening, nth=3))
 
 
 def main(world: World) -> int | None:
@@ -207,9 +207,9 @@ def test_answers_that_stay_lost_are_an_unknown_outcome() -> None:
     assert main(world) == done.staged
 
 
-@pytest.mark.parametrize(("call", "nth"), [("table.head", 2), ("table.publish", 1)])
+@pytest.mark.parametrize(("call", "nth"), [("table.head", 3), ("table.publish", 1)])
 def test_worker_that_dies_over_it_changes_nothing(call: str, nth: int) -> None:
-    """A branch that is left shows nothing, holds nobody up, and is never taken for an attempt's."""
+    """A branch that is left shows nothing, holds up no wave, is no attempt's, and goes with the next call."""
     world = landed()
     before = main(world)
     with pytest.raises(KilledError):
@@ -217,8 +217,10 @@ def test_worker_that_dies_over_it_changes_nothing(call: str, nth: int) -> None:
     assert main(world) == before
     assert world.table.branches() == ()
     assert world.settle().swept.strange == ()
+    (left,) = world.table.head().decoded
     lands(world)
     redecode(world.worker(), world.spec)
+    assert world.table.staged(left) is None
     world.check()
 
 
