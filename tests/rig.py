@@ -23,6 +23,7 @@ from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES
 from airflow_kafka_lake.local.processes import wait_until
 from tests import markers, warm
+from tests.documented import undocumented
 
 CLI_SECONDS = 240
 POLL_SECONDS = 0.2
@@ -213,6 +214,8 @@ class Rig:
         env = self.environment | number | given
         ended = Ended(*warm.command(words, env=env, home=self.home, timeout=CLI_SECONDS))
         assert_nothing_left(self.home, number, ended.code)
+        if "--json" in words and ended.out:
+            assert undocumented(words[0], ended.document) == [], "docs/reference/json.md does not name these keys"
         return ended
 
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.core.lake.staging import branch_of
-from airflow_kafka_lake.core.ledger.waves import DECODE, Token
+
+REDECODE_PREFIX = "kafka_lake_decode_"
+"""How the branches of such jobs begin: not like an attempt's, which others may drop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +32,9 @@ class RedecodeJob:
         return f"kafka-lake {self.pipeline} decode {self.table}"
 
     @property
-    def staged_as(self) -> str:
-        """What stands for an attempt in the name of the branch: none of an attempt's, which others may drop."""
-        return f"{DECODE}_{self.id}"
-
-    @property
     def branch(self) -> str:
         """The branch the job writes to."""
-        return branch_of(self.staged_as)
-
-    @property
-    def token(self) -> Token:
-        """What the commit that shows the rows says of itself."""
-        return Token(pipeline=self.pipeline, wave=DECODE, attempt=self.staged_as, fence=0, ranges="", kind=DECODE)
+        return REDECODE_PREFIX + self.id
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that travels."""
@@ -63,17 +54,11 @@ class RedecodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redecoded:
-    """What a job did: rows that it decoded, and how many of them do not decode now either.
-
-    `base` is main's snapshot that it has read, and `staged` the one on its branch, with the same rows; both are None
-    where it found no row to decode, and left no branch.
-    """
+    """What a job did: rows that it decoded, and how many of them do not decode now either."""
 
     rows: int
     failed: int
-    base: int | None = None
-    staged: int | None = None
 
     def to_json(self) -> dict[str, int]:
-        """Return the form that the command shows."""
+        """Return the wire form."""
         return {"rows": self.rows, "failed": self.failed}

@@ -49,8 +49,7 @@ class LakeTable(Protocol):
         Raises SchemaMismatchError for a row of another attempt or topic id."""
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
-        """Make what is staged visible by one compare-and-set commit on `publication.head` (law L9): the rows of an
-        attempt beside those of main, or all rows of main as they were decoded anew.
+        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9).
 
         Every row that main has of the stretches in `publication.replaces`, whichever attempt wrote it, is gone with the
         same commit; all other rows of its files stay as they are. Raises SchemaMismatchError for a table whose rows

@@ -67,11 +67,10 @@ class JobRunner(Protocol):
         """
 
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
-        """Decode rows of a table once more from their raw bytes, on the job's branch: all rows of main are there then,
-        and nothing else of a row has changed. Main does not move; a job that found no row to decode leaves no branch.
+        """Decode rows of a table once more from their raw bytes; nothing else of a row changes, no row comes or goes.
 
         `say` gets a sentence now and then. Raises JobFailedError as `stage` does, SchemaMismatchError for a schema that
-        the table cannot take; it leaves no branch then either, unless it was killed.
+        the table cannot take, ConcurrentError when the table's main moved meanwhile: nothing was changed then.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:

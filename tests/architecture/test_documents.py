@@ -16,6 +16,9 @@ from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.hooks import ledger
+from airflow_kafka_lake.services import checking, reporting
+from tests import documented
+from tests.world import World
 
 pytestmark = pytest.mark.architecture
 
@@ -149,3 +152,32 @@ def test_every_accepted_setting_of_a_connection_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "connections.md").read_text(encoding="utf-8")
     allowed = kafka_config._ALLOWED | set(kafka_config._ALIASES) | set(kafka_config._FIXED) | ledger._POSTGRES_OPTIONS
     assert {key for key in allowed if f"`{key}`" not in text} == set()
+
+
+def test_every_command_has_its_json_on_a_page() -> None:
+    """A program finds the keys of whatever it runs."""
+    assert {command.name for command in COMMANDS} - documented.commands() == set()
+
+
+def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
+    """What is printed is written down, and the reverse; the documents of real commands are held to it as they run."""
+    world = World(partitions=2)
+    world.produce(5)
+    ports = world.worker()
+    world.run()
+    documents = {
+        "status": reporting.status(ports, world.spec),
+        "wave": reporting.wave(world.ledger, world.ledger.waves("orders")[0].id),
+        "audit": checking.audit(ports, world.spec),
+    }
+    differences = {
+        name: [*documented.undocumented(name, document), *documented.missing(name, document)]
+        for name, document in documents.items()
+    }
+    assert differences == {"status": [], "wave": [], "audit": []}
+
+
+def test_key_that_no_page_names_is_found() -> None:
+    """Also deep in a list, and below a key that is known."""
+    document = {"pipeline": "orders", "streams": [{"lag": 1, "segments": [{"parents": [{"offset": 1}]}]}], "speed": 1}
+    assert documented.undocumented("status", document) == ["speed", "streams[].segments[].parents[].offset"]

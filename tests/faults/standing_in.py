@@ -88,8 +88,7 @@ class JobsStandIn(MemoryRunner):
         return job is not None and end_orphan(job)
 
     def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
-        self._lake = TableJobs(_table, columns=standing_decoding.COLUMNS, decoded=standing_decoding.decoded)
-        return super().redecode(job, say=say)
+        return standing_decoding.redecode(_table(job.table), job)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         if job.decoders:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pyiceberg.exceptions import BadRequestError, CommitFailedException
-from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
 from pyiceberg.table.snapshots import Snapshot
@@ -20,25 +19,15 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
     require_schema,
     require_spec,
     require_uuid,
-    set_main,
     set_properties,
 )
-from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
 from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapshot
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.lake.ancestry import Place
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Publication
-from airflow_kafka_lake.core.ledger.waves import (
-    UNNAMED,
-    Committed,
-    PublishOutcome,
-    Rejected,
-    Requirement,
-    TableHead,
-    Unknown,
-)
+from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Unknown
 from airflow_kafka_lake.core.wire import LAST, Last, last_by, last_of_properties, last_to_property, token_to_summary
 
 _TRIES = 10
@@ -94,17 +83,16 @@ class Move:
 
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
-        # What says nothing that a ledger could fail to know must not hide the commit that does.
+        # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
         asked, own = self.asked, Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = asked.head.place_after(asked.owner, asked.token.kind, own)
         said_last = last_to_property(Last(ledger_id=asked.ledger_id, token=asked.newest, place=place, line=asked.line))
-        names = () if asked.token.kind in UNNAMED else (LAST, last_by(*asked.owner))
+        names = () if asked.token.kind == "owner" else (LAST, last_by(*asked.owner))
         last = dict.fromkeys(names, said_last)
         properties = {**self.properties, **last}
         said = (set_properties(properties),) if properties else ()
         gone = ending if asked.audited is None else (self.branch, *ending)
-        shown = (set_main(snapshot.snapshot_id),) if asked.is_decoded_anew else append_to_main(snapshot)
-        return (*shown, *said, *map(remove_branch, gone))
+        return (*append_to_main(snapshot), *said, *map(remove_branch, gone))
 
 
 def move_main(
@@ -127,7 +115,8 @@ def move_main(
                 return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{identifier} does not exist")
             if rejected := unmet(table.metadata, move) or refuse(head_of(table.metadata)):
                 return rejected
-            snapshot = _shown(table, move, now_ms(), identifier)
+            said = {**token_to_summary(move.asked.token), **move.summary}
+            snapshot = write_snapshot(table, move.prepared, said, now_ms())
         ending = move.ending(table.metadata.refs)
         required = (
             *(requirement for _, requirement in move.requirements()),
@@ -145,24 +134,6 @@ def move_main(
     return Rejected(requirement=Requirement.MAIN_HEAD, detail=f"other commits came in between {_TRIES} times in a row")
 
 
-def _shown(table: Table, move: Move, now_ms: int, identifier: str) -> Snapshot:
-    """Return the snapshot that main becomes: a new one, or the staged one where that has all rows of main."""
-    staged = table.metadata.snapshot_by_id(move.asked.audited or 0) if move.asked.is_decoded_anew else None
-    if staged is None:
-        return write_snapshot(table, move.prepared, {**token_to_summary(move.asked.token), **move.summary}, now_ms)
-    require_clock(table.metadata, now_ms, identifier)
-    return staged
-
-
-def _continues_main(metadata: TableMetadata, snapshot: int | None) -> bool:
-    """Return whether all of main is in the history of a snapshot."""
-    main, known = metadata.current_snapshot_id, {item.snapshot_id: item for item in metadata.snapshots}
-    item = known.get(snapshot or 0)
-    while item is not None and item.snapshot_id != main:
-        item = known.get(item.parent_snapshot_id or 0)
-    return item is not None
-
-
 def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
     """Name the first requirement that this load does not meet; None when all are met."""
     for name, requirement in move.requirements():
@@ -172,8 +143,6 @@ def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
             return Rejected(requirement=name, detail=str(failure))
         if name is Requirement.MAIN_HEAD and not move.is_newest(metadata):
             return Rejected(requirement=name, detail="main was moved by a commit of this pipeline, and moved back")
-    if move.asked.is_decoded_anew and not _continues_main(metadata, move.asked.audited):
-        return Rejected(requirement=Requirement.STAGING_BRANCH, detail="what is staged was not begun on main")
     return None
 
 

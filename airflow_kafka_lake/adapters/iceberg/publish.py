@@ -75,8 +75,6 @@ class Publisher:
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None]) -> PublishOutcome:
         """Make a staged attempt visible, or commit nothing but its token when nothing was staged."""
-        if publication.is_decoded_anew:
-            return self._decoded_anew(publication)
         ready = self._make_ready(publication, heartbeat)
         if isinstance(ready, Rejected):
             return ready
@@ -87,12 +85,6 @@ class Publisher:
         return self._move(
             _move(publication, replacing), lambda head: self._stranger(head, topic_ids, publication.owner)
         )
-
-    def _decoded_anew(self, publication: Publication) -> PublishOutcome:
-        """Make the staged snapshot main; whoever came to own a topic since the head was checked is not passed over."""
-        move, owners = Move(asked=publication, prepared=self._nothing()), publication.head.owners
-        changed = Rejected(requirement=Requirement.OWNER, detail=f"a topic of {self._identifier} changed hands")
-        return self._move(move, lambda head: None if head.owners == owners else changed)
 
     def _replacing(self, publication: Publication, ready: Ready, heartbeat: Callable[[], None]) -> Ready | Rejected:
         """Take what is replaced out of main's files, as they are at the head that was looked at.

@@ -9,7 +9,6 @@ from datetime import datetime
 from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.waves import (
-    DECODE,
     AttemptKey,
     AttemptRecord,
     Holder,
@@ -284,7 +283,6 @@ class Holding:
 class Publication:
     """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged).
 
-    With a token of the kind `DECODE`, what is audited holds all rows of the head, and becomes main itself.
     `replaces` are the stretches that were reopened: what main holds of them goes in the commit that shows what is new.
     `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
     that is older than that claim may know the earlier attempt, and nothing of what others have published since.
@@ -304,11 +302,6 @@ class Publication:
     def owner(self) -> tuple[str, str]:
         """Who commits: ledger id and pipeline."""
         return (self.ledger_id, self.token.pipeline)
-
-    @property
-    def is_decoded_anew(self) -> bool:
-        """Whether the staged snapshot itself becomes main."""
-        return self.token.kind == DECODE
 
     @property
     def newest(self) -> Token:

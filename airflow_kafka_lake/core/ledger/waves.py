@@ -180,12 +180,6 @@ class Token:
 PUBLISHES = frozenset({"publish", "replace"})
 """Kinds of tokens whose commits show rows."""
 
-DECODE = "decode"
-"""The kind of a commit that shows the rows of main decoded anew."""
-
-UNNAMED = frozenset({"owner", DECODE})
-"""Kinds of commits that tell nothing a ledger could fail to know: the table does not name them as the newest one."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
@@ -193,8 +187,7 @@ class TableHead:
 
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
-    where its newest publish stands, and `lines` to the line of the ledger's history that it names. `decoded` are the
-    branches with rows that were decoded anew, as `LakeTable.drop` takes them.
+    where its newest publish stands, and `lines` to the line of the ledger's history that it names.
     """
 
     uuid: str
@@ -204,7 +197,6 @@ class TableHead:
     placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
-    decoded: tuple[str, ...] = ()
 
     def told(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
         """Return all that the table says of an owner's newest commit: a fence that is repeated has one token, and

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged, Undecoded
+from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
@@ -34,7 +34,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from tests.kit.memory_lake.store import (
     MAIN,
@@ -47,10 +46,6 @@ from tests.kit.memory_lake.store import (
     stranger,
     wall_clock,
 )
-
-
-def _judged(row: Row, wrong: Undecoded | None) -> Row:
-    return replace(row, undecoded=wrong.reason) if wrong and row.offset in wrong.offsets else row
 
 
 class MemoryLake:
@@ -70,10 +65,6 @@ class MemoryLake:
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""
         self.table(identifier).stage(attempt, rows, **decoded)
-
-    def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> Redecoded:
-        """Decode a table's rows once more on the job's branch, as a Spark job does."""
-        return self.table(job.table).redecode(job, problem)
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return what a snapshot of a table shows, as a comparing job reads it."""
@@ -261,25 +252,8 @@ class MemoryTable:
             store = self._load()
             if branch_of(attempt) in store.refs:
                 raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
-            wrong = {item.stream: item for item in decoded.get("undecoded", ())}
-            made = (Row.at(position, written_as or attempt) for position in rows)
-            added = tuple(_judged(row, wrong.get(row.stream)) for row in made)
+            added = tuple(Row.at(position, written_as or attempt) for position in rows)
             store.add(branch_of(attempt), added)
-
-    def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> Redecoded:
-        """Commit main's rows to the job's branch, those of its topics judged anew."""
-        store, topics = self._load(), {topic for decoder in job.decoders for topic in decoder.topics}
-        mine = {
-            row: replace(row, undecoded=problem(row.topic, row.value))
-            for row in store.rows()
-            if row.attempt and row.topic in topics and (row.undecoded or not job.only_failed)
-        }
-        if not mine:
-            return Redecoded(rows=0, failed=0)
-        with self._committing:
-            base, staged = store.refs[MAIN], store.decode(job.branch, [mine.get(row, row) for row in store.rows()])
-        failed = sum(row.undecoded is not None for row in mine.values())
-        return Redecoded(rows=len(mine), failed=failed, base=base, staged=staged.id)
 
     # What happens to tables in the world.
 
