@@ -149,8 +149,11 @@ def perform(spark: SparkSession, order: Mapping[str, Any]) -> str:
         rows = [row.asDict() for row in session.sql(statement).collect()]
     if "script" in order:
         _mine.session = session
-        module = importlib.import_module(f"airflow_kafka_lake.jobs.{Path(order['script']).stem}")
-        module.session = own_session  # type: ignore[attr-defined]
+        script = Path(order["script"]).with_suffix("")
+        package = Path(importlib.import_module("airflow_kafka_lake").__path__[0])
+        module = importlib.import_module(".".join(script.relative_to(package.parent).parts))
+        for opener in (module, importlib.import_module("airflow_kafka_lake.jobs.reporting")):
+            opener.session = own_session  # type: ignore[attr-defined]
         module.main([order["request"]])
     return json.dumps(rows, default=str)
 
