@@ -3,17 +3,12 @@
 Every adapter of a port passes that port's one contract suite (`tests/contracts`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
 from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob
+from airflow_kafka_lake.ports.ports import Ports
 from airflow_kafka_lake.ports.schemas import SchemaRegistry
 
 __all__ = [
@@ -32,23 +27,3 @@ __all__ = [
     "ReportingJob",
     "SchemaRegistry",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ports:
-    """The world as one value, handed to every service."""
-
-    ledger: Ledger
-    source: OffsetSource
-    batches: BatchReader
-    lake: Lake
-    runner: JobRunner
-    clock: Clock
-    processes: Processes
-    actor: str
-    say: Callable[[str], None]
-    """Tells a person what is being done, one short sentence at a time."""
-    features: Features = field(default_factory=Features)
-    """What else is done at the points where a feature may join in."""
-    added: Mapping[str, Any] = field(default_factory=dict)
-    """The ports that the features brought, by name."""

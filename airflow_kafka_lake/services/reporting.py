@@ -61,13 +61,13 @@ def status(
     return status_document(
         spec.name,
         ports.clock.now(),
-        streams,
-        ports.ledger.waves(spec.name),
-        unresolved,
-        Order(spec.name, graph, everyone, everything),
-        observed,
-        spec.isolation,
-        holders(ports, waiting_for_stable(seen, spec.isolation)),
+        streams=streams,
+        waves=ports.ledger.waves(spec.name),
+        unresolved=unresolved,
+        order=Order(spec.name, graph, everyone, everything),
+        observed=observed,
+        isolation=spec.isolation,
+        transactions=holders(ports, waiting_for_stable(seen, spec.isolation)),
     )
 
 

@@ -53,6 +53,7 @@ class Bounds:
 def assembled(
     observed_at: datetime,
     topics: Mapping[str, Topic],
+    *,
     bounds: Mapping[Key, Bounds],
     unknown: Mapping[Key, str],
     committed: Mapping[Key, GroupOffset],

@@ -116,7 +116,7 @@ class KafkaOffsetSource:
                 continue
             if left and any(item.contradiction for item in bounds.values()):
                 continue
-            return assembled(observed_at, before, bounds, unknown, committed)
+            return assembled(observed_at, before, bounds=bounds, unknown=unknown, committed=committed)
         raise UnstableError(
             f"The topics {', '.join(sorted(set(topics)))} were created anew or got partitions while they were being "
             f"observed, {_PASSES} times in a row. Repeat when nobody changes them.",

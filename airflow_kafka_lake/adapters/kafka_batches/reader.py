@@ -79,7 +79,8 @@ class KafkaBatchReader:
         by_leader: dict[int | None, list[Walk]] = defaultdict(list)
         for stream, its_gaps in by_stream.items():
             asked = RangeSet(gap.range for gap in its_gaps)
-            by_leader[session.leader(stream)].append(Walk(session, stream, asked, isolation, pace, heartbeat))
+            walk = Walk(session, stream, asked, isolation=isolation, pace=pace, heartbeat=heartbeat)
+            by_leader[session.leader(stream)].append(walk)
         await session.side_by_side([partial(_in_turn, walks) for walks in by_leader.values()])
         await _doubt_holes(session, [walk for walks in by_leader.values() for walk in walks])
         # Again behind the reading: older brokers are asked by name, and what a name stands for may change meanwhile.

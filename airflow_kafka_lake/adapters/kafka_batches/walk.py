@@ -58,6 +58,7 @@ class Walk:
         session: Session,
         stream: Stream,
         asked: RangeSet,
+        *,
         isolation: Isolation,
         pace: Pace,
         heartbeat: Callable[[], None] = lambda: None,

@@ -43,7 +43,7 @@ def _hosts(master: str) -> list[str]:
 def _end_at(host: str, port: int, name: str) -> bool:
     found = _running(host, port, name)
     for application in found:
-        _ask(host, port, "POST", "/app/kill/", urlencode({"id": application, "terminate": "true"}))
+        _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
     until = time.monotonic() + _GONE_SECONDS
     while found and time.monotonic() < until:
         if not found & _running(host, port, name):
@@ -60,7 +60,7 @@ def _running(host: str, port: int, name: str) -> set[str]:
         raise ValueError(f"its answer is no list of applications ({error})") from None
 
 
-def _ask(host: str, port: int, method: str, path: str, form: str | None = None) -> bytes:
+def _ask(host: str, port: int, method: str, path: str, *, form: str | None = None) -> bytes:
     headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
     with closing(http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)) as connection:
         connection.request(method, path, form, headers)

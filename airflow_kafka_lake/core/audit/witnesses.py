@@ -129,10 +129,8 @@ def _check_commits(
     holding = {item.attempt for item in table.holdings}
     first: dict[str, int] = {}
     fences: dict[str, int] = {}
-    for commit in table.commits:
-        token = commit.token
-        if token is None or token.pipeline != ledger.pipeline:
-            continue
+    ours = [(item, item.token) for item in table.commits if item.token and item.token.pipeline == ledger.pipeline]
+    for commit, token in ours:
         if token.kind == "fence":
             fences[token.wave] = max(token.fence, fences.get(token.wave, 0))
         if token.kind not in PUBLISHES:

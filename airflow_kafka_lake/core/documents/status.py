@@ -26,6 +26,7 @@ Json = dict[str, Any]
 def status_document(
     pipeline: str,
     observed_at: datetime,
+    *,
     streams: Sequence[StreamRecord],
     waves: Sequence[WaveRecord],
     unresolved: Sequence[RangeRecord],
@@ -45,7 +46,14 @@ def status_document(
         "pipeline": pipeline,
         "observed_at": timestamp(observed_at),
         "streams": [
-            _stream(stream, stuck[stream.key], order, bounds.get(stream.key), states[stream.key], isolation)
+            _stream(
+                stream,
+                stuck[stream.key],
+                order,
+                bounds=bounds.get(stream.key),
+                bounds_state=states[stream.key],
+                isolation=isolation,
+            )
             for stream in streams
         ],
         "waves": [wave_line(wave) for wave in waves],
@@ -81,6 +89,7 @@ def _stream(
     stream: StreamRecord,
     unresolved: Sequence[RangeRecord],
     order: Order,
+    *,
     bounds: PartitionSnapshot | None,
     bounds_state: str,
     isolation: Isolation,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters import jars
 from airflow_kafka_lake.adapters.jars import (
     Jar,
     JarChecksumError,
@@ -21,6 +20,7 @@ from airflow_kafka_lake.adapters.jars import (
     jars_folder,
     verified,
 )
+from airflow_kafka_lake.adapters.jars import cache as jars
 from airflow_kafka_lake.adapters.jars.ivy import JarsUnreachableError, _module, retrieve
 from airflow_kafka_lake.core.errors import TerminalError, TransientError
 

@@ -147,7 +147,7 @@ class ScriptedSession:
 def walked(
     session: Any, asked: RangeSet, isolation: Isolation = Isolation.READ_COMMITTED, rate: float | None = None
 ) -> list[Explanation]:
-    walk = Walk(session, Stream("orders", "id", 0), asked, isolation, Pace(rate))
+    walk = Walk(session, Stream("orders", "id", 0), asked, isolation=isolation, pace=Pace(rate))
     asyncio.run(walk.run())
     return walk.found
 
@@ -171,7 +171,12 @@ def test_every_answer_is_a_sign_of_life() -> None:
     beats: list[int] = []
     asked = RangeSet.of((0, 1), (2, 4))
     walk = Walk(
-        session, Stream("orders", "id", 0), asked, Isolation.READ_COMMITTED, Pace(None), lambda: beats.append(1)
+        session,
+        Stream("orders", "id", 0),
+        asked,
+        isolation=Isolation.READ_COMMITTED,
+        pace=Pace(None),
+        heartbeat=lambda: beats.append(1),
     )
     asyncio.run(walk.run())
     assert len(beats) == len(session.asked) > 0
@@ -257,7 +262,9 @@ def test_pace_is_kept() -> None:
     session = Clocked([*batches, written(2000, [2000, 2002], size=3_000_000)])
     pace = Pace(rate, now=lambda: session.slept)
     asked = RangeSet.of(*((at + 1, at + 2) for at in range(0, 2000, 2)), (2001, 2002))
-    walk = Walk(session, Stream("orders", "id", 0), asked, Isolation.READ_COMMITTED, pace, beat)  # type: ignore[arg-type]
+    walk = Walk(
+        session, Stream("orders", "id", 0), asked, isolation=Isolation.READ_COMMITTED, pace=pace, heartbeat=beat
+    )  # type: ignore[arg-type]
     asyncio.run(walk.run())
     assert session.slept == pytest.approx(session.read / rate)
     assert max(size for _, _, size in session.asked) == rate

@@ -1,0 +1,183 @@
+"""The pinned jars of Spark and of the local servers: fetched once by PySpark's own Ivy, verified before every use.
+
+A set lives in a folder named after the digest of its list, so a changed list is another folder. The folder appears in
+one rename after every SHA-256 in it was right: a killed fetch leaves nothing that could be mistaken for a result.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache as remembered
+from importlib import resources
+from pathlib import Path
+
+from airflow_kafka_lake.adapters.jars.ivy import retrieve
+from airflow_kafka_lake.core.errors import TerminalError
+from airflow_kafka_lake.core.remedies import fetch_jars
+
+CACHE_VARIABLE = "KAFKA_LAKE_CACHE"
+_FETCH_COMMAND = fetch_jars()
+
+
+class JarsMissingError(TerminalError):
+    """Pinned jars are not in the cache; `kafka-lake jars fetch` brings them."""
+
+
+class JarChecksumError(TerminalError):
+    """A jar's bytes are not the ones that were pinned."""
+
+
+class JarSet(StrEnum):
+    """A pinned list of jars, `<value>.txt` beside this module."""
+
+    SPARK = "spark"
+    SPARK_AVRO = "spark-avro"
+    KAFKA_BROKER = "kafka-broker"
+    SCHEMA_REGISTRY = "schema-registry"
+
+
+JOBS = (JarSet.SPARK, JarSet.SPARK_AVRO)
+"""What every Spark job is given, in this order: the archive of a driver's classes fits one class path only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jar:
+    """One pinned jar, or archive of jars, by its Maven coordinates and the SHA-256 (hex) of its bytes."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+    classifier: str = ""
+    extension: str = "jar"
+
+    @property
+    def file_name(self) -> str:
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.group}.{self.artifact}-{self.version}{classifier}.{self.extension}"
+
+
+Retrieve = Callable[[list[Jar], Path], None]
+"""Bring jars into a folder under their `file_name`; raises when any cannot be had."""
+
+
+def default_cache() -> Path:
+    """Return `$KAFKA_LAKE_CACHE`, else `~/.cache/airflow-kafka-lake`."""
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named).absolute() if named else Path.home() / ".cache" / "airflow-kafka-lake"
+
+
+@remembered
+def pinned(jar_set: JarSet) -> tuple[Jar, ...]:
+    """Return the set's jars in the order of its list."""
+    lines = resources.files(__package__).joinpath(f"{jar_set}.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(_parse(line) for line in lines if line.strip() and not line.startswith("#"))
+
+
+def jars_folder(jar_set: JarSet, cache: Path | None = None) -> Path:
+    """Return where the set is or would be; the folder exists only when the set was fetched whole."""
+    digest = hashlib.sha256("\n".join(f"{jar.file_name} {jar.sha256}" for jar in pinned(jar_set)).encode()).hexdigest()
+    return (cache or default_cache()) / "jars" / f"{jar_set}-{digest[:12]}"
+
+
+def verified(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
+    """Return the set's files after comparing every SHA-256, in the order of the list (about 0.1 s).
+
+    Raises JarsMissingError or JarChecksumError; touches no network and starts nothing.
+    """
+    folder = jars_folder(jar_set, cache)
+    _verify(pinned(jar_set), folder)
+    return [folder / jar.file_name for jar in pinned(jar_set)]
+
+
+def fetch(
+    jar_set: JarSet,
+    *,
+    cache: Path | None = None,
+    progress: Callable[[str], None] | None = None,
+    retrieve: Retrieve = retrieve,
+) -> list[Path]:
+    """Return the set's verified files, fetching them first when they are missing or damaged.
+
+    Safe to run twice at once and to kill at any moment. Raises JarsUnreachableError (worth repeating),
+    JarChecksumError, or what is wrong with Java or PySpark.
+    """
+    say = progress or (lambda _: None)
+    try:
+        return verified(jar_set, cache=cache)
+    except (JarsMissingError, JarChecksumError):
+        pass
+    folder = jars_folder(jar_set, cache)
+    with _only_one(folder.parent):
+        try:
+            return verified(jar_set, cache=cache)
+        except JarsMissingError:
+            say(f"fetching {len(pinned(jar_set))} jars ({jar_set}) into {folder}")
+        except JarChecksumError as damage:
+            say(f"{damage}; fetching the set again")
+        _fetch_into(folder, jar_set, retrieve)
+    say(f"{len(pinned(jar_set))} jars ({jar_set}) verified in {folder}")
+    return [folder / jar.file_name for jar in pinned(jar_set)]
+
+
+def _fetch_into(folder: Path, jar_set: JarSet, retrieve: Retrieve) -> None:
+    for left_by_a_killed_fetch in folder.parent.glob(".fetch-*"):
+        shutil.rmtree(left_by_a_killed_fetch, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent, ignore_cleanup_errors=True) as scratch:
+        arriving = Path(scratch) / "arriving"
+        arriving.mkdir()
+        retrieve(list(pinned(jar_set)), arriving)
+        _verify(pinned(jar_set), arriving)
+        if folder.exists():
+            folder.rename(Path(scratch) / "damaged")
+        arriving.rename(folder)
+
+
+def _verify(jars: tuple[Jar, ...], folder: Path) -> None:
+    missing = [jar.file_name for jar in jars if not (folder / jar.file_name).is_file()]
+    if missing:
+        raise JarsMissingError(
+            f"{len(missing)} of {len(jars)} jars are not in {folder} (first: {missing[0]}). Run: {_FETCH_COMMAND}",
+            folder=str(folder),
+            missing=missing,
+        )
+    for jar in jars:
+        if (found := _sha256(folder / jar.file_name)) != jar.sha256:
+            raise JarChecksumError(
+                f"{jar.file_name} in {folder} has SHA-256 {found[:16]}…, and {jar.sha256[:16]}… is pinned: damaged or "
+                f"not the published jar. Run: {_FETCH_COMMAND} (if it happens again, do not trust the repository)",
+                jar=jar.file_name,
+                found=found,
+                pinned=jar.sha256,
+            )
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the kernel frees it when the process dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _parse(line: str) -> Jar:
+    coordinates, sha256 = line.split()
+    group, artifact, version, *further = coordinates.split(":")
+    classifier, extension = further or ("", "jar")
+    return Jar(
+        group=group, artifact=artifact, version=version, sha256=sha256, classifier=classifier, extension=extension
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
