@@ -181,3 +181,15 @@ def test_key_that_no_page_names_is_found() -> None:
     """Also deep in a list, and below a key that is known."""
     document = {"pipeline": "orders", "streams": [{"lag": 1, "segments": [{"parents": [{"offset": 1}]}]}], "speed": 1}
     assert documented.undocumented("status", document) == ["speed", "streams[].segments[].parents[].offset"]
+
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+
+
+def test_glossary_defines_each_word_once_and_the_package_uses_it() -> None:
+    """A word that the code does not have any more, or that is defined twice, sends a reader astray."""
+    defined = re.findall(r"^\*\*([^*]+)\*\*", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    words = [word.strip("` ") for entry in defined for word in entry.split(",")]
+    assert [word for word in words if words.count(word) > 1] == []
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "airflow_kafka_lake").rglob("*.py")).lower()
+    assert [word for word in words if word.lower() not in code] == []
