@@ -23,7 +23,7 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": _modules("sensors.drained", "sensors.watermark"),
         "triggers": _modules("triggers.stable", "triggers.waits"),
         "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
-        "connection-types": [_lake_connection()],
+        "connection-types": _connection_types(),
         "asset-uris": [{"schemes": ["kafka-lake"], "handler": None}],
         "config": {
             "kafka_lake": {
@@ -48,41 +48,123 @@ def _modules(*names: str) -> list[dict[str, Any]]:
     return [{"integration-name": _INTEGRATION, "python-modules": [f"{_PACKAGE}.{name}" for name in names]}]
 
 
-def _lake_connection() -> dict[str, Any]:
+def connection_type(name: str) -> dict[str, Any]:
+    """Return the description of one of this package's connection types."""
+    (found,) = [item for item in _connection_types() if item["connection-type"] == name]
+    return found
+
+
+def _connection_types() -> list[dict[str, Any]]:
+    """Return types of our own, so that Airflow's connections page tests what our tasks do; types of others stay theirs,
+    and are taken as well."""
+    return [_lake(), _ledger(), _kafka(), _registry(), _spark()]
+
+
+def _type(name: str, hook: str, title: str, *, fields: dict[str, Any] | None = None, **form: Any) -> dict[str, Any]:
     return {
-        "connection-type": "lake",
-        "hook-class-name": f"{_PACKAGE}.hooks.lake.LakeHook",
-        "hook-name": "Lake (Kafka Lake)",
+        "connection-type": name,
+        "hook-class-name": f"{_PACKAGE}.hooks.{hook}",
+        "hook-name": f"Kafka Lake: {title}",
         "ui-field-behaviour": {
-            "hidden-fields": ["host", "port", "schema"],
-            "relabeling": {
-                "login": "Login (database user, or client id)",
-                "password": "Password (database password, or client secret)",
-            },
-            "placeholders": {"extra": '{"s3.region": "eu-central-1"}'},
+            "hidden-fields": form.get("hidden", []),
+            "relabeling": form.get("labels", {}),
+            "placeholders": form.get("examples", {}),
         },
-        "conn-fields": {
-            "format": {
-                "label": "Table format",
-                "description": "How tables are written.",
-                "schema": {"type": "string", "enum": ["iceberg"], "default": "iceberg"},
-            },
-            "catalog": {
-                "label": "Catalog",
-                "description": "rest, or sql (SQLite or PostgreSQL, the same tables for Spark and PyIceberg).",
-                "schema": {"type": "string", "enum": ["rest", "sql"], "default": "rest"},
-            },
-            "uri": {
-                "label": "Catalog address",
-                "description": "https://… of a REST catalog; sqlite:////path or postgresql://host:port/database. "
-                "No password here: it has its own field.",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 2000},
-            },
-            "warehouse": {
-                "label": "Warehouse",
-                "description": "Where tables live, such as s3://bucket/path or file:///data/warehouse; a REST catalog "
-                "may know its own.",
-                "schema": {"type": ["string", "null"], "maxLength": 2000},
-            },
-        },
+        "conn-fields": fields or {},
     }
+
+
+def _field(label: str, description: str, **schema: Any) -> dict[str, Any]:
+    return {"label": label, "description": description, "schema": schema}
+
+
+def _lake() -> dict[str, Any]:
+    return _type(
+        "lake",
+        "lake.LakeHook",
+        "lake",
+        hidden=["host", "port", "schema"],
+        labels={
+            "login": "Login (database user, or client id)",
+            "password": "Password (database password, or client secret)",
+        },
+        examples={"extra": '{"s3.region": "eu-central-1"}'},
+        fields={
+            "format": _field(
+                "Table format", "How tables are written.", type="string", enum=["iceberg"], default="iceberg"
+            ),
+            "catalog": _field(
+                "Catalog",
+                "rest, or sql (SQLite or PostgreSQL, the same tables for Spark and PyIceberg).",
+                type="string",
+                enum=["rest", "sql"],
+                default="rest",
+            ),
+            "uri": _field(
+                "Catalog address",
+                "https://… of a REST catalog; sqlite:////path or postgresql://host:port/database. "
+                "No password here: it has its own field.",
+                type="string",
+                minLength=1,
+                maxLength=2000,
+            ),
+            "warehouse": _field(
+                "Warehouse",
+                "Where tables live, such as s3://bucket/path or file:///data/warehouse; a REST catalog may know its "
+                "own.",
+                type=["string", "null"],
+                maxLength=2000,
+            ),
+        },
+    )
+
+
+def _ledger() -> dict[str, Any]:
+    return _type(
+        "kafka_lake_ledger",
+        "ledger.LedgerHook",
+        "ledger",
+        labels={"host": "Host (or the absolute path of a SQLite file)", "schema": "Database"},
+        examples={"host": "db, or /data/ledger.db", "port": "5432", "extra": '{"sslmode": "verify-full"}'},
+        fields={
+            "database": _field(
+                "Database server",
+                "PostgreSQL, or SQLite where everything runs on one machine.",
+                type="string",
+                enum=["postgres", "sqlite"],
+                default="postgres",
+            )
+        },
+    )
+
+
+def _kafka() -> dict[str, Any]:
+    return _type(
+        "kafka_lake_kafka",
+        "kafka.KafkaSourceHook",
+        "Kafka",
+        hidden=["host", "port", "schema", "login", "password"],
+        labels={"extra": "Settings"},
+        examples={"extra": '{"bootstrap.servers": "broker-1:9092,broker-2:9092"}'},
+    )
+
+
+def _registry() -> dict[str, Any]:
+    return _type(
+        "kafka_lake_registry",
+        "registry.SchemaRegistryHook",
+        "schema registry",
+        labels={"schema": "Schema (http or https)"},
+        examples={"host": "registry, or https://registry:8443/apis/ccompat/v7", "extra": '{"timeout": 10}'},
+    )
+
+
+def _spark() -> dict[str, Any]:
+    return _type(
+        "kafka_lake_spark",
+        "spark.SparkRunnerHook",
+        "Spark",
+        hidden=["schema", "login", "password"],
+        labels={"host": "Master"},
+        examples={"host": "local[2], or spark://spark-master", "extra": '{"conf": {"spark.executor.memory": "4g"}}'},
+    )

@@ -9,11 +9,11 @@ from typing import Any
 
 from airflow.sdk import TaskGroup, TriggerRule
 
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=20), "retry_exponential_backoff": 2.0}
 """For what may pass; what repeating cannot help fails at once."""

@@ -15,8 +15,8 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
 def cancel(arguments: argparse.Namespace, output: Output) -> Result:

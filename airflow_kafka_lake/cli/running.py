@@ -22,8 +22,8 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents.advance import advance_document
 from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
-from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
+from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
 def plan(arguments: argparse.Namespace, output: Output) -> Result:

@@ -17,10 +17,10 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.pipeline.offsets_file import read_offsets_file
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import reporting, sealing
+from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
 def segments(arguments: argparse.Namespace, output: Output) -> Result:

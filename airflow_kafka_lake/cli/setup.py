@@ -11,9 +11,9 @@ from airflow_kafka_lake.cli.output import Output
 
 def db(arguments: argparse.Namespace, _: Output) -> Result:
     """Bring the ledger's schema up to date, or look at it."""
-    from airflow_kafka_lake.hooks.ledger import LedgerHook
+    from airflow_kafka_lake.wiring.ledger import LedgerConnection
 
-    schema = LedgerHook(arguments.ledger).schema()
+    schema = LedgerConnection(arguments.ledger).schema()
     text = schema.upgrade() if arguments.act == "upgrade" else schema.check()
     return Result(document={"ledger": arguments.ledger, "schema": text})
 
@@ -26,7 +26,7 @@ def show_schema(output: Output, document: Json) -> None:
 def jars(_: argparse.Namespace, output: Output) -> Result:
     """Fetch and verify the jars of all jobs."""
     from airflow_kafka_lake.adapters.jars import JOBS, fetch
-    from airflow_kafka_lake.hooks.spark import prepare_start
+    from airflow_kafka_lake.wiring.spark import prepare_start
 
     found = [path for jars in JOBS for path in fetch(jars, progress=output.say)]
     prepare_start(found, output.say)

@@ -8,8 +8,8 @@ from airflow_kafka_lake.cli.arguments import PARTITION, PIPELINE, TOPIC, WAVE, p
 from airflow_kafka_lake.cli.command import Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.hooks.assembly import open_ledger
 from airflow_kafka_lake.services import reporting
+from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
 def status(arguments: argparse.Namespace, output: Output) -> Result:

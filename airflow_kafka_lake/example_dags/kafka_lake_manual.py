@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
-from airflow_kafka_lake.hooks.pipelines import configured_pipelines
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
+from airflow_kafka_lake.wiring.pipelines import configured_pipelines
 
 PIPELINES, PROBLEMS = configured_pipelines()
 NAMES = list(PIPELINES)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from airflow_kafka_lake.core.spec import legal_table_part
-from airflow_kafka_lake.hooks.pipelines import configured_pipelines
 from airflow_kafka_lake.operators.advance import RefuseOperator
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
+from airflow_kafka_lake.wiring.pipelines import configured_pipelines
 
 PIPELINES, PROBLEMS = configured_pipelines()
 EMPTY = "\n\n**No pipelines:** put pipeline files (`*.toml`) into the folder of `[kafka_lake] pipelines_folder`."

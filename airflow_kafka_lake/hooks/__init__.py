@@ -1,1 +1,1 @@
-"""From Airflow connections to adapters; importing this package imports nothing of Airflow, so the CLI starts fast."""
+"""Hooks as Airflow knows them, for a Dag's own code and for the connections page; `wiring` does what they do."""

@@ -1,56 +1,35 @@
-"""From a `kafka` connection to the planner's source, the auditor's reader and the job's settings."""
+"""The hook of a Kafka cluster."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
+from airflow_kafka_lake.hooks.connection import ConnectionHook
+from airflow_kafka_lake.wiring.kafka import DEFAULT_KAFKA, KafkaConnection
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
-    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-
-TYPES = ("kafka",)
 
 
-class KafkaSourceHook:
-    """Opens a Kafka cluster by its connection; the type `kafka` is the Kafka provider's, and reused here."""
+class KafkaSourceHook(ConnectionHook):
+    """Opens a Kafka cluster to ask it for topics and offsets.
+
+    :param kafka_conn_id: Airflow connection of the cluster, of type `kafka_lake_kafka` or `kafka`
+    """
 
     conn_name_attr = "kafka_conn_id"
-    default_conn_name = "kafka_default"
-    conn_type = "kafka"
-    hook_name = "Apache Kafka (Kafka Lake)"
+    default_conn_name = DEFAULT_KAFKA
+    conn_type = "kafka_lake_kafka"
+    hook_name = "Kafka Lake: Kafka"
 
-    def __init__(self, kafka_conn_id: str = default_conn_name, *, connection: ConnectionSettings | None = None) -> None:
+    def __init__(self, kafka_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
-        self._connection = connection
 
-    @cached_property
-    def settings(self) -> KafkaSettings:
-        """The validated settings; ConnectionSettingsError names what is wrong."""
-        found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
-        return KafkaSettings.parse(found.extra, connection=self.kafka_conn_id)
-
-    def source(self) -> KafkaOffsetSource:
+    def get_conn(self) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
-        from airflow_kafka_lake.adapters.clocks import SystemClock
-        from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+        return KafkaConnection(self.kafka_conn_id).source()
 
-        return KafkaOffsetSource(self.settings, clock=SystemClock())
-
-    def batches(self, bytes_per_second: int | None = None) -> KafkaBatchReader:
-        """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each
-        call."""
-        from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-
-        return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Return whether the cluster answers, in one sentence."""
-        try:
-            return True, self.source().check()
-        except KafkaLakeError as error:
-            return False, error.message
+    def check(self) -> str:
+        """See `ConnectionHook`."""
+        return KafkaConnection(self.kafka_conn_id).check()

@@ -1,74 +1,35 @@
-"""From an `http` connection to the schema registry of a pipeline that decodes values."""
+"""The hook of a schema registry."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.adapters.schema_registry.settings import RegistrySettings
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
-from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
+from airflow_kafka_lake.hooks.connection import ConnectionHook
+from airflow_kafka_lake.wiring.registry import DEFAULT_REGISTRY, RegistryConnection
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry
 
-TYPES = ("http",)
 
+class SchemaRegistryHook(ConnectionHook):
+    """Opens a schema registry.
 
-class SchemaRegistryHook:
-    """Opens a schema registry by its connection; the type `http` is the HTTP provider's, and reused here."""
+    :param registry_conn_id: Airflow connection of the registry, of type `kafka_lake_registry` or `http`
+    """
 
     conn_name_attr = "registry_conn_id"
-    default_conn_name = "schema_registry_default"
-    conn_type = "http"
-    hook_name = "Schema Registry (Kafka Lake)"
+    default_conn_name = DEFAULT_REGISTRY
+    conn_type = "kafka_lake_registry"
+    hook_name = "Kafka Lake: schema registry"
 
-    def __init__(
-        self, registry_conn_id: str = default_conn_name, *, connection: ConnectionSettings | None = None
-    ) -> None:
+    def __init__(self, registry_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.registry_conn_id = registry_conn_id
-        self._connection = connection
 
-    @cached_property
-    def settings(self) -> RegistrySettings:
-        """The validated settings; ConnectionSettingsError names what is wrong."""
-        found = self._connection or get_connection(self.registry_conn_id, *TYPES)
-        return RegistrySettings.parse(
-            self.registry_conn_id,
-            host=found.host,
-            port=found.port,
-            schema=found.schema,
-            login=found.login,
-            password=found.password,
-            extra=found.extra,
-        )
-
-    def registry(self) -> ConfluentRegistry:
+    def get_conn(self) -> ConfluentRegistry:
         """Return the registry (`ports.SchemaRegistry`); connects on first use. Close it when done."""
-        from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry
+        return RegistryConnection(self.registry_conn_id).registry()
 
-        return ConfluentRegistry(self.settings)
-
-    get_conn = registry
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Return whether the registry answers, in one sentence."""
-        try:
-            registry = self.registry()
-            try:
-                return True, registry.check()
-            finally:
-                registry.close()
-        except KafkaLakeError as error:
-            return False, error.message
-
-
-def registry_of(spec: PipelineSpec) -> ConfluentRegistry:
-    """Return the registry that a pipeline names; ConnectionSettingsError when it names none."""
-    if spec.decoding is None or spec.decoding.registry is None:
-        raise ConnectionSettingsError(
-            f"Pipeline {spec.name!r} names no schema registry. Name its connection in [decode] registry.",
-            pipeline=spec.name,
-        )
-    return SchemaRegistryHook(spec.decoding.registry).registry()
+    def check(self) -> str:
+        """See `ConnectionHook`."""
+        return RegistryConnection(self.registry_conn_id).check()

@@ -1,202 +1,33 @@
-"""From a `spark` connection to the runner of staging jobs."""
+"""The hook of a Spark master."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
-from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.hooks.connections import ConnectionSettings, get_connection
-from airflow_kafka_lake.ports import ReportingJob
-
-TYPES = ("spark", "spark_connect")
-EMBEDDED_MASTER = "local[*]"
-"""Where jobs run when a pipeline names no Spark connection."""
-
-_MASTER = re.compile(r"local(\[(\*|[0-9]{1,4})(,[0-9]{1,3})?\])?|yarn|(spark|k8s)://[^\s@]{1,300}")
-_CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
-_IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
-"""The Spark provider's ways to follow a job; ours is followed by its own process."""
-_QUIET = "quiet-minutes"
-_QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
+from airflow_kafka_lake.hooks.connection import ConnectionHook
+from airflow_kafka_lake.wiring.spark import DEFAULT_SPARK, SparkConnection
 
 
-class SparkRunnerHook:
-    """Opens a Spark master by its connection; None is a local master on this machine.
+class SparkRunnerHook(ConnectionHook):
+    """Knows where Spark jobs run, and with which settings.
 
-    The type `spark` is the Spark provider's, and reused here. A missing connection is an error, never YARN.
+    :param spark_conn_id: Airflow connection of the master, of type `kafka_lake_spark` or `spark`
     """
 
     conn_name_attr = "spark_conn_id"
-    default_conn_name = "spark_default"
-    conn_type = "spark"
-    hook_name = "Apache Spark (Kafka Lake)"
+    default_conn_name = DEFAULT_SPARK
+    conn_type = "kafka_lake_spark"
+    hook_name = "Kafka Lake: Spark"
 
-    def __init__(self, spark_conn_id: str | None = None) -> None:
+    def __init__(self, spark_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.spark_conn_id = spark_conn_id
 
-    @cached_property
-    def master_and_conf(self) -> tuple[str, Mapping[str, str]]:
-        """The master's address and further Spark settings; ConnectionSettingsError names what is wrong."""
-        connection = self._connection
-        return (EMBEDDED_MASTER, {}) if connection is None else (master_of(connection), conf_of(connection))
+    def get_conn(self) -> tuple[str, Mapping[str, str]]:
+        """Return the master's address and further Spark settings; nothing is opened before a job is submitted."""
+        return SparkConnection(self.spark_conn_id).master_and_conf
 
-    @property
-    def quiet_seconds(self) -> float:
-        """How long a job may show no progress, also while it waits for a full cluster."""
-        return QUIET_SECONDS if self._connection is None else quiet_seconds_of(self._connection)
-
-    @cached_property
-    def _connection(self) -> ConnectionSettings | None:
-        return None if self.spark_conn_id is None else get_connection(self.spark_conn_id, *TYPES)
-
-    def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str]) -> SparkJobs:
-        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings."""
-        master, conf = self.master_and_conf
-        quiet = self.quiet_seconds
-        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet)
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Return whether a job could be submitted from this machine, in one sentence; starts none."""
-        try:
-            runner = self.runner(catalog={}, kafka={})
-            runner.check()
-        except Exception as error:  # noqa: BLE001  # a test of a connection answers, whatever happens
-            return False, str(error)
-        return True, f"Jobs run on {runner.where()}; Java and the jars are there."
-
-
-class SparkJobs:
-    """`ports.JobRunner` that verifies Java, PySpark and the jars anew before every job."""
-
-    def __init__(
-        self,
-        *,
-        master: str,
-        conf: Mapping[str, str],
-        catalog: Mapping[str, str],
-        kafka: Mapping[str, str],
-        quiet_seconds: float = QUIET_SECONDS,
-    ) -> None:
-        self._conf = conf
-        self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
-            master=master, catalog=catalog, kafka=kafka, conf=conf, quiet_seconds=quiet_seconds, **further
-        )
-
-    def where(self) -> str:
-        """Return in words where jobs run."""
-        return self._runner_with({}).where()
-
-    def check(self) -> Mapping[str, Any]:
-        """Return what a submit needs of this machine; raises what is missing, with the command that brings it."""
-        from airflow_kafka_lake.adapters.jars import JOBS, verified
-        from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
-
-        require_java()
-        require_matching_pyspark()
-        if "spark.jars.packages" in self._conf:
-            return {}
-        return {"jars": [path for jars in JOBS for path in verified(jars)]}
-
-    def end_orphan(self, job: str | None, name: str) -> bool:
-        """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""
-        return self._runner_with({}).end_orphan(job, name)
-
-    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
-        """Run a job that leaves a document (`ports.JobRunner.report`)."""
-        return self._runner_with(self.check()).report(job, say=say)
-
-    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
-        """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
-        return self._runner_with(self.check()).redecode(job, say=say)
-
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
-        """Run the job to its end (`ports.JobRunner.stage`)."""
-        self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat)
-
-
-def prepare_start(jars: Sequence[Path], say: Callable[[str], None]) -> None:
-    """Keep an archive of the driver's classes beside the jars: jobs start in half the time. Nothing depends on it."""
-    if archive_path(jars).exists():
-        return
-    say("preparing a quicker start of Spark (once, about half a minute)")
-    try:
-        make_archive(jars)
-    except KafkaLakeError as error:
-        say(f"Spark will start without it: {error}")
-
-
-def master_of(connection: ConnectionSettings) -> str:
-    """Return the master of a Spark connection: its host, and its port where one is given."""
-    if connection.conn_type == "spark_connect":
-        raise _refusal(connection, "jobs over Spark Connect come later; use a connection of type spark")
-    host = (connection.host or "").strip()
-    master = f"{host}:{connection.port}" if host and connection.port else host
-    if not _MASTER.fullmatch(master):
-        raise _refusal(connection, "host must be local[N], spark://HOST (with its port), k8s://https://HOST or yarn")
-    return master
-
-
-def conf_of(connection: ConnectionSettings) -> dict[str, str]:
-    """Return the Spark settings of a connection's extra: `queue`, `namespace`, `conf` and keys that are Spark's own."""
-    conf: dict[str, str] = {}
-    for key, value in connection.extra.items():
-        if value is None or value == "" or key in {*_IGNORED, _QUIET}:
-            continue
-        if key == "conf":
-            conf |= _spark_settings(connection, value)
-        elif key in _CONF_OF:
-            conf[_CONF_OF[key]] = str(value)
-        elif key.startswith("spark."):
-            conf |= _spark_settings(connection, {key: value})
-        else:
-            _check_plain(connection, key, value)
-    return conf
-
-
-def quiet_seconds_of(connection: ConnectionSettings) -> float:
-    """Return how long a job may show no progress: `quiet-minutes` of the extra, else thirty."""
-    given = connection.extra.get(_QUIET)
-    if given is None or given == "":
-        return QUIET_SECONDS
-    if not _QUIET_MINUTES.fullmatch(str(given)):
-        raise _refusal(connection, f"{_QUIET} must be a whole number of minutes, at least 1")
-    return float(given) * 60
-
-
-def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
-    match key:
-        case "deploy-mode" if value == "client":
-            pass
-        case "deploy-mode":
-            raise _refusal(connection, "deploy-mode must be client: the job's private files are on the worker")
-        case "spark-binary" if value == "spark-submit":
-            pass
-        case "spark-binary":
-            raise _refusal(connection, "spark-binary must be spark-submit: other programs are not started")
-        case _:
-            raise _refusal(
-                connection, f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, quiet-minutes, spark.…"
-            )
-
-
-def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, str]:
-    if not isinstance(given, dict) or any(isinstance(value, dict | list) for value in given.values()):
-        raise _refusal(connection, "conf must be an object of Spark settings, such as {'spark.executor.memory': '4g'}")
-    return {
-        str(key): str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in given.items()
-        if value is not None
-    }
-
-
-def _refusal(connection: ConnectionSettings, problem: str) -> ConnectionSettingsError:
-    return ConnectionSettingsError(
-        f"Connection {connection.conn_id!r} (type {connection.conn_type}): {problem}.", connection=connection.conn_id
-    )
+    def check(self) -> str:
+        """See `ConnectionHook`."""
+        return SparkConnection(self.spark_conn_id).check()

@@ -17,14 +17,14 @@ from typing import Any, NoReturn, Protocol
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, verified
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
-from airflow_kafka_lake.hooks.assembly import open_ports
-from airflow_kafka_lake.hooks.spark import prepare_start
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.demo_proof import NUMBERS, TopicProof, prove, read_rows
 from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, create_topics, fill
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import checking, reporting
+from airflow_kafka_lake.wiring.assembly import open_ports
+from airflow_kafka_lake.wiring.spark import prepare_start
 
 DAG = "kafka_lake_manual"
 TABLE = "demo.events"

@@ -12,13 +12,13 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.hooks import assembly
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.services.settlement import advance
+from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

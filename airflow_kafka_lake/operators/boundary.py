@@ -16,11 +16,11 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, Unkno
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
-from airflow_kafka_lake.hooks import pipelines
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import parse_bound, shown
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.triggers.waits import WaitEvent
+from airflow_kafka_lake.wiring import pipelines
 
 MAX_PARTITION = 2**31 - 1
 _logger = logging.getLogger(__name__)

@@ -19,13 +19,13 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import assembly
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, message_of, text_of
 from airflow_kafka_lake.services.reporting import known_spec, landed_in_words
 from airflow_kafka_lake.services.settlement import tidy
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers.waits import WaitEvent, WaveFreeTrigger, WaveLaunchableTrigger
+from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

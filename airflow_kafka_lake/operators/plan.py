@@ -13,8 +13,6 @@ from airflow_kafka_lake.core.planning.choosing import Choice
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import assembly
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import (
     actor_of,
     airflow_errors,
@@ -32,6 +30,8 @@ from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.settlement import settle
 from airflow_kafka_lake.triggers.stable import StableTrigger
 from airflow_kafka_lake.triggers.waits import WaitEvent
+from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -15,14 +15,14 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import assembly
-from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.operators.boundary import airflow_errors, message_of, spec_of, text_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.triggers.waits import LedgerTrigger, WaitEvent
+from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -120,4 +120,4 @@ class LedgerSensor(BaseSensorOperator):
     def _source(self, pipeline: str) -> OffsetSource:
         with assembly.open_ledger(self.ledger_conn_id) as ledger:
             name = known_spec(ledger, pipeline).kafka_connection
-        return KafkaSourceHook(name).source()
+        return KafkaConnection(name).source()

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
-from airflow_kafka_lake.hooks.connections import aget_connection
-from airflow_kafka_lake.hooks.kafka import TYPES as KAFKA_TYPES
-from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.ports import LedgerReader
 from airflow_kafka_lake.triggers.conditions import Answer, Condition, Source
 from airflow_kafka_lake.triggers.waits import LedgerTrigger
+from airflow_kafka_lake.wiring.connections import aget_connection
+from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,5 +81,5 @@ class StableTrigger(LedgerTrigger):
     async def open(self) -> None:
         """Resolve the connections of Kafka and the ledger."""
         connection = await aget_connection(self.kafka_conn_id, *KAFKA_TYPES)
-        self._source = KafkaSourceHook(self.kafka_conn_id, connection=connection).source()
+        self._source = KafkaConnection(self.kafka_conn_id, connection=connection).source()
         await super().open()

@@ -16,11 +16,6 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kafka_lake.core.backoff import Wait
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError, UnavailableError
-from airflow_kafka_lake.hooks.connections import aget_connection
-from airflow_kafka_lake.hooks.kafka import TYPES as KAFKA_TYPES
-from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER, LedgerHook
-from airflow_kafka_lake.hooks.ledger import TYPES as LEDGER_TYPES
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 from airflow_kafka_lake.triggers.conditions import (
     Condition,
@@ -30,6 +25,11 @@ from airflow_kafka_lake.triggers.conditions import (
     WaveFree,
     WaveLaunchable,
 )
+from airflow_kafka_lake.wiring.connections import aget_connection
+from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
+from airflow_kafka_lake.wiring.ledger import TYPES as LEDGER_TYPES
 
 T = TypeVar("T")
 POLL_SECONDS = 5.0
@@ -124,7 +124,7 @@ class LedgerTrigger(BaseTrigger):
     async def open(self) -> None:
         """Resolve the connections; what they lead to is opened on first use."""
         connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
-        self._ledger = await asyncio.to_thread(LedgerHook(self.ledger_conn_id, connection=connection).ledger)
+        self._ledger = await asyncio.to_thread(LedgerConnection(self.ledger_conn_id, connection=connection).ledger)
 
     async def prepare(self) -> None:
         """Resolve, before a look, what the ledger did not tell earlier."""
@@ -247,4 +247,4 @@ class WatermarkTrigger(LedgerTrigger):
         if record is not None:
             name = record.spec.kafka_connection
             connection = await aget_connection(name, *KAFKA_TYPES)
-            self._source = KafkaSourceHook(name, connection=connection).source()
+            self._source = KafkaConnection(name, connection=connection).source()

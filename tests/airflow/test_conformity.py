@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from airflow.sdk import BaseOperator, BaseSensorOperator
+from airflow.sdk import BaseHook, BaseOperator, BaseSensorOperator
 from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger
 
@@ -131,3 +131,19 @@ def test_no_task_raises_airflows_root_exception(task: type[Any]) -> None:
     module = ast.parse(inspect.getsource(importlib.import_module(task.__module__)))
     raised = [node for node in ast.walk(module) if isinstance(node, ast.Name) and node.id == AirflowException.__name__]
     assert raised == []
+
+
+@pytest.mark.parametrize("hook", [*classes("hooks", BaseHook)])
+def test_hooks_are_what_airflow_expects_of_a_connection_type(hook: type[Any]) -> None:
+    """Each has a type that the description registers with the same names, a form, a connection and a test."""
+    described = {item["connection-type"]: item for item in get_provider_info()["connection-types"]}[hook.conn_type]
+    assert described["hook-class-name"] == f"{hook.__module__}.{hook.__qualname__}"
+    assert described["hook-name"] == hook.hook_name
+    assert set(hook.get_ui_field_behaviour()) == {"hidden_fields", "relabeling", "placeholders"}
+    assert hook.get_conn is not BaseHook.get_conn
+    made = hook(**{hook.conn_name_attr: "some"})
+    assert (getattr(made, hook.conn_name_attr), getattr(hook(), hook.conn_name_attr)) == (
+        "some",
+        hook.default_conn_name,
+    )
+    assert callable(made.test_connection)

@@ -14,14 +14,14 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import connections
-from airflow_kafka_lake.hooks.assembly import open_ports
-from airflow_kafka_lake.hooks.connections import ConnectionSettings, aget_connection, get_connection
-from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
-from airflow_kafka_lake.hooks.lake import LakeHook
-from airflow_kafka_lake.hooks.ledger import LedgerHook, ledger_url
 from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
-from airflow_kafka_lake.hooks.spark import EMBEDDED_MASTER, SparkRunnerHook, conf_of, master_of, quiet_seconds_of
+from airflow_kafka_lake.wiring import connections
+from airflow_kafka_lake.wiring.assembly import open_ports
+from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.ledger import ledger_url
+from airflow_kafka_lake.wiring.registry import RegistryConnection
+from airflow_kafka_lake.wiring.spark import EMBEDDED_MASTER, SparkConnection, conf_of, master_of, quiet_seconds_of
 from tests.registry_server import RegistryServer
 
 SECRET = "s3cr3t-value"
@@ -30,7 +30,7 @@ SECRET = "s3cr3t-value"
 @pytest.fixture(autouse=True)
 def outside_airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As on the command line of a machine whose Airflow was never set up."""
-    monkeypatch.setattr(connections, "_inside_airflow", lambda: False)
+    monkeypatch.setattr(connections, "_airflow_is_loaded", lambda: False)
     monkeypatch.setattr(connections, "_metadata_database_exists", lambda: False)
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
     monkeypatch.delenv("AIRFLOW_CONFIG", raising=False)
@@ -64,8 +64,8 @@ def test_uri_of_the_environment_is_read_by_airflow(monkeypatch: pytest.MonkeyPat
 def test_environment_is_read_without_importing_airflow() -> None:
     """Importing Airflow takes seconds; a command whose connections are in the environment does not pay them."""
     code = (
-        "import sys; from airflow_kafka_lake.hooks.assembly import open_ports; "
-        "from airflow_kafka_lake.hooks.connections import get_connection; get_connection('k', 'kafka'); "
+        "import sys; from airflow_kafka_lake.wiring.assembly import open_ports; "
+        "from airflow_kafka_lake.wiring.connections import get_connection; get_connection('k', 'kafka'); "
         "print([m for m in sys.modules if m.partition('.')[0] in "
         "('airflow', 'pyspark', 'pyiceberg', 'pyarrow', 'confluent_kafka', 'sqlalchemy', 'kafka')])"
     )
@@ -137,7 +137,7 @@ def test_address_instead_of_an_id_is_not_repeated() -> None:
 
 
 def test_trigger_resolves_the_same_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The asynchronous door leads to the same value."""
+    """Triggers run inside Airflow only: its asynchronous way leads to the same value."""
     given(monkeypatch, "k", {"conn_type": "kafka", "extra": {"a": 1}})
     assert asyncio.run(aget_connection("k", "kafka")) == get_connection("k", "kafka")
 
@@ -152,7 +152,7 @@ def test_inside_airflow_the_sdk_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
             return Connection(conn_id=conn_id, conn_type="lake", password=SECRET, extra='{"format": "iceberg"}')
         raise AirflowNotFoundException("not there")
 
-    monkeypatch.setattr(connections, "_inside_airflow", lambda: True)
+    monkeypatch.setattr(connections, "_airflow_is_loaded", lambda: True)
     monkeypatch.setattr(BaseHook, "get_connection", answer)
     assert get_connection("lake_default", "lake").extra == {"format": "iceberg"}
     with pytest.raises(ConnectionSettingsError, match="AIRFLOW_CONN_OTHER"):
@@ -253,8 +253,8 @@ def test_patience_with_a_quiet_job_is_the_connections() -> None:
 def test_a_runner_has_the_patience_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the connection says reaches the job."""
     given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"quiet-minutes": 90}})
-    assert SparkRunnerHook("s").quiet_seconds == 90 * 60
-    runner = SparkRunnerHook("s").runner(catalog={}, kafka={})._runner_with({})
+    assert SparkConnection("s").quiet_seconds == 90 * 60
+    runner = SparkConnection("s").runner(catalog={}, kafka={})._runner_with({})
     assert runner._quiet_seconds == 90 * 60
 
 
@@ -262,21 +262,21 @@ def test_spark_connect_is_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that will work some day is refused with that word."""
     given(monkeypatch, "s", {"conn_type": "spark_connect", "host": "sc://x"})
     with pytest.raises(ConnectionSettingsError, match="later"):
-        _ = SparkRunnerHook("s").master_and_conf
+        _ = SparkConnection("s").master_and_conf
 
 
 def test_no_spark_connection_is_a_local_master_and_a_missing_one_an_error() -> None:
     """Only a pipeline without the section runs on this machine."""
-    assert SparkRunnerHook(None).master_and_conf == (EMBEDDED_MASTER, {})
+    assert SparkConnection(None).master_and_conf == (EMBEDDED_MASTER, {})
     with pytest.raises(ConnectionSettingsError, match="AIRFLOW_CONN_ABSENT"):
-        _ = SparkRunnerHook("absent").master_and_conf
+        _ = SparkConnection("absent").master_and_conf
 
 
 def test_schema_registry_is_opened_by_an_http_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's own fields, and an extra of which every key is known."""
     fields = {"conn_type": "http", "schema": "https", "host": "registry", "port": 8081, "login": "lake"}
     given(monkeypatch, "r", {**fields, "password": SECRET, "extra": {"ssl.ca.location": "/ca.pem"}})
-    found = SchemaRegistryHook("r").settings
+    found = RegistryConnection("r").settings
     assert found.url == "https://registry:8081"
     assert found.options == {"basic.auth.user.info": f"lake:{SECRET}", "ssl.ca.location": "/ca.pem"}
     assert SECRET not in repr(found)
@@ -322,16 +322,98 @@ def test_pipeline_that_names_no_registry_has_no_schemas(decoding: Decoding | Non
         ports.added["schemas"].versions("orders-value")
 
 
-def test_connection_tests_answer_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Airflow's test button gets yes or no and one sentence, never a traceback or a secret."""
-    warehouse = tmp_path / "warehouse"
-    lake = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{warehouse}"}
-    given(monkeypatch, "lake_default", {"conn_type": "lake", "extra": lake})
-    given(monkeypatch, "kafka_lake_ledger", {"conn_type": "sqlite", "host": str(tmp_path / "ledger.db")})
-    given(monkeypatch, "kafka_default", {"conn_type": "kafka", "extra": {"plugin.library.paths": SECRET}})
-    assert LakeHook().test_connection() == (True, "The sql catalog answers; it has 0 namespaces.")
-    assert LedgerHook().test_connection()[0]
-    worked, words = KafkaSourceHook().test_connection()
+def test_ledger_of_our_own_type_names_its_database() -> None:
+    """One type for both databases, so that one form and one test serve them."""
+
+    def ledger(**fields: Any) -> ConnectionSettings:
+        return ConnectionSettings(conn_id="l", conn_type="kafka_lake_ledger", **fields)
+
+    assert ledger_url(ledger(host="/l.db", extra={"database": "sqlite"})).drivername == "sqlite"
+    for extra in ({}, {"database": None}, {"database": "postgres", "sslmode": "require"}):
+        found = ledger_url(ledger(host="db", schema="x", extra=extra))
+        assert (found.drivername, dict(found.query).get("database")) == ("postgresql+psycopg2", None)
+    with pytest.raises(ConnectionSettingsError, match="must be sqlite or postgres"):
+        ledger_url(ledger(host="db", schema="x", extra={"database": SECRET}))
+
+
+def page_says(monkeypatch: pytest.MonkeyPatch, *, server: bool = False, **fields: Any) -> tuple[bool, str]:
+    """Test a connection as Airflow's connections page does, on a worker or in the server: it is in the environment,
+    under an id of its own, as long as the test runs."""
+    from airflow.models.connection import Connection as ServerConnection
+    from airflow.sdk import Connection
+
+    connection = (ServerConnection if server else Connection)(conn_id="tEsTcOnN", **fields)
+    monkeypatch.setattr(connections, "_airflow_is_loaded", lambda: True)
+    monkeypatch.setenv("AIRFLOW_CONN_TESTCONN", connection.get_uri())
+    return connection.test_connection()
+
+
+def test_connections_page_tests_a_lake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The catalog is asked."""
+    lake = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    found = page_says(monkeypatch, conn_type="lake", extra=json.dumps(lake))
+    assert found == (True, "The sql catalog answers; it has 0 namespaces.")
+    worked, words = page_says(
+        monkeypatch, conn_type="lake", password=SECRET, extra=json.dumps({**lake, "token-x": SECRET})
+    )
     assert not worked
-    assert "plugin.library.paths" in words
     assert SECRET not in words
+
+
+@pytest.mark.filterwarnings("ignore:ProvidersManager.hooks is deprecated")  # Airflow's server asks it itself
+@pytest.mark.parametrize("server", [True, False], ids=["server", "worker"])
+def test_connections_page_tests_a_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: bool) -> None:
+    """The database is asked for the ledger's id."""
+    fields: dict[str, Any] = {"server": server, "conn_type": "kafka_lake_ledger", "extra": '{"database": "sqlite"}'}
+    worked, words = page_says(monkeypatch, host=str(tmp_path / "ledger.db"), **fields)
+    assert worked, words
+    assert words.endswith("answers.")
+    worked, words = page_says(monkeypatch, host="relative.db", password=SECRET, **fields)
+    assert (worked, "absolute path" in words, SECRET in words) == (False, True, False)
+
+
+def test_connections_page_tests_a_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that are refused are named, without their values."""
+    extra = json.dumps({"bootstrap.servers": "b:1", "plugin.library.paths": SECRET})
+    worked, words = page_says(monkeypatch, conn_type="kafka_lake_kafka", extra=extra)
+    assert (worked, "plugin.library.paths" in words, SECRET in words) == (False, True, False)
+
+
+def test_connections_page_tests_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registry is asked what it knows."""
+    with RegistryServer() as server:
+        found = page_says(monkeypatch, conn_type="kafka_lake_registry", host=server.url)
+    assert found == (True, f"The schema registry at {server.url} answers; it knows JSON, PROTOBUF, AVRO.")
+
+
+def test_connections_page_tests_a_spark_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine is looked at; the words say where jobs would run, or what is missing."""
+    monkeypatch.setattr("airflow_kafka_lake.wiring.spark.SparkJobs.check", lambda _: None)
+    monkeypatch.setattr("airflow_kafka_lake.wiring.spark.SparkJobs.where", lambda _: "local[2]")
+    found = page_says(monkeypatch, conn_type="kafka_lake_spark", host="local[2]")
+    assert found == (True, "Jobs run on local[2]; Java and the jars are there.")
+    worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=f"spark://me:{SECRET}@x")
+    assert (worked, SECRET in words) == (False, False)
+
+
+def test_error_that_no_part_expects_is_told_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library's own words may hold a password."""
+
+    def broken(_: Any) -> str:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(KafkaConnection, "check", broken)
+    found = page_says(monkeypatch, conn_type="kafka_lake_kafka")
+    assert found == (False, "The test ended with an unexpected RuntimeError.")
+
+
+def test_airflow_command_finds_what_only_the_metadata_database_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a task the SDK does not ask it: `airflow kafka-lake` does, where Airflow's own commands would."""
+    from airflow.sdk import Connection
+
+    def only_there(conn_id: str) -> Connection:
+        return Connection(conn_id=conn_id, conn_type="kafka")
+
+    monkeypatch.setattr(connections, "_airflow_is_loaded", lambda: True)
+    monkeypatch.setattr(connections, "_from_command_line", only_there)
+    assert get_connection("nowhere_else", "kafka").conn_id == "nowhere_else"

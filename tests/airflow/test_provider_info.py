@@ -29,7 +29,7 @@ ALLOWED = {
 CONNECTION_TYPE = {"connection-type", "hook-class-name", "hook-name", "ui-field-behaviour", "conn-fields"}
 BEHAVIOUR = {"hidden-fields", "relabeling", "placeholders"}
 CONN_FIELD = {"label", "description", "schema"}
-REUSED = {"kafka", "spark", "spark_connect", "sqlite", "postgres"}
+REUSED = {"kafka", "spark", "spark_connect", "sqlite", "postgres", "http"}
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def test_every_module_with_a_public_class_is_named(kind: str) -> None:
         f"{root.name}.{kind}.{file.stem}" for file in (root / kind).glob("*.py") if public.search(file.read_text())
     }
     (named,) = get_provider_info()[kind]
-    base = {"airflow_kafka_lake.sensors.waiting"}
+    base = {"airflow_kafka_lake.sensors.waiting", "airflow_kafka_lake.hooks.connection"}
     assert found - base == set(named["python-modules"])
 
 
@@ -105,10 +105,11 @@ def test_airflow_finds_provider_hook_and_commands() -> None:
     """The installed entry point leads Airflow to the provider, its connection form and its commands."""
     found = ProvidersManager()
     assert "airflow-kafka-lake" in found.providers
-    hook = ProvidersManagerTaskRuntime().hooks["lake"]
-    assert hook is not None
-    assert hook.hook_class_name == "airflow_kafka_lake.hooks.lake.LakeHook"
-    assert hook.connection_testable
+    for described in get_provider_info()["connection-types"]:
+        hook = ProvidersManagerTaskRuntime().hooks[described["connection-type"]]
+        assert hook is not None
+        assert (hook.hook_class_name, hook.hook_name) == (described["hook-class-name"], described["hook-name"])
+        assert hook.connection_testable
     assert {name for name in found.connection_form_widgets if name.startswith("extra__lake__")} == {
         f"extra__lake__{field}" for field in ("format", "catalog", "uri", "warehouse")
     }

@@ -31,8 +31,6 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.hooks import assembly
-from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
@@ -54,6 +52,8 @@ from airflow_kafka_lake.triggers.waits import (
     WaveLaunchableTrigger,
     newest_event,
 )
+from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
 
 from .conftest import ORDERS, OTHER, World
 
@@ -255,7 +255,7 @@ def test_pipeline_that_was_never_planned_is_waited_for(
     """A Dag that waits may be started before the one that plans; the wait ends in the triggerer once that has run."""
     (folder / "orders.toml").write_text(FILE)
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", '{"conn_type": "kafka", "extra": {"bootstrap.servers": "b:1"}}')
-    monkeypatch.setattr(KafkaSourceHook, "source", lambda _: world.kafka)
+    monkeypatch.setattr(KafkaConnection, "source", lambda _: world.kafka)
     sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
     trigger = waits(sensor, context)
     assert isinstance(trigger, WatermarkTrigger)

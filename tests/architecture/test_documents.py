@@ -15,8 +15,8 @@ from airflow_kafka_lake.adapters import kafka_config
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.hooks import ledger
 from airflow_kafka_lake.services import checking, reporting
+from airflow_kafka_lake.wiring import ledger
 from tests import documented
 from tests.world import World
 

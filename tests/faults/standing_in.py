@@ -32,9 +32,9 @@ from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.hooks import assembly
-from airflow_kafka_lake.hooks.lake import LakeHook
 from airflow_kafka_lake.ports import Features
+from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring.lake import LakeConnection
 from tests.faults import standing_decoding
 from tests.faults.standing_kafka import StandingKafka, kafka
 from tests.kit import arming, failpoints, traps
@@ -57,7 +57,7 @@ WARM = (
 
 
 class KafkaStandIn:
-    """`hooks.kafka.KafkaSourceHook` for the cluster in memory."""
+    """`wiring.kafka.KafkaConnection` for the cluster in memory."""
 
     settings = SimpleNamespace(java=dict)
 
@@ -72,7 +72,7 @@ class KafkaStandIn:
 
 
 class JobsStandIn(MemoryRunner):
-    """`hooks.spark.SparkRunnerHook` and its runner: a job is this process, and PyIceberg does what Spark does."""
+    """`wiring.spark.SparkConnection` and its runner: a job is this process, and PyIceberg does what Spark does."""
 
     def __init__(self, conn_id: str | None) -> None:
         cluster, _ = kafka(Path.cwd())
@@ -97,7 +97,7 @@ class JobsStandIn(MemoryRunner):
 
 
 def _table(identifier: str) -> Table:
-    return IcebergLake(LakeHook("lake_default").settings).catalog.load(identifier)
+    return IcebergLake(LakeConnection("lake_default").settings).catalog.load(identifier)
 
 
 def tell(pipeline: str) -> int:
@@ -128,7 +128,7 @@ def perform(order: Mapping[str, Any]) -> int:
         traps.Traps.spring = lambda self, point: (seen.update([point]), counted(self, point))[1]  # type: ignore[method-assign]
     traps.DELAY_SECONDS = DELAY_SECONDS
     arming.arm({arming.FAILPOINTS: armed, arming.DIARY: order["diary"]})
-    assembly.KafkaSourceHook, assembly.SparkRunnerHook = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
+    assembly.KafkaConnection, assembly.SparkConnection = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
     assembly.registry_of = standing_decoding.registry  # type: ignore[assignment]
     stand_ins = {"mirror": lambda _: kafka(Path.cwd())[0]}
     assembly.FEATURES = Features(  # type: ignore[misc]

@@ -64,7 +64,7 @@ pytestmark = pytest.mark.timeout(600)
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One Airflow and one broker for this module, with one pipeline file per test; afterwards, nothing may be left."""
     dags = {"waits.py": WAITS, "echo.py": ECHO}
-    extra = {"EXTRA": "extra-from-outside"}
+    extra = {"EXTRA": "extra-from-outside", "AIRFLOW__CORE__TEST_CONNECTION": "Enabled"}
     with world_of(tmp_path_factory.mktemp("world"), dict.fromkeys(PIPELINES, 2), dags, extra) as made:
         airflow = psutil.Process(made.airflow.pid)
         family = [airflow, *airflow.children(recursive=True)]
@@ -276,6 +276,30 @@ def test_failed_run_is_returned_and_not_raised(world: World) -> None:
     run_id = world.airflow.trigger("echo")
     assert world.airflow.wait_run("echo", run_id, 400)["state"] == "failed"
     assert "KeyError" in world.airflow.task_log("echo", run_id, "say")
+
+
+def test_button_of_the_connections_page_asks_the_real_thing(world: World, tmp_path: Path) -> None:
+    """The server of Airflow asks brokers, catalog and ledger; what does not answer, or is refused, is a sentence."""
+    catalog = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    ledger = {"host": str(tmp_path / "ledger.db"), "extra": {"database": "sqlite"}}
+    expected = {
+        "kafka_lake_kafka": ({"extra": {"bootstrap.servers": world.kafka.bootstrap}}, True),
+        "lake": ({"extra": catalog}, True),
+        "kafka_lake_ledger": (ledger, True),
+        "kafka_lake_registry": ({"host": "http://127.0.0.1:1", "password": "s3cr3t", "login": "me"}, False),
+        "kafka_lake_spark": ({"host": "spark://me:s3cr3t@x"}, False),
+    }
+    for conn_type, (fields, works) in expected.items():
+        body = {
+            "connection_id": "asked",
+            "conn_type": conn_type,
+            **fields,
+            "extra": json.dumps(fields.get("extra", {})),
+        }
+        answer = world.airflow.api("POST", "/connections/test", body)
+        assert answer["status"] is works, (conn_type, answer)
+        assert answer["message"]
+        assert "s3cr3t" not in answer["message"]
 
 
 def test_unknown_dag_is_a_sentence(world: World) -> None:

@@ -9,18 +9,18 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.core.decoding import Format
-from airflow_kafka_lake.hooks.connections import ConnectionSettings
-from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
 from airflow_kafka_lake.local import registry as local
 from airflow_kafka_lake.local.processes import LocalServerError
 from airflow_kafka_lake.local.registry import LocalRegistry
+from airflow_kafka_lake.wiring.connections import ConnectionSettings
+from airflow_kafka_lake.wiring.registry import RegistryConnection
 
 
 def test_what_is_registered_is_read_through_its_connection(schema_registry: LocalRegistry) -> None:
     """The connection that it names is one that our hook takes."""
     number = schema_registry.register("local-value", Format.AVRO, '"string"')
     fields = schema_registry.connection
-    hook = SchemaRegistryHook("r", connection=ConnectionSettings(conn_id="r", **fields))
+    hook = RegistryConnection("r", connection=ConnectionSettings(conn_id="r", **fields))
     opened = hook.registry()
     assert [item.id for item in opened.versions("local-value")] == [number]
     opened.close()

@@ -35,11 +35,11 @@ from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.hooks.spark import SparkJobs
 from airflow_kafka_lake.jobs.decoding import decoded
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
 from airflow_kafka_lake.local.processes import free_ports
+from airflow_kafka_lake.wiring.spark import SparkJobs
 from tests import markers
 from tests.canaries import planted
 from tests.silence import SilentServer

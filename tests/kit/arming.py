@@ -29,9 +29,9 @@ def arm(given: Mapping[str, str] = os.environ) -> None:
     The history comes last, so that it stands outermost: it has what the actor was told, and not what really happened.
     A Spark driver has only the part of the package that travels, opens no port, and has its traps in its program.
     """
-    if not any(map(given.get, (FAILPOINTS, HISTORY))) or find_spec("airflow_kafka_lake.hooks") is None:
+    if not any(map(given.get, (FAILPOINTS, HISTORY))) or find_spec("airflow_kafka_lake.wiring") is None:
         return
-    from airflow_kafka_lake.hooks.wrapping import wrap
+    from airflow_kafka_lake.wiring.wrapping import wrap
 
     if given.get(FAILPOINTS):
         from tests.kit.failpoints import Trapping

@@ -21,8 +21,8 @@ from airflow_kafka_lake.adapters.spark_submit import PROGRAMS
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import Unknown
-from airflow_kafka_lake.hooks import spark
 from airflow_kafka_lake.ports import Ledger, Ports
+from airflow_kafka_lake.wiring import spark
 from tests.kit.interceptors import Intercepted, PortCall, calls, intercepted
 from tests.kit.traps import DRIVER_CALLS, Mode, Traps, parse, sides
 

@@ -10,7 +10,7 @@ _ACCOUNTING = "airflow_kafka_lake.core.lake.accounting"
 _WATERMARKS = "airflow_kafka_lake.core.ledger.watermarks"
 _OPERATORS = "airflow_kafka_lake.operators"
 _TRIGGERS = "airflow_kafka_lake.triggers"
-_CONNECTIONS = "airflow_kafka_lake.hooks.connections"
+_CONNECTIONS = "airflow_kafka_lake.wiring.connections"
 _FRONT = "airflow_kafka_lake.cli.entry_point"
 
 KAFKA = (

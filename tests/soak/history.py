@@ -6,9 +6,9 @@ import numpy as np
 
 from airflow_kafka_lake.core.audit.evidence import StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.hooks.assembly import open_ports
 from airflow_kafka_lake.local.demo import patched_environment
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.wiring.assembly import open_ports
 from tests.faults.check import check
 from tests.soak.acknowledged import Acknowledged, Numbers, Stream
 from tests.soak.checking import beyond_the_last_plan, read

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 IMPORTED = (
     "airflow_kafka_lake.adapters.sql_ledger",
     "airflow_kafka_lake.cli.entry_point",
-    "airflow_kafka_lake.hooks.assembly",
+    "airflow_kafka_lake.wiring.assembly",
     "alembic.autogenerate",
     "alembic.command",
     "kafka",
@@ -107,7 +107,7 @@ def perform(order: Mapping[str, Any]) -> int:
     for stream, name in ((1, order["out"]), (2, order["err"])):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
     from airflow_kafka_lake.cli import main as kafka_lake
-    from airflow_kafka_lake.hooks import spark
+    from airflow_kafka_lake.wiring import spark
     from tests.warm.driver import SUBMIT, VARIABLE
 
     submit = Path(order["env"][VARIABLE]) / SUBMIT

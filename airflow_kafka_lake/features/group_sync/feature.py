@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def _committer(spec: PipelineSpec) -> GroupCommitter:
     from airflow_kafka_lake.adapters.clocks import SystemClock
     from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
-    from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
+    from airflow_kafka_lake.wiring.kafka import KafkaConnection
 
-    return KafkaGroupCommitter(KafkaSourceHook(spec.kafka_connection).settings, clock=SystemClock())
+    return KafkaGroupCommitter(KafkaConnection(spec.kafka_connection).settings, clock=SystemClock())
 
 
 def _sync(ports: Ports, spec: PipelineSpec) -> Json:

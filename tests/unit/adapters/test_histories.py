@@ -158,7 +158,7 @@ def test_a_process_writes_one_file_whoever_asks(world: World, tmp_path: Path) ->
 
 
 KILLED = """
-from airflow_kafka_lake.hooks.wrapping import wrapped
+from airflow_kafka_lake.wiring.wrapping import wrapped
 from tests.world import World
 world = World()
 world.produce(2)

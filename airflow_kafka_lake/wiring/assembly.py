@@ -9,14 +9,14 @@ from typing import Any
 from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks.kafka import KafkaSourceHook
-from airflow_kafka_lake.hooks.lake import LakeHook
-from airflow_kafka_lake.hooks.ledger import DEFAULT_LEDGER, LedgerHook
-from airflow_kafka_lake.hooks.registry import registry_of
-from airflow_kafka_lake.hooks.spark import SparkJobs, SparkRunnerHook
-from airflow_kafka_lake.hooks.wrapping import wrapped, wrapped_ledger
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.lake import LakeConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
+from airflow_kafka_lake.wiring.registry import registry_of
+from airflow_kafka_lake.wiring.spark import SparkConnection, SparkJobs
+from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
 
 
 class OnFirstUse:
@@ -53,14 +53,14 @@ def open_ports(
     Adapters are built on first use. What is needed (`need_…`) is checked before the block begins, so that nothing is
     claimed for a job that could not start: raises ConnectionSettingsError, or what is missing on this machine.
     """
-    kafka, lake = KafkaSourceHook(spec.kafka_connection), LakeHook(spec.lake_connection)
+    kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
 
     def jobs() -> SparkJobs:
-        hook = SparkRunnerHook(spec.spark_connection)
+        hook = SparkConnection(spec.spark_connection)
         return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java())
 
     opened = [
-        OnFirstUse(LedgerHook(ledger_conn_id).ledger),
+        OnFirstUse(LedgerConnection(ledger_conn_id).ledger),
         OnFirstUse(kafka.source),
         OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
         OnFirstUse(lake.lake),
@@ -96,7 +96,7 @@ def open_ports(
 @contextmanager
 def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
     """Open the ledger alone."""
-    ledger = LedgerHook(ledger_conn_id).ledger()
+    ledger = LedgerConnection(ledger_conn_id).ledger()
     try:
         yield wrapped_ledger(ledger)
     finally:

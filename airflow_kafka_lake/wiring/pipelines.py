@@ -7,9 +7,9 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
-from airflow_kafka_lake.hooks import assembly
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.wiring import assembly
 
 SECTION, OPTION = "kafka_lake", "pipelines_folder"
 

@@ -1,0 +1,1 @@
+"""From Airflow connections to adapters; importing this package imports nothing of Airflow, so the CLI starts fast."""

@@ -1,0 +1,48 @@
+"""From a `kafka` connection to the planner's source, the auditor's reader and the job's settings."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+TYPES = ("kafka", "kafka_lake_kafka")
+DEFAULT_KAFKA = "kafka_default"
+
+
+class KafkaConnection:
+    """Opens a Kafka cluster; the type `kafka` is the Kafka provider's, and reused here."""
+
+    def __init__(self, kafka_conn_id: str = DEFAULT_KAFKA, *, connection: ConnectionSettings | None = None) -> None:
+        self.kafka_conn_id = kafka_conn_id
+        self._connection = connection
+
+    @cached_property
+    def settings(self) -> KafkaSettings:
+        """The validated settings; ConnectionSettingsError names what is wrong."""
+        found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
+        return KafkaSettings.parse(found.extra, connection=self.kafka_conn_id)
+
+    def source(self) -> KafkaOffsetSource:
+        """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
+        from airflow_kafka_lake.adapters.clocks import SystemClock
+        from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+
+        return KafkaOffsetSource(self.settings, clock=SystemClock())
+
+    def batches(self, bytes_per_second: int | None = None) -> KafkaBatchReader:
+        """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each
+        call."""
+        from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+        return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
+
+    def check(self) -> str:
+        """Return in one sentence that the cluster answers; raises what keeps it from answering."""
+        return self.source().check()

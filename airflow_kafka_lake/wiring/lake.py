@@ -1,0 +1,44 @@
+"""From a `lake` connection to the lake; the connection type that this provider registers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.wiring.connections import get_connection
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.iceberg import IcebergLake
+
+TYPES = ("lake",)
+DEFAULT_LAKE = "lake_default"
+
+
+class LakeConnection:
+    """Opens a lake catalog."""
+
+    def __init__(self, lake_conn_id: str = DEFAULT_LAKE) -> None:
+        self.lake_conn_id = lake_conn_id
+
+    @cached_property
+    def settings(self) -> LakeSettings:
+        """The validated settings; ConnectionSettingsError names what is wrong."""
+        found = get_connection(self.lake_conn_id, *TYPES)
+        return LakeSettings.parse(self.lake_conn_id, found.extra, password=found.password, login=found.login)
+
+    def lake(self) -> IcebergLake:
+        """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""
+        from airflow_kafka_lake.adapters.iceberg import IcebergLake
+
+        return IcebergLake(self.settings)
+
+    def check(self) -> str:
+        """Return in one sentence that the catalog answers; raises what keeps it from answering."""
+        lake = self.lake()
+        try:
+            with lake.catalog.reaching("list the namespaces"):
+                count = len(lake.catalog.api.list_namespaces())
+        finally:
+            lake.close()
+        return f"The {self.settings.kind} catalog answers; it has {count} namespaces."
