@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
@@ -15,9 +15,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import unknown_topic
-from airflow_kafka_lake.core.planning.plan import Blocked
+from airflow_kafka_lake.core.planning.facts import Observed, blocked_topics
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
@@ -31,40 +30,6 @@ _OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatc
 """What is wrong with one table and says nothing about the others; a ledger that is behind is behind for all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """What a plan is decided from: Kafka's partitions, those that are asked about, the streams on record, and the
-    topics that are left out."""
-
-    snapshot: Snapshot
-    selected: tuple[PartitionSnapshot, ...]
-    known: Mapping[Stream, StreamRecord]
-    blocked: tuple[Blocked, ...] = ()
-
-    def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
-        """Return the tables that the selected partitions land in, with their topic ids."""
-        tables: dict[str, set[str]] = {}
-        for item in self.selected:
-            tables.setdefault(spec.table_for(item.stream.topic), set()).add(item.stream.topic_id)
-        return {table: sorted(ids) for table, ids in sorted(tables.items())}
-
-    def without(self, problems: Problems) -> Observed:
-        """Leave topics out of the plan; raises the problem when none is left."""
-        topics = {item.stream.topic for item in self.selected} - problems.keys()
-        if problems and not topics:
-            raise next(iter(problems.values()))
-        return replace(
-            self,
-            snapshot=replace(
-                self.snapshot,
-                partitions=tuple(item for item in self.snapshot.partitions if item.stream.topic not in problems),
-                unknown=tuple(item for item in self.snapshot.unknown if item.topic not in problems),
-            ),
-            selected=tuple(item for item in self.selected if item.stream.topic not in problems),
-            blocked=self.blocked + _blocked(problems),
-        )
-
-
 def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
     ports.say(f"observing {spec.name}")
@@ -72,7 +37,9 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
     known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
     snapshot = _with_left_out(seen, known)
-    return Observed(snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=_blocked(problems))
+    return Observed(
+        snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=blocked_topics(problems)
+    )
 
 
 def look_at_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
@@ -89,10 +56,6 @@ def look_at_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed
                 item.stream.topic: error for item in seen.selected if spec.table_for(item.stream.topic) == table
             }
     return seen.without(problems)
-
-
-def _blocked(problems: Problems) -> tuple[Blocked, ...]:
-    return tuple(Blocked(topic=topic, partition=None, reason=error.message) for topic, error in problems.items())
 
 
 def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str, ...], Problems]:

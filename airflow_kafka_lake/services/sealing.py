@@ -14,13 +14,14 @@ from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.core.ordering.growth import Growth, Known, Topic, grown
 from airflow_kafka_lake.core.ordering.sealing import declared, migrated
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels, Segment
+from airflow_kafka_lake.core.planning.decision import Declare
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import new_id
 from airflow_kafka_lake.services.observing import observe
-from airflow_kafka_lake.services.planning import Declare, decide, record
+from airflow_kafka_lake.services.planning import gather, plan_from, record
 from airflow_kafka_lake.services.taking import take
 
 
@@ -69,11 +70,11 @@ def migrate(
 
 def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
     """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
-    seen = observe(ports, spec, bounds)
-    decided = decide(ports, spec, bounds, seen, new_id(), declare)
-    graph = grown(Graph(ports.ledger.segments(spec.name)), decided.growth).graph
-    _split(ports, spec.name, graph, graph.levels(seen.known))
-    record(ports, replace(decided, waves=()), seen)
+    facts = gather(ports, spec, bounds, observe(ports, spec, bounds), new_id())
+    decided = plan_from(ports, facts, declare)
+    graph = grown(facts.graph, decided.growth).graph
+    _split(ports, spec.name, graph, graph.levels(facts.seen.known))
+    record(ports, replace(decided, waves=()), facts.seen)
     return decided
 
 

@@ -174,7 +174,7 @@ SEALS = (
         guard="An edge that is declared after planning splits the waves that would wait for themselves.",
         module=_SERVICE,
         function="_record",
-        old="_split(ports, spec.name, graph, graph.levels(seen.known))",
+        old="_split(ports, spec.name, graph, graph.levels(facts.seen.known))",
         new="",
         red=(f"{_UNIT}test_migration_splits_waves_that_would_wait_for_themselves",),
     ),

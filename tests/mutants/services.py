@@ -22,7 +22,6 @@ _TOPICS = "airflow_kafka_lake.services.topics"
 _PARTIAL = "tests/unit/services/test_partial_answers.py::"
 _EPOCHS = "airflow_kafka_lake.core.kafka.epochs"
 _OBSERVING = "airflow_kafka_lake.services.observing"
-_PLANNING = "airflow_kafka_lake.services.planning"
 
 PUBLISHING = (
     Mutant(
@@ -284,9 +283,9 @@ PUBLISHING = (
         name="call-an-empty-period-done",
         law="L5",
         guard="A period in which nothing lies is refused: a wrong year is no success.",
-        module="airflow_kafka_lake.services.periods",
-        function="period_of",
-        old="everything and (not offsets) and (not below)",
+        module="airflow_kafka_lake.core.planning.decision",
+        function="Wanted.holds_nothing",
+        old="period is not None and everything and not period.offsets and not period.landed_below",
         new="False",
         red=("tests/unit/services/test_periods.py::test_period_in_which_nothing_lies_is_refused",),
     ),
@@ -755,10 +754,10 @@ IDENTITY = (
         name="begin-at-another-group",
         law="L5",
         guard="A partition whose start group could not be asked does not begin at the end policy's group.",
-        module=_PLANNING,
-        function="_start_offsets",
-        old="unknown | {item.stream: item for item in seen.partitions}",
-        new="{item.stream: item for item in seen.partitions}",
+        module="airflow_kafka_lake.core.planning.facts",
+        function="start_offsets",
+        old="unknown | {item.stream: item for item in answer}",
+        new="{item.stream: item for item in answer}",
         red=(f"{_PARTIAL}test_offset_of_the_end_policys_group_is_no_origin",),
     ),
     Mutant(
@@ -775,7 +774,7 @@ IDENTITY = (
         name="every-new-partition-was-added",
         law="L1",
         guard="A partition that was there when its topic was first planned begins where the policy says.",
-        module=_PLANNING,
+        module="airflow_kafka_lake.core.planning.decision",
         function="_is_expanded",
         old="item.stream.partition >= min(at_first)",
         new="True",

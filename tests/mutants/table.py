@@ -14,7 +14,6 @@ _HISTORY = "tests/contracts/test_iceberg_history.py"
 _CONTRACT = "tests/contracts/test_lake_table.py"
 _POLICIES = "airflow_kafka_lake.core.planning.policies"
 _PLAN = "airflow_kafka_lake.core.planning.packing"
-_PLANNING = "airflow_kafka_lake.services.planning"
 
 ICEBERG = (
     Mutant(
@@ -321,7 +320,7 @@ PLAN = (
         name="old-partition-forgotten",
         law="L13",
         guard="A partition that a re-created topic lacks is not forgotten: another one waits for it.",
-        module=_PLANNING,
+        module="airflow_kafka_lake.core.planning.decision",
         function="_is_older_generation",
         old="key.partition % partitions",
         new="key.partition",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 
@@ -39,6 +40,11 @@ class PartitionSnapshot:
     def readable_end(self, isolation: Isolation) -> int:
         """Return the exclusive end of what may be planned under an isolation (law L7)."""
         return self.last_stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
+
+    def readable(self, isolation: Isolation) -> Slice | None:
+        """Return what can be read under an isolation; None where that is nothing."""
+        end = self.readable_end(isolation)
+        return Slice(self.stream, OffsetRange(self.log_start, end)) if self.log_start < end else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,18 @@ files that a job writes of them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.kafka.snapshots import Sample
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.packing import UNMEASURED_BYTES_PER_OFFSET, Weights
+from airflow_kafka_lake.core.planning.plan import Asked
+from airflow_kafka_lake.core.slices import Slice, Stream
+
+SAMPLED_STRETCHES = 16
 
 LEAST_BYTES_PER_OFFSET = 16.0
 """What Kafka's framing of a record takes, about: a tombstone, a marker or an aborted record is work too."""
@@ -48,6 +54,25 @@ class WaveCost:
     def kafka_bytes(self) -> int:
         """The estimated weight of the wave in Kafka."""
         return sum(item.kafka_bytes for item in self.topics)
+
+
+def to_read(asked: Iterable[Asked], known: Mapping[Stream, StreamRecord]) -> Iterator[Slice]:
+    """Give what of some streams may be read: nothing that the log or the watermark has passed."""
+    for item in asked:
+        record = known.get(item.snapshot.stream)
+        start = max(item.start, item.snapshot.log_start, record.watermark if record else 0)
+        if start < item.end:
+            yield Slice(item.snapshot.stream, OffsetRange(start, item.end))
+
+
+def heaviest(stretches: Sequence[Slice]) -> list[Slice]:
+    """Choose the longest stretch of every topic, then the second longest, so that no topic hides another."""
+    taken: Counter[str] = Counter()
+    ranked = []
+    for item in sorted(stretches, key=lambda item: -item.range.span):
+        ranked.append((taken[item.stream.topic], -item.range.span, item))
+        taken[item.stream.topic] += 1
+    return [item for _, _, item in sorted(ranked)[:SAMPLED_STRETCHES]]
 
 
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:

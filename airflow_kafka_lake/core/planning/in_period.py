@@ -1,8 +1,8 @@
-"""Periods by time: where they lie in Kafka's offsets, and in which words a period is refused that holds nothing."""
+"""How much lies in a period that is asked for, and in which words one is refused that holds nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from airflow_kafka_lake.core.errors import EmptyPeriodError
@@ -10,65 +10,27 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, w
 from airflow_kafka_lake.core.kafka.times import Times, milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.facts import SAMPLED, Facts
 from airflow_kafka_lake.core.planning.periods import Period
 from airflow_kafka_lake.core.planning.plan import Asked
-from airflow_kafka_lake.core.planning.policies import Bounds, gone_in_doubt, start_in_doubt, times_needed
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.wire import instant, timestamp
-from airflow_kafka_lake.ports import Ports
 
-_SAMPLED = 8
-"""Partitions whose first and last records are read for a message; both ends of them are one small sample."""
 _NAMED = 3
 """Partitions whose offsets a message names: the largest."""
 _TAIL = 10
 """Offsets at a log's end that are searched for a record: the last ones may be transaction markers."""
 
 
-def times_of(
-    ports: Ports,
-    spec: PipelineSpec,
-    bounds: Bounds,
-    selected: Sequence[PartitionSnapshot],
-    known: Mapping[Stream, StreamRecord],
-) -> Times:
-    """Ask Kafka where times lie; for partitions that may have lost the begin of the period, or of what is to be read at
-    all, when their log begins."""
-    partitions = [(item.stream.topic, item.stream.partition) for item in selected]
-    new = {item.stream for item in selected} - known.keys()
-    needed = times_needed(spec, bounds, new=bool(new))
-    times = Times({at: ports.source.offsets_at(partitions, at) for at in needed})
-    doubts = [
-        item
-        for item in selected
-        if gone_in_doubt(bounds, item, known.get(item.stream), times)
-        or (item.stream in new and start_in_doubt(spec, item, times))
-    ]
-    heads = [stretch for item in doubts[:_SAMPLED] if (stretch := _head(item, spec))]
-    samples = ports.source.sample(heads, spec.isolation) if heads else ()
-    firsts = {
-        (s.stream.topic, s.stream.partition): s.first_timestamp_ms for s in samples if s.first_timestamp_ms is not None
-    }
-    return Times(times.answers, firsts)
-
-
 def period_of(
-    ports: Ports,
-    spec: PipelineSpec,
-    bounds: Bounds,
-    asked: Sequence[Asked],
-    known: Mapping[Stream, StreamRecord],
-    times: Times,
-    *,
-    everything: bool,
+    bounds: Bounds, asked: Iterable[Asked], known: Mapping[Stream, StreamRecord], times: Times
 ) -> Period | None:
-    """Return what lies in the period, None where none was asked for.
-
-    Raises EmptyPeriodError when nothing does, if `everything` that was asked for could be looked at.
-    """
+    """Return what lies in the period, None where none was asked for."""
     if not bounds.is_period:
         return None
+    asked = tuple(asked)
     offsets = landed = planned = 0
     for item in asked:
         if item.start < item.end:
@@ -77,8 +39,6 @@ def period_of(
             landed += record.covered.within(stretch).span if record else 0
             planned += (record.planned - record.covered).within(stretch).span if record else 0
     below = any(item.landed_below for item in asked)
-    if everything and not offsets and not below:
-        raise _nothing_lies(ports, spec, bounds, [item.snapshot for item in asked])
     until = bounds.end if isinstance(bounds.end, datetime) else None
     unended = [item.snapshot for item in asked if until and times.found(milliseconds(until), item.snapshot) is None]
     return Period(
@@ -91,12 +51,26 @@ def period_of(
     )
 
 
-def _nothing_lies(
-    ports: Ports, spec: PipelineSpec, bounds: Bounds, partitions: Sequence[PartitionSnapshot]
-) -> EmptyPeriodError:
-    largest = sorted(partitions, key=lambda item: item.log_start - item.high_watermark)[:_SAMPLED]
-    ends = [stretch for item in largest for stretch in (_head(item, spec), _tail(item, spec)) if stretch]
-    samples = ports.source.sample(ends, spec.isolation) if ends else ()
+def ends_of(facts: Facts, asked: Sequence[Asked]) -> list[Slice]:
+    """Return where records are sampled to say which times Kafka has: both ends of the largest partitions."""
+    found = (part for item in _largest(asked) for part in _both_ends(item, facts.spec.isolation))
+    return [item for item in found if item]
+
+
+def _both_ends(item: PartitionSnapshot, isolation: Isolation) -> tuple[Slice | None, Slice | None]:
+    whole = item.readable(isolation)
+    tail = whole and whole.part(OffsetRange(max(item.log_start, whole.range.end - _TAIL), whole.range.end))
+    return whole, tail
+
+
+def _largest(asked: Sequence[Asked]) -> list[PartitionSnapshot]:
+    partitions = (item.snapshot for item in asked)
+    return sorted(partitions, key=lambda item: item.log_start - item.high_watermark)[:SAMPLED]
+
+
+def nothing_lies(facts: Facts, asked: Sequence[Asked], samples: Sequence[Sample]) -> EmptyPeriodError:
+    """Return the refusal of a period in which nothing lies: it says what Kafka has instead."""
+    spec, bounds, largest = facts.spec, facts.bounds, _largest(asked)
     earliest, newest = _times(samples)
     has = [f"Kafka's records go from {earliest} to {newest}"] if earliest and newest else []
     has += [
@@ -122,17 +96,6 @@ def _times(samples: Sequence[Sample]) -> tuple[str | None, str | None]:
     firsts = [at for s in samples if s.first_timestamp_ms is not None and (at := instant(s.first_timestamp_ms))]
     lasts = [at for s in samples if s.last_timestamp_ms is not None and (at := instant(s.last_timestamp_ms))]
     return timestamp(min(firsts, default=None)), timestamp(max(lasts, default=None))
-
-
-def _head(item: PartitionSnapshot, spec: PipelineSpec) -> Slice | None:
-    end = item.readable_end(spec.isolation)
-    return Slice(item.stream, OffsetRange(item.log_start, end)) if item.log_start < end else None
-
-
-def _tail(item: PartitionSnapshot, spec: PipelineSpec) -> Slice | None:
-    end = item.readable_end(spec.isolation)
-    start = max(item.log_start, end - _TAIL)
-    return Slice(item.stream, OffsetRange(start, end)) if start < end else None
 
 
 def _in_words(bounds: Bounds) -> str:

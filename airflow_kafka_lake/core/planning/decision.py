@@ -1,0 +1,157 @@
+"""From facts to a plan: what each stream is asked for, and what the plan makes of it. Pure; asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_kafka_lake.core.errors import GroupOffsetError, PendingCommitError
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, UnknownPartition
+from airflow_kafka_lake.core.ordering.growth import Grown, Growth, Known, Topic, grown
+from airflow_kafka_lake.core.ordering.layouts import develop, topics_seen
+from airflow_kafka_lake.core.ordering.sealing import check_seals
+from airflow_kafka_lake.core.planning.estimates import heaviest, to_read, weights
+from airflow_kafka_lake.core.planning.facts import Facts
+from airflow_kafka_lake.core.planning.in_period import period_of
+from airflow_kafka_lake.core.planning.packing import build_plan
+from airflow_kafka_lake.core.planning.periods import Period
+from airflow_kafka_lake.core.planning.plan import Asked, Blocked, Plan
+from airflow_kafka_lake.core.planning.policies import asked_of, generation_gap, together
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import PolicyKind
+
+Declare = Callable[[Known, Sequence[Topic]], Growth]
+"""What a person says about the segments that there are then."""
+
+
+def declare_nothing(_known: Known, _topics: Sequence[Topic]) -> Growth:
+    """Leave the segments as they come."""
+    return Growth()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the streams are asked for, and what is left out; `period` is None where none was asked for."""
+
+    asked: tuple[Asked, ...]
+    blocked: tuple[Blocked, ...]
+    unknown: tuple[UnknownPartition, ...]
+    period: Period | None
+    stretches: tuple[Slice, ...]
+    """What of it may be read."""
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether nothing lies in the period, though everything that was asked for could be looked at."""
+        everything, period = not self.blocked and not self.unknown, self.period
+        return period is not None and everything and not period.offsets and not period.landed_below
+
+    @property
+    def to_weigh(self) -> list[Slice]:
+        """What a sample is read of, to weigh the rest."""
+        return heaviest(self.stretches)
+
+
+def want(facts: Facts) -> Wanted:
+    """Decide what each stream is asked for.
+
+    Raises PendingCommitError where group offsets are not stable, GroupOffsetError where no stream has one that can be
+    used, RefusedError leaves for bounds that cannot be met.
+    """
+    asked: list[Asked] = []
+    blocked, sizes = list(facts.seen.blocked), facts.sizes
+    refused: list[GroupOffsetError] = []
+    pending: list[PendingCommitError] = []
+    for item in facts.seen.selected:
+        try:
+            answer = _answer(facts, item, sizes[item.stream.topic])
+        except PendingCommitError as error:
+            pending.append(error)
+        except GroupOffsetError as error:
+            refused.append(error)
+            blocked.append(Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=error.message))
+        else:
+            (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
+    if pending:
+        raise together(pending)
+    if refused and not asked:
+        raise refused[0]
+    partitions = facts.bounds.partitions
+    unknown = (item for item in facts.seen.snapshot.unknown if partitions is None or item.partition in partitions)
+    return Wanted(
+        asked=tuple(asked),
+        blocked=tuple(blocked),
+        unknown=tuple(unknown),
+        period=period_of(facts.bounds, asked, facts.seen.known, facts.times),
+        stretches=tuple(to_read(asked, facts.seen.known)),
+    )
+
+
+def _answer(facts: Facts, item: PartitionSnapshot, partitions: int) -> Asked | Blocked:
+    known, record = facts.seen.known, facts.seen.known.get(item.stream)
+    older = [stream for key, stream in known.items() if _is_older_generation(key, item, partitions)]
+    return generation_gap(facts.spec.name, item, record, older, facts.graph, facts.ends) or asked_of(
+        facts.spec,
+        facts.bounds,
+        item,
+        record,
+        facts.times,
+        facts.starts.get(item.stream, item),
+        _is_expanded(facts, item),
+    )
+
+
+def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
+    """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
+    segments = _grown(facts, wanted.asked, declare)
+    waiting = segments.growth.waiting
+    asked = [i for i in wanted.asked if (i.snapshot.stream.topic, i.snapshot.stream.partition) not in waiting]
+    overruns = [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
+    made = build_plan(
+        facts.plan_id,
+        facts.spec,
+        facts.seen.snapshot.observed_at,
+        asked,
+        facts.seen.known,
+        weights({item.stream.topic for item in wanted.stretches}, samples, facts.costs),
+        [*wanted.blocked, *overruns],
+        wanted.unknown,
+        segments,
+        facts.bounds.acknowledge_order,
+    )
+    return replace(made, period=wanted.period)
+
+
+def _grown(facts: Facts, asked: Sequence[Asked], declare: Declare) -> Grown:
+    """Decide what becomes of the segments of every topic that was observed."""
+    known = facts.recorded
+    topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
+    growth = Growth()
+    for topic in topics:
+        growth |= check_seals(facts.spec, topic, known) | develop(facts.spec, topic, known)
+    then = replace(known, graph=grown(known.graph, growth).graph)
+    return grown(known.graph, growth | declare(then, topics))
+
+
+def _is_older_generation(key: Stream, item: PartitionSnapshot, partitions: int) -> bool:
+    """Return whether a stream is of an older generation, and this partition's to judge (of a gone one, another's)."""
+    return (
+        key.topic == item.stream.topic
+        and key.topic_id != item.stream.topic_id
+        and key.partition % partitions == item.stream.partition
+    )
+
+
+def _is_expanded(facts: Facts, item: PartitionSnapshot) -> bool:
+    """Return whether a partition has come since its topic was first planned.
+
+    One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
+    end has moved since, so that only the log's begin is sure to lose nothing.
+    """
+    siblings = [key.partition for key in facts.seen.known if key[:2] == item.stream[:2]]
+    if not siblings:
+        return False
+    at_first = [layout.partitions for layout in facts.layouts if layout.topic_id == item.stream.topic_id] or [
+        max(siblings) + 1
+    ]
+    return item.stream.partition >= min(at_first) or facts.spec.start.kind is PolicyKind.LATEST
