@@ -59,13 +59,8 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
     receipts = []
     for item in claim.ranges:
         content = contents.get(item.stream)
-        result = receipt(
-            item.id,
-            *item.stream,
-            item.range,
-            content.offsets if content else RangeSet(),
-            tallies.get(item.id, Tally()),
-        )
+        offsets = content.offsets if content else RangeSet()
+        result = receipt(item.id, item.slice, offsets, tallies.get(item.id, Tally()))
         receipts.append(result)
         if result.accounting.unexplained and item.id not in failed:
             lost = seen.failed.get(item.id)

@@ -66,7 +66,7 @@ def plan(
     check_bounds(bounds)
 
     def gather_and_decide() -> tuple[Facts, Plan]:
-        facts = gather(ports, spec, bounds, look_at_tables(ports, spec, observe(ports, spec, bounds)), plan_id)
+        facts = gather(ports, spec, bounds, look_at_tables(ports, spec, observe(ports, spec, bounds)), plan_id=plan_id)
         return facts, plan_from(ports, facts)
 
     facts, decided = once_stable(ports, gather_and_decide, patience)
@@ -107,7 +107,7 @@ def check_bounds(bounds: Bounds) -> None:
         raise UsageError(f"from {start.isoformat()} is not before to {end.isoformat()}: a period is [from, to)")
 
 
-def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, plan_id: str) -> Facts:
+def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, plan_id: str) -> Facts:
     """Ask Kafka and the ledger what the observed partitions leave open."""
     group, doubts = start_group(spec, seen), seen.epochs_in_doubt
     times = _times(ports, spec, bounds, seen)

@@ -117,8 +117,8 @@ def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -
 
 def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, Receipt]:
     """Return the receipts of a claim's ranges that an attempt has left in the lake, by range id."""
-    rows = {(*row.stream, row.range): row for row in ports.lake.table(claim.table).receipts(attempt)}
-    left = ((item, rows.get((*item.stream, item.range))) for item in claim.ranges)
+    rows = {row.slice: row for row in ports.lake.table(claim.table).receipts(attempt)}
+    left = ((item, rows.get(item.slice)) for item in claim.ranges)
     return {item.id: _receipt(item, row) for item, row in left if row}
 
 

@@ -70,7 +70,7 @@ def migrate(
 
 def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
     """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
-    facts = gather(ports, spec, bounds, observe(ports, spec, bounds), new_id())
+    facts = gather(ports, spec, bounds, observe(ports, spec, bounds), plan_id=new_id())
     decided = plan_from(ports, facts, declare)
     graph = grown(facts.graph, decided.growth).graph
     _split(ports, spec.name, graph, graph.levels(facts.seen.known))

@@ -136,7 +136,7 @@ SUMS = (
         guard="A receipt calls unexplained what was not asked about.",
         module=_ACCOUNTING,
         function="receipt",
-        old="found + Accounting(unexplained=asked.span - found.span)",
+        old="found + Accounting(unexplained=asked.range.span - found.span)",
         new="found",
         red=("tests/unit/core/test_accounting.py::test_what_was_not_asked_about_is_unexplained",),
     ),

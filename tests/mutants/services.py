@@ -981,7 +981,7 @@ IDENTITY = (
         guard="An offset without a row that Kafka's batches were not asked about is unexplained.",
         module="airflow_kafka_lake.core.lake.accounting",
         function="receipt",
-        old="found + Accounting(unexplained=asked.span - found.span)",
+        old="found + Accounting(unexplained=asked.range.span - found.span)",
         new="found",
         red=("tests/unit/core/test_accounting.py::test_what_was_not_asked_about_is_unexplained",),
     ),

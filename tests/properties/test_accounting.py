@@ -9,6 +9,7 @@ from hypothesis import given
 
 from airflow_kafka_lake.core.lake.accounting import EXPLAINED, Accounting, Explanation, Fate, Tally, account, receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 from tests.properties.strategies import as_set, explanations, offset_ranges, range_sets
 
 pytestmark = pytest.mark.properties
@@ -59,7 +60,7 @@ def test_receipt_tells_the_rows_of_the_range(asked: OffsetRange, staged: RangeSe
     rows = as_set([asked]) & as_set(staged)
     tally = Tally()
     tally.add(staged.gaps(asked), said)
-    got = receipt("r", "t", "id", 0, asked, staged, tally)
+    got = receipt("r", Slice(Stream("t", "id", 0), asked), staged, tally)
     assert got.accounting == account(asked, staged, said)
     assert got.rows == got.accounting.visible == len(rows)
     assert (got.first_offset, got.last_offset) == ((min(rows), max(rows)) if rows else (None, None))

@@ -149,24 +149,16 @@ def _once_each(explanations: Sequence[Explanation]) -> Iterator[tuple[OffsetRang
             yield OffsetRange(start, end), explanations[here[0]].fate
 
 
-def receipt(
-    range_id: str,
-    topic: str,
-    topic_id: str,
-    partition: int,
-    asked: OffsetRange,
-    staged: RangeSet,
-    tally: Tally,
-) -> Receipt:
+def receipt(range_id: str, asked: Slice, staged: RangeSet, tally: Tally) -> Receipt:
     """Build the receipt of one range from what is staged and what became of the rest; what was not asked about is
     unexplained."""
-    inside = staged.within(asked)
+    inside = staged.within(asked.range)
     found = Accounting(visible=inside.span) + tally.accounting
     return Receipt(
         range_id=range_id,
-        slice=Slice(Stream(topic, topic_id, partition), asked),
+        slice=asked,
         rows=inside.span,
         first_offset=inside.first if inside else None,
         last_offset=inside.last if inside else None,
-        accounting=found + Accounting(unexplained=asked.span - found.span),
+        accounting=found + Accounting(unexplained=asked.range.span - found.span),
     )

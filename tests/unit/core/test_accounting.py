@@ -6,8 +6,11 @@ import pytest
 
 from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate, Tally, account, receipt
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
+
+STREAM = Stream("orders", "id", 0)
 
 
 def _why(start: int, end: int, fate: Fate) -> Explanation:
@@ -75,7 +78,7 @@ def test_numbers_add_up_by_field() -> None:
 def test_receipt_of_rows_with_a_marker_behind() -> None:
     """First and last offset are those of rows, not of the range."""
     tally = _tally(RangeSet.of((10, 11), (15, 16)), _why(10, 16, Fate.CONTROL))
-    got = receipt("r1", "orders", "id", 0, OffsetRange(10, 16), RangeSet.of((11, 15)), tally)
+    got = receipt("r1", Slice(STREAM, OffsetRange(10, 16)), RangeSet.of((11, 15)), tally)
     assert (got.rows, got.first_offset, got.last_offset) == (4, 11, 14)
     assert got.accounting == Accounting(visible=4, control=2)
     assert got.accounting.span == got.range.span
@@ -84,7 +87,7 @@ def test_receipt_of_rows_with_a_marker_behind() -> None:
 def test_receipt_of_zero_rows() -> None:
     """A range may hold only markers and still be complete (law L6)."""
     tally = _tally(RangeSet.of((10, 12)), _why(10, 12, Fate.CONTROL))
-    got = receipt("r1", "orders", "id", 0, OffsetRange(10, 12), RangeSet(), tally)
+    got = receipt("r1", Slice(STREAM, OffsetRange(10, 12)), RangeSet(), tally)
     assert (got.rows, got.first_offset, got.last_offset) == (0, None, None)
     assert got.accounting == Accounting(control=2)
 
@@ -100,7 +103,7 @@ def test_many_small_gaps_are_accounted_in_one_sweep() -> None:
 
 def test_what_was_not_asked_about_is_unexplained() -> None:
     """A receipt speaks of every offset of its range."""
-    got = receipt("r1", "orders", "id", 0, OffsetRange(0, 10), RangeSet.of((0, 4)), Tally())
+    got = receipt("r1", Slice(STREAM, OffsetRange(0, 10)), RangeSet.of((0, 4)), Tally())
     assert got.accounting == Accounting(visible=4, unexplained=6)
 
 
