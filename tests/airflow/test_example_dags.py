@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ from airflow.sdk import DAG
 from .conftest import write_pipeline
 
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "confluent_kafka", "kafka", "alembic", "pandas")
-FOLDER = Path(__file__).parents[2] / "airflow_kafka_lake" / "example_dags"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "airflow_kafka_lake" / "example_dags"
+PAGES = ("README.md", "docs/tutorial/first-pipeline.md", "docs/how-to/airflow.md")
 
 
 def dag(name: str) -> DAG:
@@ -209,3 +212,21 @@ def test_dags_survive_serialisation(folder: Path) -> None:
         found = dag(name)
         stored = json.loads(json.dumps(DagSerialization.to_dict(found)))
         assert set(DagSerialization.from_dict(stored).task_ids) == set(found.task_ids)
+
+
+def written(page: str) -> list[str]:
+    """Return the Dags that a page shows."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    return [block for block in blocks if "with DAG(" in block]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_dags_of_the_documents_are_read_beside_their_pipeline_file(page: str, folder: Path) -> None:
+    """What a person copies from a page works as it stands, whatever the current directory is."""
+    write_pipeline(folder, "orders")
+    dags = written(page)
+    assert dags
+    for number, text in enumerate(dags):
+        file = folder / f"copied_{number}.py"
+        file.write_text(text)
+        exec(compile(text, file, "exec"), {"__file__": str(file), "__name__": "copied"})
