@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.lake.staging import StageJob, branch_of
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.jobs.formats import STAGED_BY
 
 TOPIC, TOPIC_ID = "bench", "AAAAAAAAAAAAAAAAAAAAAA"
 BYTES = 100

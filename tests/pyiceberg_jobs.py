@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
+from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 from tests.kit.memory_runner import Position
 
 Load = Callable[[str], Table]

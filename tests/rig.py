@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES
 from airflow_kafka_lake.local.processes import wait_until
 from tests import markers, warm

@@ -49,8 +49,8 @@ def spark_sql(
 
 
 def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
+    from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
     from airflow_kafka_lake.adapters.jars import JOBS, verified
-    from airflow_kafka_lake.adapters.lake_config import LakeSettings
     from airflow_kafka_lake.adapters.spark_submit import archive_path
 
     jars = [path for jars in JOBS for path in verified(jars)]

@@ -8,7 +8,7 @@ from airflow_kafka_lake.hooks.connection import ConnectionHook
 from airflow_kafka_lake.wiring.lake import DEFAULT_LAKE, LakeConnection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.iceberg import IcebergLake
+    from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 
 
 class LakeHook(ConnectionHook):

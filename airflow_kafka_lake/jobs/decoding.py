@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.jobs.columns import METADATA_COLUMNS, aligned, field_of, widen
+from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, widen
 from airflow_kafka_lake.jobs.misread import alone, misread, out_of_bounds
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs.decoding import with_decoded
 from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.formats import repeated, table_name
 from airflow_kafka_lake.jobs.reporting import report
-from airflow_kafka_lake.jobs.stage import repeated, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

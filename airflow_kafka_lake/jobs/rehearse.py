@@ -10,7 +10,8 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs.stage import append, columns, quoted_branch, session, stage, table_name, taken
+from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, table_name
+from airflow_kafka_lake.jobs.stage import branch_name, columns, session, stage, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,9 +40,9 @@ def rehearse(spark: SparkSession) -> None:
     spark.sql("CREATE NAMESPACE lake.rehearsal")
     rows = spark.sql(_RECORDS).selectExpr(*columns(JOB)).coalesce(1)
     rows.writeTo(table).create()
-    spark.sql(f"ALTER TABLE {table} CREATE BRANCH {quoted_branch(JOB)} RETAIN 7 DAYS")
-    append(rows, f"{table}.`branch_{JOB.branch}`", JOB.attempt)
-    spark.sql(f"ALTER TABLE {table} DROP BRANCH {quoted_branch(JOB)}")
+    create_branch(spark, table, branch_name(JOB), days=7)
+    append(rows, table, JOB.branch, staged_by=JOB.attempt)
+    drop_branch(spark, table, JOB.branch)
     with suppress(Exception):
         stage(spark, JOB, _NOWHERE)
 

@@ -15,57 +15,33 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.spec import TABLE_PART, TOPIC_NAME
-from airflow_kafka_lake.core.wire import PREFIX
+from airflow_kafka_lake.core.spec import TOPIC_NAME
+from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
 from airflow_kafka_lake.jobs.progress import told_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CATALOG = "lake"
-STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
 PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """What else of a submit may hold secrets, beside the job's file."""
 
-COMMIT_TRIES = 10
-COMMIT_PAUSE_SECONDS = 0.3
-
-_REFUSED_COMMIT = "org.apache.iceberg.exceptions.CommitFailedException"
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
-WRITE_OPTIONS = {
-    "write-format": "parquet",
-    "compression-codec": "zstd",
-    "compression-level": "1",
-    # Files stay in offset order, and no row crosses the network: no shuffle, no sort by partition value.
-    "distribution-mode": "none",
-    "fanout-enabled": "true",
-}
-
-
-class OfTable(Protocol):
-    """A job that works on a table."""
-
-    @property
-    def table(self) -> str:
-        """The table as `namespace.table`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +74,11 @@ class Steps:
 
     def branch(self) -> None:
         """Create the attempt's branch; one that exists already is an error."""
-        table, branch = table_name(self.job), quoted_branch(self.job)
-        repeated(lambda: self.spark.sql(f"ALTER TABLE {table} CREATE BRANCH {branch} RETAIN {RETAIN_DAYS} DAYS"))
+        create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
 
     def append(self, records: DataFrame) -> None:
         """Write the rows to the branch in one commit."""
-        append(records, f"{table_name(self.job)}.`branch_{self.job.branch}`", self.job.attempt, self.job.decoding)
+        append(records, table_name(self.job), self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
 
 
 def stage(
@@ -115,40 +90,13 @@ def stage(
     """Write every record of the job's stretches to the attempt's new branch, in one commit.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
-    writes: somebody else began this attempt. Spark's and Iceberg's own errors pass through. `steps` makes what does
-    the work.
+    writes: somebody else began this attempt. Spark's own errors pass through. `steps` makes what does the work.
     """
     work = steps(spark, job, kafka)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     records = work.read()
     work.branch()
     work.append(records)
-
-
-def repeated(statement: Callable[[], object], sleep: Callable[[float], object] = time.sleep) -> None:
-    """Run a statement again, a bounded number of times, while another commit to the table was first.
-
-    Iceberg repeats appends by itself, but not statements like CREATE BRANCH: beside a busy writer one lost race would
-    cost a whole job. A refused commit changed nothing, and a branch that somebody else made meanwhile is an error.
-    """
-    for turn in range(COMMIT_TRIES):
-        try:
-            statement()
-        except Exception as error:
-            if _REFUSED_COMMIT not in str(error) or turn + 1 == COMMIT_TRIES:
-                raise
-            sleep(random.uniform(0.5, 1.5) * COMMIT_PAUSE_SECONDS)
-        else:
-            return
-
-
-def append(records: DataFrame, target: str, attempt: str, decoding: str | None = None) -> None:
-    """Write rows to a branch in one commit, also none, that says who staged them, and how they were decoded."""
-    writer = records.writeTo(target)
-    said = {STAGED_BY: attempt, **({DECODED_AS: decoding} if decoding else {})}
-    for key, value in {**WRITE_OPTIONS, **{f"snapshot-property.{name}": text for name, text in said.items()}}.items():
-        writer = writer.option(key, value)
-    writer.append()
 
 
 def main(argv: list[str], steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps) -> None:
@@ -185,18 +133,10 @@ def session() -> Iterator[SparkSession]:
         spark.stop()
 
 
-def table_name(job: OfTable) -> str:
-    """Return the table as a quoted SQL identifier in the catalog `lake`."""
-    parts = job.table.split(".")
-    if len(parts) < 2:
-        raise RefusedError(f"The table {job.table!r} has no namespace: use namespace.table.", table=job.table)
-    return ".".join(f"`{_checked(TABLE_PART, part, 'table')}`" for part in (CATALOG, *parts))
-
-
-def quoted_branch(job: StageJob) -> str:
-    """Return the staging branch as a quoted SQL identifier."""
+def branch_name(job: StageJob) -> str:
+    """Return the attempt's staging branch; RefusedError for what is no attempt's id."""
     _checked(_ATTEMPT, job.attempt, "attempt id")
-    return f"`{job.branch}`"
+    return job.branch
 
 
 def columns(job: StageJob, *, untimely: bool = False) -> list[str]:

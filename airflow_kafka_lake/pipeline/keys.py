@@ -58,7 +58,7 @@ COLUMNS = (
     "key",
     "value",
 )
-"""The table's columns that Iceberg can partition by; only the first is a time."""
+"""The table's columns that it can be partitioned by; only the first is a time."""
 
 _TAKEN = frozenset({*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN})
 COLUMN_WORDS = "the name of a column: 1 to 128 of A-Z a-z 0-9 _, not beginning with a digit, none that every table has"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.wiring.connections import get_connection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.iceberg import IcebergLake
+    from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 
 TYPES = ("lake",)
 DEFAULT_LAKE = "lake_default"
@@ -29,7 +29,7 @@ class LakeConnection:
 
     def lake(self) -> IcebergLake:
         """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""
-        from airflow_kafka_lake.adapters.iceberg import IcebergLake
+        from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 
         return IcebergLake(self.settings)
 

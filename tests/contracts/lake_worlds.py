@@ -18,18 +18,18 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestCo
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable
 from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
 from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.reading import written_files_of
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, TableHead, Token
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.ports import LakeTable
 from tests.kit.memory_lake import Answer, MemoryLake, MemoryTable, Row
 from tests.pyiceberg_jobs import begin, landed

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.lake.staging import StageJob

@@ -21,11 +21,11 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from sqlalchemy import create_engine, make_url, text
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.iceberg.look import attempts_with_rows
 from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
     KafkaLakeError,
@@ -48,7 +48,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.jobs.formats import STAGED_BY
 from tests.contracts.lake_worlds import (
     LEDGER,
     NAME,

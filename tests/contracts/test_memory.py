@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake
 from airflow_kafka_lake.adapters.iceberg.runs import Runs
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream

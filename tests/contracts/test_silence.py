@@ -14,11 +14,11 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import CommitTableRequest
 
 from airflow_kafka_lake.adapters.clocks import SystemClock
-from airflow_kafka_lake.adapters.iceberg import IcebergLake
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
 from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry, RegistrySettings
 from airflow_kafka_lake.adapters.spark_submit.standalone import end_application
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg import IcebergLake, IcebergTable, merging
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg import merging
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed, TableHead
 from airflow_kafka_lake.core.offsets import RangeSet

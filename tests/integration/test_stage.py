@@ -24,9 +24,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
-from airflow_kafka_lake.adapters.spark_submit.submission import ICEBERG_EXTENSIONS
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
@@ -36,8 +35,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.decoding import decoded
+from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
-from airflow_kafka_lake.jobs.stage import STAGED_BY, stage
+from airflow_kafka_lake.jobs.stage import stage
 from airflow_kafka_lake.local.processes import free_ports
 from airflow_kafka_lake.wiring.spark import SparkJobs
 from tests import markers
@@ -128,7 +128,7 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     settings = {
         **lake.spark(),
         "spark.driver.extraClassPath": ":".join(map(str, spark_jars)),
-        "spark.sql.extensions": ICEBERG_EXTENSIONS,
+        "spark.sql.extensions": EXTENSIONS,
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",

@@ -160,7 +160,7 @@ def perform(spark: SparkSession, order: Mapping[str, Any]) -> str:
 
 def _append(spark: SparkSession, *, table: str, attempt: str, select: str) -> None:
     from airflow_kafka_lake.core.lake.staging import branch_of
-    from airflow_kafka_lake.jobs.stage import STAGED_BY, WRITE_OPTIONS
+    from airflow_kafka_lake.jobs.formats import STAGED_BY, WRITE_OPTIONS
 
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch_of(attempt)}` RETAIN 7 DAYS")
     writer = spark.sql(select).writeTo(f"{table}.`branch_{branch_of(attempt)}`")
@@ -175,14 +175,15 @@ def started() -> SparkSession:
 
     from airflow_kafka_lake.adapters.jars import JOBS, verified
     from airflow_kafka_lake.adapters.spark_submit import archive_path
-    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID, ICEBERG_EXTENSIONS
+    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID
+    from airflow_kafka_lake.jobs.formats import EXTENSIONS
 
     # Java passes over an archive that is not there or does not fit, so this only ever saves time.
     jars = [path for jars in JOBS for path in verified(jars)]
     quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(jars)}")
     settings = {
         **_UNLESS_SAID,
-        "spark.sql.extensions": ICEBERG_EXTENSIONS,
+        "spark.sql.extensions": EXTENSIONS,
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": ":".join(map(str, jars)),
         "spark.driver.extraJavaOptions": " ".join([*quick, *_BOUNDED]),

@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table,
 from airflow_kafka_lake.adapters.iceberg.reading import batches_of, written_files_of
 from airflow_kafka_lake.core.ledger.waves import EMPTY_TABLE, PUBLISHES, Absent, AttemptRecord, Found, Look, Unclear
 from airflow_kafka_lake.core.wire import token_from_summary
-from airflow_kafka_lake.jobs.stage import STAGED_BY
+from airflow_kafka_lake.jobs.formats import STAGED_BY
 
 
 def look(

@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Staged
-from airflow_kafka_lake.jobs.stage import DECODED_AS, STAGED_BY
+from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 
 _READERS = 4
 

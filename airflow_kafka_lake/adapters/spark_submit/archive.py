@@ -28,6 +28,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 )
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.jobs import rehearse
+from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 
 _MASTER = "local[1]"
 
@@ -104,6 +105,6 @@ def _catalog(folder: Path) -> dict[str, str]:
     options = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
     extra = {"jdbc.schema-version": "V1"}
     return {
-        name: "org.apache.iceberg.spark.SparkCatalog",
+        name: CATALOG_CLASS,
         **{f"{name}.{key}": value for key, value in {**options, **extra}.items()},
     }

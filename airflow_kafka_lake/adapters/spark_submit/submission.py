@@ -17,6 +17,7 @@ import airflow_kafka_lake
 from airflow_kafka_lake.adapters.java import PysparkMissingError
 from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
 from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
@@ -24,7 +25,6 @@ _FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/*
 _TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", *_FEATURES)
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
-ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _ALWAYS = {
     "spark.submit.deployMode": "client",
@@ -32,8 +32,7 @@ _ALWAYS = {
 }
 
 _UNLESS_SAID = {
-    # PyIceberg commits to the same tables: a cached one would be old.
-    "spark.sql.catalog.lake.cache-enabled": "false",
+    **SETTINGS,
     # Fetched data of a read that is over would stay in the executor for minutes.
     "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
@@ -105,7 +104,7 @@ def properties(
 ) -> dict[str, str]:
     """Return all Spark settings of an attempt; the caller's win over ours wherever that is safe."""
     local = _ON_THIS_MACHINE | {"spark.local.dir": str(folder)} if is_local(master) else {}
-    extensions = [ICEBERG_EXTENSIONS, *filter(None, conf.get("spark.sql.extensions", "").split(","))]
+    extensions = [EXTENSIONS, *filter(None, conf.get("spark.sql.extensions", "").split(","))]
     found = {
         "spark.driver.memory": driver_memory,
         **_UNLESS_SAID,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN, Secrets, is_secret
 from tests.canaries import documented, planted
 

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,15 +16,14 @@ from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs.formats import create_branch, repeated, table_name
+from airflow_kafka_lake.jobs.formats.iceberg.tables import COMMIT_TRIES
 from airflow_kafka_lake.jobs.stage import (
-    COMMIT_TRIES,
+    branch_name,
     columns,
     main,
-    quoted_branch,
     reads,
-    repeated,
     source_options,
-    table_name,
 )
 
 pytestmark = pytest.mark.unit
@@ -116,7 +117,10 @@ def test_two_ids_of_one_topic_are_refused() -> None:
 def test_identifiers_are_quoted() -> None:
     """Table and branch are single identifiers, whatever words SQL reserves."""
     assert table_name(replace(job(), table="raw.select")) == "`lake`.`raw`.`select`"
-    assert quoted_branch(job()) == "`kafka_lake_00112233aabbccdd`"
+    said: list[str] = []
+    spark: Any = SimpleNamespace(sql=said.append)
+    create_branch(spark, table_name(job()), branch_name(job()), days=30)
+    assert said == ["ALTER TABLE `lake`.`raw`.`orders` CREATE BRANCH `kafka_lake_00112233aabbccdd` RETAIN 30 DAYS"]
 
 
 @pytest.mark.parametrize("table", ["orders", "raw.", "raw.a`b", "raw.a b", "raw.a;drop"])
@@ -131,7 +135,7 @@ def test_illegal_attempt_ids_are_refused(attempt: str) -> None:
     """An attempt id is 16 hex digits."""
     broken = replace(job(stretch(0, 0, 1)), attempt=attempt)
     with pytest.raises(RefusedError):
-        quoted_branch(broken)
+        branch_name(broken)
     with pytest.raises(RefusedError):
         columns(broken)
 

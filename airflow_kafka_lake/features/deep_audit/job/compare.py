@@ -32,8 +32,9 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import (
     slices,
 )
 from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.formats import at_snapshot, table_name
 from airflow_kafka_lake.jobs.reporting import report
-from airflow_kafka_lake.jobs.stage import Steps, table_name
+from airflow_kafka_lake.jobs.stage import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +69,7 @@ def compare(
 ) -> Comparison:
     """Compare every stretch of the job; `kafka` holds Java client settings, `say` gets a sentence after each slice.
 
-    Spark's and Iceberg's own errors pass through.
+    Spark's own errors pass through.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "16")
@@ -195,7 +196,7 @@ def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tu
     """Return where the table has records with a time that Spark's Kafka source cannot read."""
     found = spark.sql(
         "SELECT kafka_topic_id, kafka_partition, kafka_offset "
-        f"FROM {table_name(job)} VERSION AS OF {int(job.snapshot)} WHERE kafka_timestamp_raw > {SPARK_LATEST_MS}"
+        f"FROM {at_snapshot(table_name(job), job.snapshot)} WHERE kafka_timestamp_raw > {SPARK_LATEST_MS}"
     ).collect()
     offsets: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
     for topic_id, partition, offset in found:
@@ -223,7 +224,7 @@ def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]
     shape = "array<struct<slice:int,i:string,p:int,a:bigint,b:bigint>>"
     text = "SELECT inline(from_json(:stretches, :shape))"
     asked = spark.sql(text, {"stretches": json.dumps(stretches), "shape": shape})
-    rows = spark.sql(f"SELECT * FROM {table_name(job)} VERSION AS OF {int(job.snapshot)}")
+    rows = spark.sql(f"SELECT * FROM {at_snapshot(table_name(job), job.snapshot)}")
     lowest, highest = min(item["a"] for item in stretches), max(item["b"] for item in stretches)
     # What the bounds of a file can tell is said of its columns; the rest is the join's.
     near = rows.filter(f"kafka_offset >= {int(lowest)} AND kafka_offset < {int(highest)}").filter(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from airflow_kafka_lake.adapters.lake_config import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 

@@ -16,13 +16,13 @@ from urllib.parse import quote, urlencode
 
 from airflow_kafka_lake.adapters import timeouts
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
 CATALOG_NAME = "lake"
 _CONF = f"spark.sql.catalog.{CATALOG_NAME}"
-_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _BUSY_SECONDS = 30
 
 _OWN_KEYS = frozenset({"format", "catalog", "uri", "warehouse"})
@@ -135,7 +135,7 @@ class LakeSettings:
 
         Raises ConnectionSettingsError for a database that Java cannot reach (PostgreSQL through a Unix socket).
         """
-        confs = {"spark.sql.extensions": _EXTENSIONS, _CONF: "org.apache.iceberg.spark.SparkCatalog"}
+        confs = {"spark.sql.extensions": EXTENSIONS, _CONF: CATALOG_CLASS}
         # A table cached by a warm session would be staged onto, and read, as it was half a minute ago.
         options = {"cache-enabled": "false", **self.further}
         if self.warehouse:

@@ -1,0 +1,1 @@
+"""The words of Iceberg in Spark; elsewhere in `jobs` nothing knows them."""
