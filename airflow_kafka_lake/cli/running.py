@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from rich.filesize import decimal
-
 from airflow_kafka_lake.cli.arguments import (
     PERIOD,
     PIPELINE,
@@ -20,6 +18,7 @@ from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents.advance import advance_document
+from airflow_kafka_lake.core.documents.explanation import everything, heading, remarks, size
 from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
@@ -45,7 +44,10 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
         )
     return Result(
         document=plan_document(made.plan, recorded=made.recorded),
-        beside={"dry_run": arguments.dry_run, "where": where},
+        beside={
+            "heading": heading(made.plan, dry_run=arguments.dry_run),
+            "remarks": list(remarks(made.plan, where, dry_run=arguments.dry_run)),
+        },
         exit_code=REFUSED if made.plan.blocked or made.plan.hanging else 0,
     )
 
@@ -60,51 +62,15 @@ def show_plan(output: Output, document: Json) -> None:
             item["start"],
             item["end"],
             item["end"] - item["start"],
-            decimal(item["estimated_bytes"]),
+            size(item["estimated_bytes"]),
         )
         for number, wave in enumerate(document["waves"])
         for item in wave["ranges"]
     ]
-    act = "dry run" if document["dry_run"] else "plan"
-    title = f"{act} of {document['pipeline']}: {len(rows)} ranges, {len(document['waves'])} waves"
-    output.long_table(title, ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka"), rows)
-    if not rows:
-        output.line(f"nothing to do: {_everything(document, 'planned or settled')}")
-    else:
-        _show_forecast(output, document)
-    _show_period(output, document, 0 if rows else 1)
-    show_waiting(output, document)
-    for item in document["settling"]:
-        output.line(f"waiting: {stream_text(item)}: {item['reason']}")
-    for item in document["blocked"]:
-        where = item["topic"] if item["partition"] is None else stream_text(item)
-        output.line(f"blocked: {where}: {item['reason']}")
-    if document["dry_run"]:
-        output.line("nothing was written")
-
-
-def _everything(document: Json, done: str) -> str:
-    return document["period"]["words"][0] if document["period"] else f"everything up to the end policy is {done}"
-
-
-def _show_period(output: Output, document: Json, begin: int) -> None:
-    for text in document["period"]["words"][begin:] if document["period"] else ():
+    columns = ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka")
+    output.long_table(document["heading"], columns, rows)
+    for text in document["remarks"]:
         output.line(text)
-
-
-def _show_forecast(output: Output, document: Json) -> None:
-    output.line(
-        f"about {document['estimated_records']} records, {decimal(document['estimated_bytes'])} in Kafka "
-        f"({document['estimated_bytes_state']}), {document['estimated_seconds']:.0f} s on {document['where']}"
-    )
-    size, state = document["estimated_lake_bytes"], document["estimated_lake_bytes_state"]
-    output.line(f"bytes in the lake: {state}" if size is None else f"about {decimal(size)} in the lake ({state})")
-    deadline, state = document["retention_deadline"], document["retention_deadline_state"]
-    stream = document["retention_stream"]
-    if deadline:
-        output.line(f"retention may take {stream[0]}/{stream[1]} from {deadline} on ({state})")
-    else:
-        output.line(f"retention deadline: {state}")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> Result:
@@ -135,17 +101,19 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
 def show_run(output: Output, document: Json) -> None:
     """Show what a run did."""
     if not document["waves"] and not document["problems"] and not document["held"]:
-        output.line(f"nothing to do: {_everything(document, 'settled')}")
+        found = document["period"]["words"][0] if document["period"] else everything("settled")
+        output.line(f"nothing to do: {found}")
     else:
         rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
         output.long_table(f"run of {document['pipeline']}: {document['rows']} rows", ("wave", "state", "#rows"), rows)
     _show_moves(output, "watermarks moved", document["advanced"])
-    _show_period(output, document, 1)
+    for text in document["period"]["words"][1:] if document["period"] else ():
+        output.line(text)
     if document["left"]:
-        size = decimal(sum(item["estimated_bytes"] for item in document["left"]))
+        bytes_left = size(sum(item["estimated_bytes"] for item in document["left"]))
         output.line(
-            f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {size} in Kafka; "
-            f"take them too with --all, or with: {remedies.run(document['pipeline'])}"
+            f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {bytes_left} in "
+            f"Kafka; take them too with --all, or with: {remedies.run(document['pipeline'])}"
         )
     show_waiting(output, document)
     for text in document["held"]:

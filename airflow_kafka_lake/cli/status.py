@@ -8,6 +8,7 @@ from airflow_kafka_lake.cli.arguments import PARTITION, PIPELINE, TOPIC, WAVE, p
 from airflow_kafka_lake.cli.command import Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.documents.explanation import waiting_text
 from airflow_kafka_lake.services import reporting
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
@@ -56,10 +57,7 @@ def show_status(output: Output, document: Json) -> None:
 def show_waiting(output: Output, document: Json) -> None:
     """Show the partitions that wait for an open transaction."""
     for item in document["waiting_for_stable"]:
-        output.line(
-            f"waiting for stable: {stream_text(item)} is stable to {item['last_stable']} of "
-            f"{item['high_watermark']}" + (f", held by {item['words']}" if item["words"] else "")
-        )
+        output.line(waiting_text(item))
 
 
 def wave(arguments: argparse.Namespace, _: Output) -> Result:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
 
+from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
 from airflow_kafka_lake.core.errors import PendingCommitError
 from airflow_kafka_lake.core.planning.choosing import Choice
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -215,40 +216,7 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
-    """Return in lines what a plan reads, what it leaves out and why."""
-    act = "dry run" if dry_run else "plan"
-    yield f"{act} of {made.spec.name}: {len(made.ranges)} ranges in {len(made.waves)} waves"
-    for wave in made.waves:
-        yield f"into {wave.table}, wave {wave.id}: {len(wave.ranges)} ranges"
-    yield from made.period.in_words() if made.period else ()
-    yield from _first(
-        f"  {item.stream} {item.range}: about {item.estimated_bytes} bytes in Kafka" for item in made.ranges
-    )
-    forecast = made.forecast
-    if made.ranges:
-        yield (
-            f"about {forecast.records} records, {forecast.bytes} bytes in Kafka ({forecast.bytes_state}), "
-            f"{forecast.seconds} s on {where}"
-        )
-        size = "bytes" if forecast.lake_bytes is None else f"about {forecast.lake_bytes} bytes"
-        yield f"{size} in the lake: {forecast.lake_bytes_state}"
-        yield f"retention deadline: {forecast.retention_deadline or forecast.retention_deadline_state}"
-    yield from _first(
-        f"waiting for stable: {item.stream} is stable to {item.last_stable} of {item.high_watermark}"
-        for item in made.waiting_for_stable
-    )
-    yield from _first(f"waiting: {item.topic}/{item.partition}: {item.reason}" for item in made.growth.settling)
-    yield from _first(
-        f"{item.topic}/{item.partition} is held by {item.in_words(made.observed_at)}" for item in made.transactions
-    )
-    yield from _first(f"left out: {item.where}: {item.reason}" for item in made.blocked)
-    if dry_run:
-        yield "nothing was written"
-
-
-def _first(lines: Iterable[str]) -> Iterator[str]:
-    """Yield so many lines as a log can do with, and how many more there are."""
-    every = list(lines)
-    yield from every[:SHOWN_LINES]
-    if every[SHOWN_LINES:]:
-        yield f"  and {len(every) - SHOWN_LINES} more like the last"
+    """Give in lines what a plan reads, what it leaves out and why; of each kind so many as a log can do with."""
+    yield heading(made, dry_run=dry_run)
+    yield from range_lines(made, most=SHOWN_LINES)
+    yield from remarks(made, where, dry_run=dry_run, most=SHOWN_LINES)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_kafka_lake.core.documents.explanation import size
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.boundary import (
@@ -123,9 +124,9 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     lines = list(explain(first, "a cluster", dry_run=False))
     (wave,) = first.waves
     assert lines[:3] == [
-        "plan of orders: 1 ranges in 1 waves",
+        "plan of orders: 1 ranges, 1 waves",
         f"into raw.orders, wave {wave.id}: 1 ranges",
-        f"  orders/0 0-5: about {first.ranges[0].estimated_bytes} bytes in Kafka",
+        f"  orders/0 0-5: about {size(first.ranges[0].estimated_bytes)} in Kafka",
     ]
     assert f"bytes in the lake: {first.forecast.lake_bytes_state}" in lines
     assert any(line.startswith("about 5 records, ") and line.endswith(" s on a cluster") for line in lines)
@@ -134,12 +135,16 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     world.produce(5)
     second = plan(ports, ORDERS.spec, Bounds(), plan_id="p2", dry_run=True).plan
     lines = list(explain(second, "a cluster", dry_run=True))
-    assert (lines[0], lines[-1]) == ("dry run of orders: 1 ranges in 1 waves", "nothing was written")
+    assert (lines[0], lines[-1]) == ("dry run of orders: 1 ranges, 1 waves", "nothing was written")
     assert second.forecast.lake_bytes
-    assert f"about {second.forecast.lake_bytes} bytes in the lake: {second.forecast.lake_bytes_state}" in lines
+    in_lake = size(second.forecast.lake_bytes)
+    assert f"about {in_lake} in the lake ({second.forecast.lake_bytes_state})" in lines
     nothing = list(
         explain(
             plan(ports, ORDERS.spec, Bounds(topic="orders", partitions=(1,)), plan_id="p3").plan, "x", dry_run=False
         )
     )
-    assert nothing == ["plan of orders: 0 ranges in 0 waves"]
+    assert nothing == [
+        "plan of orders: 0 ranges, 0 waves",
+        "nothing to do: everything up to the end policy is planned or settled",
+    ]

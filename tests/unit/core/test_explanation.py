@@ -1,0 +1,50 @@
+"""A plan in lines: the same for the command line and for the log of a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.filesize import decimal
+
+from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks, size
+from airflow_kafka_lake.core.planning.plan import Blocked
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("number", [0, 1, 16, 999, 1000, 2_549_999, 10**9, 10**15, 10**21])
+def test_bytes_are_said_as_everywhere(number: int) -> None:
+    """As the command line's library says them."""
+    assert size(number) == decimal(number)
+
+
+def test_dry_run_ends_with_what_it_did_not_do() -> None:
+    """Whether anything is to be read or not."""
+    world = World()
+    assert list(remarks(world.plan(dry_run=True), "a cluster", dry_run=True)) == [
+        "nothing to do: everything up to the end policy is planned or settled",
+        "nothing was written",
+    ]
+    world.produce(3)
+    plan = world.plan(dry_run=True)
+    assert heading(plan, dry_run=True) == "dry run of orders: 1 ranges, 1 waves"
+    assert list(remarks(plan, "a cluster", dry_run=True))[-1] == "nothing was written"
+
+
+def test_log_says_how_much_more_there_is_of_one_kind() -> None:
+    """A plan may leave out a thousand partitions; the command line names them all."""
+    world = World(partitions=3)
+    for partition in range(3):
+        world.produce(1, partition)
+    plan = replace(
+        world.plan(dry_run=True), blocked=tuple(Blocked(topic="t", partition=i, reason="r") for i in (1, 2, 3))
+    )
+    assert [line for line in remarks(plan, "x", dry_run=False, most=2) if "blocked" in line or "more" in line] == [
+        "blocked: t/1: r",
+        "blocked: t/2: r",
+        "  and 1 more like the last",
+    ]
+    assert list(range_lines(plan, most=2))[-1] == "  and 1 more like the last"
+    assert sum("blocked" in line for line in remarks(plan, "x", dry_run=False)) == 3
