@@ -30,7 +30,7 @@ def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
 
 
 def read_otherwise(
-    ports: Ports, held: Claim, error: Exception, stage: Stage, heartbeat: Callable[[], None]
+    ports: Ports, held: Claim, error: Exception, *, stage: Stage, heartbeat: Callable[[], None]
 ) -> Staged | tuple[Verdict, ...]:
     """Return what was staged by another way of reading, or what to take away from a wave whose job ended with `error`.
 
@@ -52,7 +52,11 @@ def read_otherwise(
             if not bisecting.is_unknown(problem) or not history.asks_for_trials(problem):
                 raise
             error = problem
-    return _tried(ports, held, error, stage, untimely, heartbeat) if history.asks_for_trials(error) else ()
+    return (
+        _tried(ports, held, error, stage=stage, untimely=untimely, heartbeat=heartbeat)
+        if history.asks_for_trials(error)
+        else ()
+    )
 
 
 def _asked(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
@@ -85,6 +89,7 @@ def _tried(
     ports: Ports,
     held: Claim,
     error: Exception,
+    *,
     stage: Stage,
     untimely: Sequence[Slice],
     heartbeat: Callable[[], None],

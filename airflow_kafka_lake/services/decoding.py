@@ -45,6 +45,6 @@ def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: Staged) -> tu
     for item in claim.ranges:
         found = by_stream.get(item.stream)
         if found and (here := found.offsets.within(item.range)):
-            reason = undecoded(item, here, found.reason, failed, rows, asked.limit)
+            reason = undecoded(item, here, found.reason, failed=failed, rows=rows, limit=asked.limit)
             verdicts.append(hold(item.id, reason, here))
     return tuple(verdicts)

@@ -117,7 +117,9 @@ def _move_main_from(
             ended = _ended(ports, claim, table, spared, skipped, give_up)
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
         topic_ids = sorted({item.stream.topic_id for item in claim.ranges})
-        return FenceCommit(ended=ended, line=check_head(ports, claim.pipeline, claim.table, head, topic_ids))
+        return FenceCommit(
+            ended=ended, line=check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids)
+        )
 
     return move_main(
         ports,

@@ -20,7 +20,7 @@ WITNESSES = 5
 """How many of the waves settled last are looked for: several, because settling follows no strict order."""
 
 
-def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
+def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
     """Refuse a table that is not the recorded one, belongs to others, knows more than the ledger does, or was moved
     away from our newest commit. Every commit of ours is made on a head that has passed this.
 
@@ -39,7 +39,7 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
         )
     ledger_id = ports.ledger.ledger_id()
     for topic_id in topic_ids:
-        _check_owner(ledger_id, pipeline, table, head, topic_id)
+        _check_owner(ledger_id, pipeline, table, head=head, topic_id=topic_id)
     last, line = head.last.get((ledger_id, pipeline)), None
     if last and not (line := ports.ledger.knows(last, head.lines.get((ledger_id, pipeline)))):
         raise LedgerBehindError(
@@ -52,7 +52,7 @@ def check_head(ports: Ports, pipeline: str, table: str, head: TableHead, topic_i
     return line
 
 
-def _check_owner(ledger_id: str, pipeline: str, table: str, head: TableHead, topic_id: str) -> None:
+def _check_owner(ledger_id: str, pipeline: str, table: str, *, head: TableHead, topic_id: str) -> None:
     owner = head.owners.get(topic_id, (ledger_id, pipeline))
     if owner == (ledger_id, pipeline):
         return
@@ -87,12 +87,12 @@ def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[s
                 table=table,
             ) from None
         return
-    check_head(ports, pipeline, table, head, topic_ids)
-    _check_unowned(ports, pipeline, table, head, topic_ids)
+    check_head(ports, pipeline, table, head=head, topic_ids=topic_ids)
+    _check_unowned(ports, pipeline, table, head=head, topic_ids=topic_ids)
     check_settled(ports, pipeline, table, head)
 
 
-def _check_unowned(ports: Ports, pipeline: str, table: str, head: TableHead, topic_ids: Sequence[str]) -> None:
+def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Sequence[str]) -> None:
     """Refuse topics without an owner on the table whose receipts tell of one: an engine has dropped the properties.
 
     Who lands a topic has told the receipts where it begins, before its first row. They are read only where an owner is
@@ -137,7 +137,7 @@ def _rolled_back(pipeline: str, table: str, snapshot: int) -> IdentityError:
     )
 
 
-def take_possession(ports: Ports, pipeline: str, table: str, partition_by: str, topic_ids: Sequence[str]) -> None:
+def take_possession(ports: Ports, pipeline: str, table: str, *, partition_by: str, topic_ids: Sequence[str]) -> None:
     """Create or check the table, record its UUID in the ledger and our ownership of the topics in the table."""
     look_at_table(ports, pipeline, table, topic_ids)
     lake = ports.lake.table(table)
@@ -145,11 +145,11 @@ def take_possession(ports: Ports, pipeline: str, table: str, partition_by: str, 
     ports.ledger.bind_table(pipeline, table, head.uuid)
     ledger_id = ports.ledger.ledger_id()
     for _ in range(OWNERSHIP_TRIES):
-        check_head(ports, pipeline, table, lake.head(), topic_ids)
+        check_head(ports, pipeline, table, head=lake.head(), topic_ids=topic_ids)
         outcome = lake.claim_ownership(ledger_id, pipeline, topic_ids)
         if isinstance(outcome, Committed):
             return
         if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
             break
-    check_head(ports, pipeline, table, lake.head(), topic_ids)
+    check_head(ports, pipeline, table, head=lake.head(), topic_ids=topic_ids)
     raise OwnershipError(f"could not record the owner of {table}: {outcome}. Repeat the call", table=table)

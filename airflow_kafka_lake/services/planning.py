@@ -90,7 +90,7 @@ def record(ports: Ports, decided: Plan, seen: Observed) -> None:
     spec = decided.spec
     ports.ledger.save_pipeline(spec)
     for table, topic_ids in seen.tables(spec).items():
-        take_possession(ports, spec.name, table, spec.partition_by, topic_ids)
+        take_possession(ports, spec.name, table, partition_by=spec.partition_by, topic_ids=topic_ids)
     ports.ledger.record_plan(decided, ports.actor, host_clock(ports))
     if any(stream.version is None for stream in decided.streams):
         flush(ports, spec.name)  # their origins, before the first of their rows is there

@@ -208,7 +208,9 @@ def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, proven: Proven
 def _commit(
     ports: Ports, claim: Claim, table: LakeTable, head: TableHead, proven: Proven, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
-    line = check_head(ports, claim.pipeline, claim.table, head, sorted({item.stream.topic_id for item in claim.ranges}))
+    line = check_head(
+        ports, claim.pipeline, claim.table, head=head, topic_ids=sorted({item.stream.topic_id for item in claim.ranges})
+    )
     check_settled(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
     ports.ledger.mark_publishing(claim.key)

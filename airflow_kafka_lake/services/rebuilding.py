@@ -117,11 +117,13 @@ def _reinstate(
     known = _remembered(ports, spec.name, claims)
     readings = []
     for table in _tables(ports, spec, record, known):
-        if _is_there(ports, spec, record, table, accept_rollback):
-            readings += _read(ports, spec, known, table, token)
+        if _is_there(ports, spec, record, table=table, accept_rollback=accept_rollback):
+            readings += _read(ports, spec, known, table=table, token=token)
     comparison = compare(readings, known, now)
     _refuse(spec.name, comparison, accept_rollback)
-    what = restoration(spec, token, ports.ledger.ledger_id(), now, readings, known, comparison)
+    what = restoration(
+        spec, token, ports.ledger.ledger_id(), now=now, readings=readings, known=known, comparison=comparison
+    )
     ports.ledger.reinstate(what, ports.actor)
     return what, comparison
 
@@ -152,7 +154,7 @@ def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, kno
 
 
 def _is_there(
-    ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, table: str, accept_rollback: bool
+    ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, *, table: str, accept_rollback: bool
 ) -> bool:
     """Return whether a table can be read; refuse one that is gone or was re-created, unless that is accepted."""
     recorded = record.tables.get(table) if record else None
@@ -176,7 +178,7 @@ def _is_there(
     return True
 
 
-def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token: Token) -> list[TableReading]:
+def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, token: Token) -> list[TableReading]:
     """Move main of a table that has anything of ours, then read what it says."""
     lake = ports.lake.table(table)
     everyones = lake.all_receipts()
@@ -184,7 +186,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, table: str, token
     seen = {row.stream.topic_id for row in receipts} | {item.key.topic_id for item in known.streams}
     ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
     theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
-    head, owners = _move_main(ports, spec, table, token, seen, theirs)
+    head, owners = _move_main(ports, spec, table, token=token, seen=seen, theirs=theirs)
     if not owners:
         return []
     ports.say(f"reading history, rows and receipts of {table}")
@@ -224,7 +226,7 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
 
 
 def _move_main(
-    ports: Ports, spec: PipelineSpec, table: str, token: Token, seen: set[str], theirs: set[str]
+    ports: Ports, spec: PipelineSpec, table: str, *, token: Token, seen: set[str], theirs: set[str]
 ) -> tuple[TableHead, dict[str, str]]:
     """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking.
 

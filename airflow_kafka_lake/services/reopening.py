@@ -129,7 +129,7 @@ def prepare(
     refuse_unsettled(stream, spec.name, stretch, ranges, accept_fewer=accept_fewer)
     seen = _observed(ports, stream)
     _refuse_lost(spec.name, stream, stretch, seen)
-    _refuse_others_records(ports, stream, stretch, ranges, seen)
+    _refuse_others_records(ports, stream, stretch, ranges=ranges, seen=seen)
     look_at_table(ports, spec.name, table, [stream.key.topic_id])
     asked = Slice(stream.key, stretch)
     require_replaceable(ports.lake.table(table), [asked])
@@ -139,7 +139,7 @@ def prepare(
         stream,
         stretch,
         ranges,
-        count_shares(ports, spec, table, stretch, ranges, seen),
+        count_shares(ports, spec, table, stretch=stretch, ranges=ranges, seen=seen),
         table=table,
         seen=seen,
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
@@ -158,9 +158,11 @@ def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
     stream, stretch, what = prepared.stream, prepared.stretch, prepared.what
     if what is None:
         assert prepared.begun is not None
-        return _finish(ports, spec, stream, stretch, prepared.begun, prepared.ranges, prepared.table)
+        return _finish(
+            ports, spec, stream, stretch=stretch, token=prepared.begun, ranges=prepared.ranges, table=prepared.table
+        )
     watermark = ports.ledger.reopen(what, ports.actor)
-    _stop_publishers(ports, spec, stream, what.token, prepared.table)
+    _stop_publishers(ports, spec, stream, token=what.token, table=prepared.table)
     flush(ports, spec.name)
     started = _started(ports, spec, stream, stretch)
     return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)
@@ -192,13 +194,14 @@ def _finish(
     ports: Ports,
     spec: PipelineSpec,
     stream: StreamRecord,
+    *,
     stretch: OffsetRange,
     token: Token,
     ranges: Sequence[RangeRecord],
     table: str,
 ) -> Reopened:
     ports.say("these offsets were reopened before: finishing what that call had begun")
-    _stop_publishers(ports, spec, stream, token, table)
+    _stop_publishers(ports, spec, stream, token=token, table=table)
     flush(ports, spec.name)
     return Reopened(
         offsets=sum(item.range.span for item in ranges),
@@ -214,7 +217,7 @@ def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, stretch: Of
     return started_after(graph, ports.ledger.streams(spec.name), stream.key, stretch)
 
 
-def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, table: str) -> None:
+def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, table: str) -> None:
     """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
 
     What continues the stretch may land in other tables: main of each is moved. Attempts whose gate is closed now could
@@ -223,7 +226,7 @@ def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, tok
     """
     ended = {table: [], **_made_to_wait(ports, spec.name)}
     for identifier, attempts in ended.items():
-        _move_main(ports, spec, stream, token, identifier, [item.attempt for item in attempts])
+        _move_main(ports, spec, stream, token=token, identifier=identifier, ended=[item.attempt for item in attempts])
 
 
 def _made_to_wait(ports: Ports, pipeline: str, changed: StreamRecord | None = None) -> dict[str, list[AttemptRecord]]:
@@ -241,11 +244,11 @@ def _made_to_wait(ports: Ports, pipeline: str, changed: StreamRecord | None = No
 
 
 def _move_main(
-    ports: Ports, spec: PipelineSpec, stream: StreamRecord, token: Token, identifier: str, ended: Sequence[str]
+    ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, identifier: str, ended: Sequence[str]
 ) -> None:
     def check(head: TableHead) -> FenceCommit:
         # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
-        line = check_head(ports, spec.name, identifier, head, [stream.key.topic_id])
+        line = check_head(ports, spec.name, identifier, head=head, topic_ids=[stream.key.topic_id])
         return FenceCommit(ended=ended, line=line)
 
     unmoved = UnavailableError(
@@ -302,7 +305,7 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen
 
 
 def _refuse_others_records(
-    ports: Ports, stream: StreamRecord, stretch: OffsetRange, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
+    ports: Ports, stream: StreamRecord, stretch: OffsetRange, *, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
 ) -> None:
     """Refuse offsets that have other records now: the log was cut below them, and has grown again since."""
     doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)

@@ -39,7 +39,7 @@ def resumed(
     if source is None:
         return None
     try:
-        proven = _proven(ports, held, source, table, asked, heartbeat)
+        proven = _proven(ports, held, source, table=table, asked=asked, heartbeat=heartbeat)
     except UNUSABLE as error:
         why = f"It cannot be published as it is: {error.message.rstrip('.')}"
         refuse_to_lose(ports, held.pipeline, table, [source], held.ranges, give_up=cancelled(held.key.wave), why=why)
@@ -55,6 +55,7 @@ def _proven(
     ports: Ports,
     held: Claim,
     source: AttemptRecord,
+    *,
     table: LakeTable,
     asked: Decoding | None,
     heartbeat: Callable[[], None],

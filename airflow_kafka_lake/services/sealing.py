@@ -62,7 +62,7 @@ def migrate(
             )
         _refuse_unobserved(old, range(old.partitions))
         _refuse_unobserved(new, range(new.partitions))
-        return migrated(spec, old, new, seals, known)
+        return migrated(spec, old, new, seals=seals, known=known)
 
     decided = _record(ports, spec, Bounds(), declare)
     return tuple(item for item in decided.growth.segments if item.stream.topic == target)

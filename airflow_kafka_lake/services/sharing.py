@@ -20,6 +20,7 @@ def count_shares(
     ports: Ports,
     spec: PipelineSpec,
     table: str,
+    *,
     stretch: OffsetRange,
     ranges: Sequence[RangeRecord],
     seen: PartitionSnapshot,

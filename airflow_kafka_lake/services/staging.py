@@ -131,7 +131,7 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
         return None
     _pass_gate(ports, held.key.wave, held.pipeline)
     topic_ids = sorted({item.stream.topic_id for item in held.ranges})
-    check_head(ports, held.pipeline, held.table, found.head, topic_ids)
+    check_head(ports, held.pipeline, held.table, head=found.head, topic_ids=topic_ids)
     require_replaceable(ports.lake.table(held.table), replaced(held))
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     heartbeat = Heartbeat(ports, held.key)
@@ -176,7 +176,7 @@ def _stage_or_find(
 ) -> Staged | tuple[Verdict, ...]:
     """Run the job; where it fails over its records, return those that the others need not wait for."""
     try:
-        return _stage(ports, held, how, heartbeat)
+        return _stage(ports, held, how, heartbeat=heartbeat)
     except Exception as error:
         if isinstance(error, KafkaLakeError) and not isinstance(error, JobFailedError):
             raise
@@ -184,9 +184,9 @@ def _stage_or_find(
             return failed
 
         def again(part: Sequence[RangeRecord], untimely: Sequence[Slice]) -> Staged:
-            return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat, untimely)
+            return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat=heartbeat, untimely=untimely)
 
-        if found := read_otherwise(ports, held, error, again, heartbeat):
+        if found := read_otherwise(ports, held, error, stage=again, heartbeat=heartbeat):
             return found
         raise
 
@@ -225,7 +225,7 @@ def _held(seen: Seen) -> tuple[Verdict, ...]:
 
 
 def _stage(
-    ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat, untimely: Sequence[Slice] = ()
+    ports: Ports, held: Claim, how: tuple[Decoder, ...], *, heartbeat: Heartbeat, untimely: Sequence[Slice] = ()
 ) -> Staged:
     job = stage_job(held, how, untimely)
     if History.of(held.attempts).in_doubt:

@@ -24,7 +24,7 @@ REOPENING: tuple[Mutant, ...] = (
         guard="Main moves after a reopen is on record: who passed his checks before it starts again.",
         module=_SERVICE,
         function="carry_out",
-        old="_stop_publishers(ports, spec, stream, what.token, prepared.table)",
+        old="_stop_publishers(...)",
         new="",
         red=(f"{_UNIT}test_publisher_that_looked_before_a_reopen_starts_again",),
     ),

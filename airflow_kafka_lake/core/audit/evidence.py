@@ -10,7 +10,7 @@ from typing import Any
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import Commit, Holding, RangeRecord, ReceiptRow, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
@@ -100,25 +100,6 @@ class LedgerEvidence:
     settled: tuple[RangeRecord, ...]
     waves: tuple[WaveRecord, ...]
     attempts: tuple[AttemptRecord, ...]
-
-    @classmethod
-    def at_once(
-        cls,
-        pipeline: str,
-        streams: tuple[StreamRecord, ...],
-        ranges: tuple[RangeRecord, ...],
-        waves: tuple[WaveRecord, ...],
-        attempts: tuple[AttemptRecord, ...],
-    ) -> LedgerEvidence:
-        """Build it from one reading, while nobody works."""
-        return cls(
-            pipeline=pipeline,
-            streams=streams,
-            ranges=ranges,
-            settled=tuple(item for item in ranges if item.state is RangeState.SETTLED),
-            waves=waves,
-            attempts=attempts,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,8 +117,8 @@ def _lines(
             stream,
             ranges[stream.key],
             None if any(item.wave in unreadable for item in ranges[stream.key]) else seen.get(stream.key, []),
-            observed,
-            deletions,
+            observed=observed,
+            deletions=deletions,
         )
         | {"problems": problems[stream.key]}
         for stream in streams
@@ -129,6 +129,7 @@ def _line(
     stream: StreamRecord,
     ranges: Sequence[RangeRecord],
     holdings: Sequence[Holding] | None,
+    *,
     observed: Observed,
     deletions: Deletions,
 ) -> Json:

@@ -126,7 +126,7 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> st
     )
 
 
-def undecoded(item: RangeRecord, here: RangeSet, reason: str, failed: int, rows: int, limit: Limit) -> str:
+def undecoded(item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit) -> str:
     """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
     return DecodeLimitError(
         f"{failed} of the wave's {rows} values do not decode, the limit is {limit}; {here.span} of them are in this "

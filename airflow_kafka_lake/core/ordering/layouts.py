@@ -71,17 +71,17 @@ def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[
     if not new:
         return ()
     older = _older_generation(topic, known)
-    opened = [_first_of(spec, topic, known, p, below, older) for p in new]
+    opened = [_first_of(spec, topic, known, partition=p, layout=below, older=older) for p in new]
     return (*_sealed_where_they_end(older, known), *opened)
 
 
 def _first_of(
-    spec: PipelineSpec, topic: Topic, known: Known, partition: int, layout: int, older: Iterable[Segment]
+    spec: PipelineSpec, topic: Topic, known: Known, *, partition: int, layout: int, older: Iterable[Segment]
 ) -> Segment:
     """Return the first segment of a partition that the topic has since it had `layout` partitions."""
     first = Segment(stream=topic.stream(partition), start=0, layout=layout)
     under = written_under(first, known.layouts) | {topic.partitions}
-    return replace(first, parents=related(spec, partition, under, older, known.layouts))
+    return replace(first, parents=related(spec, partition, under, older=older, layouts=known.layouts))
 
 
 def _older_generation(topic: Topic, known: Known) -> list[Segment]:
@@ -137,7 +137,7 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tu
         before = list(old.values()) or older
         for p in range(below, layout):
             found = known.graph.of(topic.stream(p))
-            open_ = found[-1] if found else _first_of(spec, topic, known, p, layout, before)
+            open_ = found[-1] if found else _first_of(spec, topic, known, partition=p, layout=layout, older=before)
             end = topic.seen[p].high_watermark if open_.seal is None else open_.seal
             old[p] = replace(open_, seal=end, sealed=True)
         below = layout
@@ -150,7 +150,7 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tu
                 stream=topic.stream(p),
                 start=(own.seal or 0) if own else 0,
                 layout=topic.partitions,
-                parents=inherited | related(spec, p, {topic.partitions}, old.values(), known.layouts),
+                parents=inherited | related(spec, p, {topic.partitions}, older=old.values(), layouts=known.layouts),
             )
         )
     return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
@@ -171,21 +171,21 @@ def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]
 
 
 def related(
-    spec: PipelineSpec, partition: int, under: Collection[int], older: Iterable[Segment], layouts: Iterable[Layout]
+    spec: PipelineSpec, partition: int, under: Collection[int], *, older: Iterable[Segment], layouts: Iterable[Layout]
 ) -> frozenset[SegmentKey]:
     """Return those older segments that can hold records of the same story as a partition that is written `under` some
     layouts; an empty one is replaced by its parents."""
     layouts = tuple(layouts)
     found: set[SegmentKey] = set()
     for item in older:
-        if not _shares(spec, item, written_under(item, layouts), partition, under):
+        if not _shares(spec, item, written_under(item, layouts), partition=partition, under=under):
             continue
         found |= item.parents if item.is_empty else {item.key}
     return frozenset(found)
 
 
 def _shares(
-    spec: PipelineSpec, older: Segment, older_under: Collection[int], partition: int, under: Collection[int]
+    spec: PipelineSpec, older: Segment, older_under: Collection[int], *, partition: int, under: Collection[int]
 ) -> bool:
     if spec.ordering is Ordering.PARTITION:
         return older.stream.partition == partition

@@ -26,12 +26,14 @@ def check_seals(spec: PipelineSpec, topic: Topic, known: Known) -> Growth:
     for partition, seen in sorted(topic.seen.items()):
         segments = known.graph.of(topic.stream(partition))
         if segments and segments[-1].seal is not None and segments[-1].declared_at is not None:
-            growth |= _check_seal(spec, topic, seen, segments[-1], known.streams[topic.stream(partition)])
+            growth |= _check_seal(
+                spec, topic, seen, segment=segments[-1], record=known.streams[topic.stream(partition)]
+            )
     return growth
 
 
 def _check_seal(
-    spec: PipelineSpec, topic: Topic, seen: PartitionSnapshot, segment: Segment, record: StreamRecord
+    spec: PipelineSpec, topic: Topic, seen: PartitionSnapshot, *, segment: Segment, record: StreamRecord
 ) -> Growth:
     assert segment.seal is not None
     assert segment.declared_at is not None
@@ -75,7 +77,7 @@ def declared(topic: Topic, partition: int, at: int, known: Known) -> Segment:
     return replace(last, seal=at, declared_at=last.declared_at or topic.at)
 
 
-def migrated(spec: PipelineSpec, source: Topic, target: Topic, seals: Mapping[int, int], known: Known) -> Growth:
+def migrated(spec: PipelineSpec, source: Topic, target: Topic, *, seals: Mapping[int, int], known: Known) -> Growth:
     """Return the growth that makes one topic continue another: declared seals, and edges from old to new segments.
 
     `known` holds the segments that both topics have, or get by the same plan.
@@ -88,6 +90,6 @@ def migrated(spec: PipelineSpec, source: Topic, target: Topic, seals: Mapping[in
                 f"{target.name}/{partition} has not settled yet, the topic got more partitions: plan when it has"
             )
         under = written_under(found[0], known.layouts)
-        parents = related(spec, partition, under, old, known.layouts)
+        parents = related(spec, partition, under, older=old, layouts=known.layouts)
         new.append(replace(found[0], parents=found[0].parents | parents))
     return Growth(segments=(*old, *new))

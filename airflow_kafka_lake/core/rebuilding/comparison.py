@@ -205,12 +205,14 @@ class _Table:
         for key, item in held.items():
             stray = item.offsets - RangeSet(spoken[key]) - RangeSet(waiting[key[1]])
             if stray:
-                self._contradict(item, stray, 0, stray.span, "rows without a receipt")
+                self._contradict(item, stray, 0, found=stray.span, what="rows without a receipt")
             if item.duplicates:
                 expected = item.offsets.span
-                self._contradict(item, item.offsets, expected, expected + item.duplicates, "rows that are there twice")
+                self._contradict(
+                    item, item.offsets, expected, found=expected + item.duplicates, what="rows that are there twice"
+                )
 
-    def _contradict(self, item: Holding, where: RangeSet, expected: int, found: int, what: str) -> None:
+    def _contradict(self, item: Holding, where: RangeSet, expected: int, *, found: int, what: str) -> None:
         self.contradictions.append(
             Difference(
                 table=self.said.table,

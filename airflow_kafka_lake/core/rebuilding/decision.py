@@ -28,6 +28,7 @@ def restoration(
     spec: PipelineSpec,
     token: Token,
     ledger_id: str,
+    *,
     now: datetime,
     readings: Sequence[TableReading],
     known: Remembered,
