@@ -38,16 +38,16 @@ def airflow_errors() -> Iterator[None]:
     try:
         yield
     except (TransientError, UnknownOutcomeError) as error:
-        _logger.error("%s", error.message)  # noqa: TRY400  # a sentence for people, no traceback
+        _logger.error("%s", error.named)  # noqa: TRY400  # a sentence for people, no traceback
         raise error from None
     except KafkaLakeError as error:
-        raise refusal(error.message, type(error).__name__) from None
+        raise refusal(error.named) from None
 
 
-def refusal(message: str, kind: str | None = None) -> AirflowFailException:
+def refusal(message: str) -> AirflowFailException:
     """Log what a person has to know as an error, and return the exception that fails a task at once."""
     _logger.error("%s", message)
-    return AirflowFailException(f"{kind}: {message}" if kind else message)
+    return AirflowFailException(message)
 
 
 def message_of(event: WaitEvent) -> str:
