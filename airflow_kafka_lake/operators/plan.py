@@ -143,17 +143,18 @@ class PlanIngestOperator(BaseOperator):
                         raise
                     self.log.info("%s. Waiting for at most %d s.", pending.message, until - now)
                     self._wait_for(spec, pending, until)
-        for line in explain(planned.plan, where, dry_run=dry_run):
-            self.log.info("%s", line)
-        for line in choice.in_words(planned.plan.id):
+        self._report(planned, choice, where, dry_run=dry_run)
+        result = result_of(planned, choice, dry_run=dry_run)
+        context["ti"].xcom_push(key=PLAN_KEY, value=result)
+        return list(result["waves"])
+
+    def _report(self, planned: Planned, choice: Choice, where: str, *, dry_run: bool) -> None:
+        for line in (*explain(planned.plan, where, dry_run=dry_run), *choice.in_words(planned.plan.id)):
             self.log.info("%s", line)
         if choice.later:
             self.log.warning("%s", beyond(len(choice.taken), len(choice.later)))
         if choice.left:
             self.log.info("A run without bounds takes what this one leaves, and so does this one with all_waves.")
-        result = result_of(planned, choice, dry_run=dry_run)
-        context["ti"].xcom_push(key=PLAN_KEY, value=result)
-        return list(result["waves"])
 
     def _wait_for(self, spec: PipelineSpec, pending: PendingCommitError, until: float) -> Never:
         trigger = StableTrigger(
