@@ -94,7 +94,7 @@ class AdvanceWatermarkOperator(BaseOperator):
 class FinishPlanOperator(BaseOperator):
     """Fails while anything of a plan is unresolved or was left out, or anything of its pipeline is on hold.
 
-    So the Dag run's state is honest: a hold that an earlier run met fails every run until somebody leads it out.
+    So the Dag run's state is honest: a hold that an earlier run met fails every run until it is resolved.
 
     :param plan_task_id: the PlanIngestOperator of this Dag
     :param ledger_conn_id: Airflow connection of the ledger (templated)
@@ -109,7 +109,7 @@ class FinishPlanOperator(BaseOperator):
         self.ledger_conn_id = ledger_conn_id
 
     def execute(self, context: Context) -> None:
-        """Check; raises AirflowFailException naming the first range, and for a hold the command that leads it out."""
+        """Check; raises AirflowFailException naming the first range, and for a hold its remedy."""
         result = plan_result(self.plan_task_id, context)
         if result["dry_run"]:
             return

@@ -1,4 +1,4 @@
-"""Plan what is read next, and hand the waves to those who read."""
+"""Plan what is read next, and hand the waves to the tasks that ingest them."""
 
 from __future__ import annotations
 

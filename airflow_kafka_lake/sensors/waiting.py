@@ -98,8 +98,8 @@ class LedgerSensor(BaseSensorOperator):
             except TransientError as unknown:
                 self.log.info("not known: %s", unknown.message)
                 return trigger, PokeReturnValue(is_done=False)
-        self.log.info("%s", answer.words)
-        return trigger, PokeReturnValue(is_done=answer.done, xcom_value=answer.words)
+        self.log.info("%s", answer.message)
+        return trigger, PokeReturnValue(is_done=answer.done, xcom_value=answer.message)
 
     def _known(self) -> PipelineSpec | None:
         """Return the pipeline as operators find it; None where no folder and no ledger has its name, or none answers:

@@ -26,7 +26,7 @@ class Answer:
     """Whether the wait is over, and why (not), in one sentence."""
 
     done: bool
-    words: str
+    message: str
 
 
 class Condition(Protocol):
@@ -45,14 +45,15 @@ class PlanResolved:
     def __call__(self, ledger: LedgerReader, _source: Source, /) -> Answer:
         """Look once; a plan that the ledger does not know is not resolved."""
         if not ledger.ranges(plan=self.plan):
-            return Answer(done=False, words=f"the ledger knows no range of plan {self.plan}")
+            return Answer(done=False, message=f"the ledger knows no range of plan {self.plan}")
         left = ledger.ranges(plan=self.plan, states=UNRESOLVED)
         if not left:
-            return Answer(done=True, words=f"every range of plan {self.plan} is settled or skipped")
+            return Answer(done=True, message=f"every range of plan {self.plan} is settled or skipped")
         first = left[0]
+        where = f"first {first.stream} {first.range}, {first.state}"
         return Answer(
             done=False,
-            words=f"{len(left)} ranges of plan {self.plan} are open, first {first.stream} {first.range}, {first.state}",
+            message=f"{len(left)} ranges of plan {self.plan} are open, {where}",
         )
 
 
@@ -71,15 +72,17 @@ class Drained:
         known = ledger.streams(self.pipeline)
         for topic, ends in self.until.items():
             if missing := not_known_yet(ledger, self.pipeline, topic, known):
-                return Answer(done=False, words=missing)
+                return Answer(done=False, message=missing)
             for partition, end in ends.items():
                 stream = only(known, topic, int(partition))
                 if stream is None:
-                    return Answer(done=False, words=f"the ledger knows no stream {topic}/{partition} yet")
+                    return Answer(done=False, message=f"the ledger knows no stream {topic}/{partition} yet")
                 left = RangeSet.between(stream.origin, end) - stream.covered
                 if left:
-                    return Answer(done=False, words=f"{topic}/{partition}: {left.span} offsets are open, first {left}")
-        return Answer(done=True, words="every stream is drained up to its end")
+                    return Answer(
+                        done=False, message=f"{topic}/{partition}: {left.span} offsets are open, first {left}"
+                    )
+        return Answer(done=True, message="every stream is drained up to its end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +103,18 @@ class WatermarkReached:
         try:
             known, targets = self._targets(ledger, source)
         except LookupError as missing:
-            return Answer(done=False, words=str(missing.args[0]))
+            return Answer(done=False, message=str(missing.args[0]))
         for partition, target in targets.items():
             stream = only(known, self.topic, partition)
             if stream is None:
-                return Answer(done=False, words=f"the ledger knows no stream {self.topic}/{partition} yet")
+                return Answer(done=False, message=f"the ledger knows no stream {self.topic}/{partition} yet")
             if stream.watermark < target:
                 return Answer(
                     done=False,
-                    words=f"{self.topic}/{partition}: the watermark is {stream.watermark}, and {target} is waited for",
+                    message=f"{self.topic}/{partition}: the watermark is {stream.watermark}, "
+                    f"and {target} is waited for",
                 )
-        return Answer(done=True, words=f"the watermarks of {self.topic} are there")
+        return Answer(done=True, message=f"the watermarks of {self.topic} are there")
 
     def _targets(self, ledger: LedgerReader, source: Source) -> tuple[Sequence[StreamRecord], dict[int, int]]:
         """Return the streams that are meant, and the end that each partition waits for; LookupError says what is not
@@ -158,13 +162,13 @@ class WaveFree:
         """Look once."""
         record = ledger.wave(self.wave)
         if record.state in FINISHED or not record.lease_live:
-            return Answer(done=True, words=f"wave {self.wave} is {record.state} and free")
-        return Answer(done=False, words=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
+            return Answer(done=True, message=f"wave {self.wave} is {record.state} and free")
+        return Answer(done=False, message=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLaunchable:
-    """What must come before a wave is drained. What only a person can lead on from is a HeldError: nobody waits for it.
+    """What must come before a wave is drained. Where only a person can go on, waiting cannot help: a HeldError.
 
     A ledger that does not answer is an error that the caller reads as "unknown": not drained, and no failure (law L5).
     """
@@ -175,7 +179,7 @@ class WaveLaunchable:
         """Look once."""
         closed = ledger.gate(self.wave)
         if not closed:
-            return Answer(done=True, words=f"everything that comes before wave {self.wave} is drained")
+            return Answer(done=True, message=f"everything that comes before wave {self.wave} is drained")
         pipeline = ledger.wave(self.wave).pipeline
         order = Order(
             pipeline,
@@ -183,10 +187,10 @@ class WaveLaunchable:
             ledger.streams(pipeline),
             ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
         )
-        words = f"wave {self.wave} waits for its turn: {in_words(closed[0], pipeline)}{order.because(closed[0])}"
+        message = f"wave {self.wave} waits for its turn: {in_words(closed[0], pipeline)}{order.because(closed[0])}"
         if any(order.needs_person(blocker) for blocker in closed):
-            raise HeldError(f"{words}. See: {remedies.status(pipeline)}", wave=self.wave)
-        return Answer(done=False, words=words)
+            raise HeldError(f"{message}. See: {remedies.status(pipeline)}", wave=self.wave)
+        return Answer(done=False, message=message)
 
 
 def only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:

@@ -28,7 +28,7 @@ class GroupStable:
     def __call__(self, _ledger: LedgerReader, source: Source, /) -> Answer:
         """Look once; the task that waited looks again itself, so the end of the time is an end like the other."""
         if time.time() >= self.until:
-            return Answer(done=True, words=f"commits of group {self.group!r} are still pending, and the time is over")
+            return Answer(done=True, message=f"commits of group {self.group!r} are still pending, and the time is over")
         snapshot = source().snapshot(sorted({topic for topic, _ in self.partitions}), self.group)
         pending = [
             f"{item.stream}"
@@ -37,8 +37,8 @@ class GroupStable:
             and item.group_offset_state is GroupOffsetState.UNSTABLE
         ]
         if not pending:
-            return Answer(done=True, words=f"no commit of group {self.group!r} is pending")
-        return Answer(done=False, words=f"commits of group {self.group!r} are pending on {', '.join(pending)}")
+            return Answer(done=True, message=f"no commit of group {self.group!r} is pending")
+        return Answer(done=False, message=f"commits of group {self.group!r} are pending on {', '.join(pending)}")
 
 
 class StableTrigger(LedgerTrigger):

@@ -104,8 +104,8 @@ class LedgerTrigger(BaseTrigger):
             return None
         except KafkaLakeError as error:
             return {"status": "error", "message": f"{type(error).__name__}: {error.message}"}
-        self.log.info("%s", answer.words)
-        return {"status": "success", "message": answer.words} if answer.done else None
+        self.log.info("%s", answer.message)
+        return {"status": "success", "message": answer.message} if answer.done else None
 
     async def _newest(self, after: int | None) -> int | None:
         """Return the newest event's sequence; None when it cannot be known."""
@@ -122,7 +122,7 @@ class LedgerTrigger(BaseTrigger):
         return await asyncio.to_thread(question, ledger)
 
     async def open(self) -> None:
-        """Resolve the connections; what they lead to is opened on first use."""
+        """Resolve the connections; each is opened on first use."""
         connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
         self._ledger = await asyncio.to_thread(LedgerConnection(self.ledger_conn_id, connection=connection).ledger)
 
@@ -187,7 +187,7 @@ class DrainedTrigger(LedgerTrigger):
 
 
 class WaveFreeTrigger(LedgerTrigger):
-    """Waits until nobody works on a wave."""
+    """Waits until no task works on a wave."""
 
     def __init__(self, *, pipeline: str, wave: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
         super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
@@ -201,7 +201,7 @@ class WaveFreeTrigger(LedgerTrigger):
 
 
 class WaveLaunchableTrigger(WaveFreeTrigger):
-    """Waits until everything is drained that must come before a wave; fails when only a person can lead on."""
+    """Waits until everything is drained that must come before a wave; fails when only a person can go on."""
 
     def condition(self) -> Condition:
         return WaveLaunchable(wave=self.wave)

@@ -118,7 +118,7 @@ def _home() -> Path:
 
 
 def _from_command_line(conn_id: str) -> Any:
-    """Ask what Airflow's own commands ask; None when nobody knows the connection.
+    """Ask what Airflow's own commands ask; None when it has no such connection.
 
     Airflow's log handlers keep the stdout they find when Airflow is imported; a command's stdout is its document.
     """

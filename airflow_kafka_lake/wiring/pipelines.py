@@ -25,7 +25,7 @@ def pipelines_folder() -> Path | None:
 def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
     """Return the pipeline of a file (`*.toml`; relative to the folder) or of a name.
 
-    Raises PipelineFileError for a file that does not validate, UnknownSubjectError for a name that nobody knows.
+    Raises PipelineFileError for a file that does not validate, UnknownSubjectError for an unknown name.
     """
     folder = pipelines_folder()
     if subject.endswith(".toml") or os.sep in subject:

@@ -118,7 +118,7 @@ def fired(trigger: LedgerTrigger) -> list[dict[str, Any]]:
 
 def no_until(end: float) -> Callable[[float], Answer]:
     """Answer no until a moment, then yes."""
-    return lambda at: Answer(done=at >= end, words=f"asked at {at:g}")
+    return lambda at: Answer(done=at >= end, message=f"asked at {at:g}")
 
 
 def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) -> None:
@@ -136,7 +136,7 @@ def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
     def answer(at: float) -> Answer:
         if at < 50:
             raise UnavailableError("the ledger does not answer")
-        return Answer(done=True, words="yes")
+        return Answer(done=True, message="yes")
 
     trigger = Clocked(world.ledger, answer)
     assert fired(trigger) == [{"status": "success", "message": "yes"}]
@@ -259,7 +259,7 @@ def test_pipeline_that_was_never_planned_is_waited_for(
     sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
     trigger = waits(sensor, context)
     assert isinstance(trigger, WatermarkTrigger)
-    assert trigger.condition()(world.ledger, lambda: world.kafka).words == "the ledger knows no pipeline 'orders' yet"
+    assert trigger.condition()(world.ledger, lambda: world.kafka).message == "the ledger knows no pipeline 'orders' yet"
 
     class Quick(Clocked, WatermarkTrigger):
         def __init__(self, **arguments: Any) -> None:
@@ -299,7 +299,7 @@ def test_what_can_be_known_before_the_first_plan_is_refused(
     world.ledger.save_pipeline(ORDERS.spec)
     trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", **goal), context)
     assert trigger is not None
-    words = trigger.condition()(world.ledger, lambda: world.kafka).words
+    words = trigger.condition()(world.ledger, lambda: world.kafka).message
     assert words == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
 
 
@@ -411,7 +411,7 @@ def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
     world.clock.advance(timedelta(minutes=3))
     assert condition(world.ledger, lambda: world.kafka).done
     ingest(world.ports(), wave.id)
-    assert "COMMITTED" in condition(world.ledger, lambda: world.kafka).words
+    assert "COMMITTED" in condition(world.ledger, lambda: world.kafka).message
 
 
 def test_pending_commits_are_waited_for_without_a_slot(world: World, context: dict[str, Any]) -> None:
@@ -451,7 +451,7 @@ def test_group_is_stable_when_nothing_is_pending_or_the_time_is_over(world: Worl
 
     assert look(1).done
     assert not look(0).done
-    assert "orders/0" in look(0).words
+    assert "orders/0" in look(0).message
     assert look(0, until=0.0).done
     world.kafka.commit_group("live", "orders", 0, 3)
     assert look(0).done
@@ -497,8 +497,8 @@ def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World) -> No
     condition = WaveLaunchableTrigger(pipeline="orders", wave=child).condition()
     answer = condition(world.ledger, lambda: world.kafka)
     assert not answer.done
-    assert f"wave {child} waits for its turn: " in answer.words
-    assert "orders/0 from 0 to its seal 7 has 1 open offsets: 6-7" in answer.words
+    assert f"wave {child} waits for its turn: " in answer.message
+    assert "orders/0 from 0 to its seal 7 has 1 open offsets: 6-7" in answer.message
     for wave in parents:
         ingest(world.ports(), wave)
     assert condition(world.ledger, lambda: world.kafka).done
@@ -571,7 +571,7 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
     def look(trigger: LedgerTrigger) -> str:
         answer = trigger.condition()(world.ledger, lambda: world.kafka)
         assert not answer.done
-        return answer.words
+        return answer.message
 
     def until(partition: int, end: int) -> LedgerTrigger:
         return DrainedTrigger(pipeline="orders", until={"orders": {str(partition): end}})
@@ -596,17 +596,17 @@ def test_watermark_answers_name_what_is_missing(world: World) -> None:
         condition = WatermarkTrigger(pipeline="orders", topic="orders", **words).condition()
         return condition(world.ledger, lambda: world.kafka)
 
-    assert look(offset=1).words == look(at_ms=1).words == "the ledger knows no pipeline 'orders' yet"
+    assert look(offset=1).message == look(at_ms=1).message == "the ledger knows no pipeline 'orders' yet"
     world.ledger.save_pipeline(ORDERS.spec)
-    assert look(offset=1).words == "the ledger knows no stream of orders yet"
-    assert look(offset=1, partition=1).words == "the ledger knows no stream orders/1 yet"
+    assert look(offset=1).message == "the ledger knows no stream of orders yet"
+    assert look(offset=1, partition=1).message == "the ledger knows no stream orders/1 yet"
     land(world, 5)
-    assert look(offset=9, partition=0).words == "orders/0: the watermark is 5, and 9 is waited for"
-    assert look(offset=5).words == "orders/1: the watermark is 0, and 5 is waited for"
+    assert look(offset=9, partition=0).message == "orders/0: the watermark is 5, and 9 is waited for"
+    assert look(offset=5).message == "orders/1: the watermark is 0, and 5 is waited for"
     assert look(offset=5, partition=0).done
     assert look(offset=0).done
-    assert look(at_ms=10**15).words == "Kafka has no record of orders/0 that late yet"
-    assert look(at_ms=10**15, partition=1).words == "Kafka has no record of orders/1 that late yet"
+    assert look(at_ms=10**15).message == "Kafka has no record of orders/0 that late yet"
+    assert look(at_ms=10**15, partition=1).message == "Kafka has no record of orders/1 that late yet"
     assert look(at_ms=0, partition=0).done, "the first record is at 0, and nothing lies before it"
 
 
@@ -616,7 +616,7 @@ def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
     (wave,) = world.ledger.waves("orders")
     condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
     world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
-    assert str(OTHER) in condition(world.ledger, lambda: world.kafka).words
+    assert str(OTHER) in condition(world.ledger, lambda: world.kafka).message
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_watermark_of_an_older_generation_reaches_no_time(world: World) -> None:
     at = time_in_ms(world.clock.now())
     world.produce(2)
     reached = WatermarkReached(pipeline="orders", topic="orders", at_ms=at)
-    assert reached(world.ledger, lambda: world.kafka).words == "the ledger knows no stream orders/0 yet"
+    assert reached(world.ledger, lambda: world.kafka).message == "the ledger knows no stream orders/0 yet"
     world.run()
     assert reached(world.ledger, lambda: world.kafka).done
 
@@ -214,7 +214,7 @@ def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None
     two.kafka.log("orders", 1).unreachable = "it has no leader now"
     two.run()
     reached = WatermarkReached(pipeline="orders", topic="orders", offset=5)
-    assert reached(two.ledger, lambda: two.kafka).words == "the ledger knows no stream orders/1 yet"
+    assert reached(two.ledger, lambda: two.kafka).message == "the ledger knows no stream orders/1 yet"
     two.kafka.log("orders", 1).unreachable = ""
     two.run()
     assert reached(two.ledger, lambda: two.kafka).done
