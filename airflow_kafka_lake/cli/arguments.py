@@ -18,13 +18,13 @@ from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.selecting import Selection
 from airflow_kafka_lake.wiring.assembly import open_ledger, open_ports
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

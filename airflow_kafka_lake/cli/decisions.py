@@ -23,9 +23,10 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.planning.selection import Chosen
 from airflow_kafka_lake.services import deciding, reopening, withdrawing
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.selecting import Chosen, all_or_nothing, choose, one_by_one
+from airflow_kafka_lake.services.selecting import all_or_nothing, choose, one_by_one
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
 

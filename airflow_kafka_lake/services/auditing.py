@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
+from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import fewer_rows, gone_topic, held_by, passed
 from airflow_kafka_lake.core.lake.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.ledger.holds import hold
@@ -14,7 +15,7 @@ from airflow_kafka_lake.core.ledger.records import Claim, Holding, RangeRecord, 
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.losses import Seen, look
+from airflow_kafka_lake.services.losses import look
 from airflow_kafka_lake.services.topics import changed_topics
 
 NAMED_STRETCHES = 5
@@ -71,7 +72,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
 
 
 def _passed(
-    ranges: Sequence[RangeRecord], failed: Mapping[str, Verdict], seen: Seen, tallies: Mapping[str, Tally]
+    ranges: Sequence[RangeRecord], failed: Mapping[str, Verdict], seen: Losses, tallies: Mapping[str, Tally]
 ) -> tuple[Verdict, ...]:
     """Return verdicts about the gaps alone, where nothing is wrong but that the log start has passed them since the
     read; none where anything else is, where the ranges are read again, or where the gaps are too many to be told."""

@@ -1,76 +1,37 @@
-"""Can what was planned still be read, and is it what was planned? Asked before a job, and again after its read."""
+"""Ask whether what was planned can still be read, and is what was planned: before a job, and after its read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt
-from airflow_kafka_lake.core.kafka.losses import gone_topic, loss
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
+from airflow_kafka_lake.core.kafka.loss_check import LogFacts, Losses
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import compared
 
 _LOOK_AGAIN_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What became of some ranges, by id: `failed` with what happened to topic or log, `unknown` with the reason why
-    nobody can say; the others are as they were planned."""
-
-    failed: Mapping[str, KafkaLakeError] = field(default_factory=dict)
-    unknown: Mapping[str, str] = field(default_factory=dict)
-
-
-def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Seen:
-    """Compare topic ids, log starts, ends and leader epochs with what was planned."""
+def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
+    """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with what was planned."""
     changed, problems = compared(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
-    failed: dict[str, KafkaLakeError] = {
-        item.id: gone_topic(item, changed[key])
-        for item in ranges
-        if (key := (item.stream.topic, item.stream.topic_id)) in changed
-    }
-    unknown = {item.id: problems[item.stream.topic].message for item in ranges if item.stream.topic in problems}
-    left = [item for item in ranges if item.id not in failed and item.id not in unknown]
-    if not left:
-        return Seen(failed=failed, unknown=unknown)
-    snapshot = ports.source.snapshot(sorted({item.stream.topic for item in left}), None)
-    seen = {item.stream: item for item in snapshot.partitions}
-    unknown |= _unknown(snapshot, seen, left)
-    left = [item for item in left if item.id not in unknown]
-    doubts = epochs_in_doubt((seen[item.stream], item.leader_epoch) for item in left)
-    ends = ports.source.epoch_ends(doubts) if doubts else {}
-    for item in left:
-        try:
-            if found := loss(item, seen[item.stream], ends):
-                failed[item.id] = found
-        except UnavailableError as error:
-            unknown[item.id] = error.message
-    return Seen(failed=failed, unknown=unknown)
-
-
-def _unknown(
-    snapshot: Snapshot, seen: Mapping[Stream, PartitionSnapshot], ranges: Sequence[RangeRecord]
-) -> dict[str, str]:
-    said = {(item.topic, item.partition): item.reason for item in snapshot.unknown}
-    silent = "Kafka says nothing about it"
-    return {
-        item.id: f"{item.stream} is not known: {said.get((item.stream.topic, item.stream.partition), silent)}"
-        for item in ranges
-        if item.stream not in seen
-    }
+    facts = LogFacts(changed=changed, problems=problems)
+    if topics := facts.to_observe(ranges):
+        facts = replace(facts, snapshot=ports.source.snapshot(topics, None))
+    if doubts := facts.in_doubt(ranges):
+        facts = replace(facts, ends=ports.source.epoch_ends(doubts))
+    return facts.losses(ranges)
 
 
 def look_until_known(
     ports: Ports, ranges: Sequence[RangeRecord], patience: timedelta, heartbeat: Callable[[], None]
-) -> Seen:
+) -> Losses:
     """Look again while partitions are unknown, such as between two leaders, until they are known or time is over."""
     until = ports.clock.monotonic() + patience.total_seconds()
     seen = look(ports, ranges)

@@ -1,78 +1,33 @@
-"""Which offsets of which streams a person means: topic, partitions, and a period by offset or by time."""
+"""Ask what a selection needs to be told, and carry out what a person decided for several streams."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
-    RangeExpiredError,
     UnavailableError,
     UsageError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import FIRST, Times, milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.planning.policies import Bounds, below_log_start
+from airflow_kafka_lake.core.planning.selection import (
+    Chosen,
+    Selection,
+    begins_among_what_is_gone,
+    gone_below,
+    ranges_meant,
+)
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import changed_topics
 
-LAST = 2**63 - 1
-"""The end of every log."""
-
-NAMED = 5
-"""Partitions that a refusal names; more are counted."""
-
-
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """A stretch of one stream that a person means."""
-
-    stream: StreamRecord
-    stretch: OffsetRange
-
-    def __str__(self) -> str:
-        return f"{self.stream.key} {self.stretch}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What is meant; None is everything: all topics, generations, partitions, from the first offset, to the last."""
-
-    topic: str | None = None
-    topic_id: str | None = None
-    partitions: frozenset[int] | None = None
-    start: int | datetime | None = None
-    end: int | datetime | None = None
-
-    def has(self, stream: Stream) -> bool:
-        """Return whether a stream is meant."""
-        topic, topic_id, partition = stream
-        return (
-            self.topic in (None, topic)
-            and self.topic_id in (None, topic_id)
-            and (self.partitions is None or partition in self.partitions)
-        )
-
-    def require(self, pipeline: str, streams: Iterable[StreamRecord]) -> None:
-        """Raise UnknownSubjectError where a topic, a generation or a partition is named that none of them is of."""
-        keys = (stream.key for stream in streams)
-        require_streams(pipeline, keys, topic=self.topic, topic_id=self.topic_id, partitions=self.partitions)
-
-    @property
-    def times(self) -> tuple[int, ...]:
-        """The times of its edges, in milliseconds since 1970."""
-        return tuple(milliseconds(bound) for bound in (self.start, self.end) if isinstance(bound, datetime))
 
 
 def stretches(
@@ -87,26 +42,7 @@ def stretches(
         _refuse_changed(ports, streams)
     partitions = [(item.key.topic, item.key.partition) for item in streams]
     answers = {at: ports.source.offsets_at(partitions, at) for at in scope.times} if streams else {}
-
-    def edge(bound: int | datetime | None, stream: StreamRecord, without: int) -> int:
-        if not isinstance(bound, datetime):
-            return without if bound is None else bound
-        found = answers[milliseconds(bound)]
-        if (stream.key.topic, stream.key.partition) not in found:
-            raise UnavailableError(
-                f"Kafka did not say where {bound.isoformat()} begins in {stream.key}. Nothing "
-                "was decided; repeat when its partitions have leaders",
-                topic=stream.key.topic,
-                partition=stream.key.partition,
-            )
-        offset = found[stream.key.topic, stream.key.partition]
-        return last(stream) if offset is None else offset
-
-    def last(stream: StreamRecord) -> int:
-        return LAST if ends is None else ends[stream.key]
-
-    edges = {item.key: (edge(scope.start, item, 0), edge(scope.end, item, last(item))) for item in streams}
-    return {key: OffsetRange(start, end) for key, (start, end) in edges.items() if start < end}
+    return ranges_meant(scope, streams, answers, ends)
 
 
 def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, ...]:
@@ -119,7 +55,7 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
     streams = ports.ledger.streams(pipeline)
     selection.require(pipeline, streams)
     found = [stream for stream in streams if selection.has(stream.key)]
-    _refuse_generations(selection, found)
+    selection.refuse_generations(found)
     ends = None
     if selection.times:
         _refuse_changed(ports, found)
@@ -159,27 +95,8 @@ def refuse_gone(
         return
     partitions = [(item.key.topic, item.key.partition) for item in streams]
     times = Times({at: ports.source.offsets_at(partitions, at) for at in (FIRST, milliseconds(start))})
-    bounds = Bounds(start=start)
-    below = {item: gone for item in streams if (gone := below_log_start(bounds, seen[item.key], item, times))}
-    if not below:
-        return
-    first = next(iter(below))
-    named = [f"{item.key} {gone}" for item, gone in below.items()]
-    more = f" and {len(named) - NAMED} more partitions" if len(named) > NAMED else ""
-    raise RangeExpiredError(
-        f"the period may begin among offsets that Kafka has no longer: {', '.join(named[:NAMED])}{more}. Nothing was "
-        "decided; give offsets there, or a later begin, or the other partitions by name",
-        topic=first.key.topic,
-        partition=first.key.partition,
-        log_start=below[first].end,
-    )
-
-
-def _refuse_generations(selection: Selection, found: Sequence[StreamRecord]) -> None:
-    partitions = [stream.key.partition for stream in found]
-    if len(set(partitions)) < len(partitions):
-        ids = ", ".join(dict.fromkeys(stream.key.topic_id for stream in found))
-        raise UsageError(f"topic {selection.topic} was re-created: choose a generation with --topic-id, one of {ids}")
+    if below := gone_below(start, streams, seen, times):
+        raise begins_among_what_is_gone(below)
 
 
 def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> list[T]:

@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     expected,
 )
+from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import held_by
 from airflow_kafka_lake.core.lake.bisecting import History
 from airflow_kafka_lake.core.lake.staging import StageJob, packing
@@ -32,7 +33,7 @@ from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim, ending
 from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
-from airflow_kafka_lake.services.losses import Seen, look, look_until_known
+from airflow_kafka_lake.services.losses import look, look_until_known
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.publishing import (
@@ -220,7 +221,7 @@ def _lost_meanwhile(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
         return ()
 
 
-def _held(seen: Seen) -> tuple[Verdict, ...]:
+def _held(seen: Losses) -> tuple[Verdict, ...]:
     return tuple(held_by(item, error) for item, error in seen.failed.items())
 
 

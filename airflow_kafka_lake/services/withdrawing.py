@@ -10,9 +10,10 @@ from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
 from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdrawal, withdrawal
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.deciding import needed_reason
-from airflow_kafka_lake.services.selecting import Selection, refuse_gone, stretches
+from airflow_kafka_lake.services.selecting import refuse_gone, stretches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -783,8 +783,8 @@ IDENTITY = (
         guard="A decision by time is refused where the period may begin among offsets that are gone.",
         module="airflow_kafka_lake.services.selecting",
         function="refuse_gone",
-        old="not below",
-        new="True",
+        old="if (below := gone_below(...)):\n    ...",
+        new="",
         red=(f"{_PARTIAL}test_period_that_may_begin_among_what_is_gone_is_not_taken_for_its_rest",),
     ),
     Mutant(

@@ -13,8 +13,8 @@ from airflow_kafka_lake.core.errors import OnlyCopyError, StateError, Unavailabl
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.services import deciding, rebuilding, reopening, withdrawing
-from airflow_kafka_lake.services.selecting import Selection
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_order import expanded, of_three

@@ -21,9 +21,10 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot,
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.services import checking, deciding, withdrawing
-from airflow_kafka_lake.services.selecting import Selection, choose
+from airflow_kafka_lake.services.selecting import choose
 from airflow_kafka_lake.triggers.conditions import WatermarkReached, time_in_ms
 from tests.unit.services.test_identity import held_reasons
 from tests.world import World

@@ -14,8 +14,9 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.planning.selection import Chosen, Selection
 from airflow_kafka_lake.services import deciding, reopening
-from airflow_kafka_lake.services.selecting import Chosen, Selection, all_or_nothing, choose, one_by_one
+from airflow_kafka_lake.services.selecting import all_or_nothing, choose, one_by_one
 from tests.world import World
 
 pytestmark = pytest.mark.unit

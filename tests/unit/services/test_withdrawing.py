@@ -10,8 +10,8 @@ import pytest
 from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.services import withdrawing
-from airflow_kafka_lake.services.selecting import Selection
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
