@@ -94,7 +94,7 @@ def _judged_by(world: World) -> tuple[object, ...]:
     state = world.ledger._state
     told = [sum(map(len, found.values())) for found in (world.visible, world.deleted)]
     waves = {name: (wave.state, wave.fence) for name, wave in state.waves.items()}
-    facts = (state.ranges, state.streams, state.tries, state.skips, state.segments, state.layouts)
+    facts = (state.ranges, state.streams, state.attempts, state.skips, state.segments, state.layouts)
     return (world.spec, state.plans, waves, *facts, len(world.table._receipts), told)
 
 
@@ -307,10 +307,10 @@ def _check_parents(world: World, graph: Graph, streams: Iterable[StreamRecord]) 
 def _publishing(world: World) -> Mapping[str, set[str]]:
     """Return the attempts that may be at their commit, by wave."""
     found: dict[str, set[str]] = defaultdict(set)
-    for item in world.ledger._state.tries.values():
-        wave = world.ledger._state.waves[item.record.wave]
-        if wave.state is WaveState.PUBLISHING and item.record.fence == wave.fence:
-            found[wave.id].add(item.record.attempt)
+    for item in world.ledger._state.attempts.values():
+        wave = world.ledger._state.waves[item.wave]
+        if wave.state is WaveState.PUBLISHING and item.fence == wave.fence:
+            found[wave.id].add(item.attempt)
     return found
 
 
@@ -319,4 +319,4 @@ def _row_receipts(world: World) -> list[ReceiptRow]:
 
 
 def _attempts(world: World) -> list[AttemptRecord]:
-    return [item.record for item in world.ledger._state.tries.values()]
+    return list(world.ledger._state.attempts.values())

@@ -3,10 +3,11 @@
 Every adapter of a port passes that port's one contract suite (`tests/contracts`).
 """
 
+from airflow_kafka_lake.core.ledger.guards import MAX_LEASE
 from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
-from airflow_kafka_lake.ports.ledger import MAX_LEASE, Ledger, LedgerReader
+from airflow_kafka_lake.ports.ledger import Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob
 from airflow_kafka_lake.ports.ports import Ports
 from airflow_kafka_lake.ports.schemas import SchemaRegistry

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.events import Event, Line
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import (
@@ -41,6 +42,8 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+
+T = TypeVar("T")
 
 
 class LedgerReader(Protocol):
@@ -123,6 +126,12 @@ class Ledger(LedgerReader, Protocol):
 
     A write that is refused with StaleFenceError leaves one event `refused`, which names the attempt and its fence.
     """
+
+    def commit(self, write: Write[T]) -> T:
+        """Let a write decide from the records of its scope, under lock, and write what it changes: all or nothing.
+
+        Raises what the write refuses with, and ConcurrentError where another writer was first.
+        """
 
     def save_pipeline(self, spec: PipelineSpec) -> None:
         """Record a configuration; a changed digest is a new version, older plans keep theirs."""
@@ -263,7 +272,3 @@ class Ledger(LedgerReader, Protocol):
 
     def sent(self, items: Sequence[int]) -> None:
         """Remove outbox items that the lake has now."""
-
-
-MAX_LEASE = timedelta(minutes=10)
-"""Longest lease anybody asks for; one that ends further away than twice this counts as expired."""

@@ -12,9 +12,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UsageError,
 )
-from airflow_kafka_lake.core.ledger.guards import cut_for_skip, skipped_range
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.skips import cut_for_skip, skipped_range
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import FINISHED, RangeState
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED

@@ -10,7 +10,6 @@ _SEALING = "airflow_kafka_lake.core.ordering.sealing"
 _PACKING = "airflow_kafka_lake.core.planning.packing"
 _STAGING = "airflow_kafka_lake.services.staging"
 _SERVICE = "airflow_kafka_lake.services.sealing"
-_SQL = "airflow_kafka_lake.adapters.sql_ledger"
 _UNIT = "tests/unit/services/test_order.py::"
 _CONTRACT = "tests/contracts/test_ledger_segments.py::"
 
@@ -36,12 +35,12 @@ GATE = (
         red=(f"{_UNIT}test_skipped_parent_frees_its_child_only_with_the_order_acknowledged",),
     ),
     Mutant(
-        name="sql-publish-before-the-gate",
+        name="publish-before-the-gate",
         law="fine print: drained, gate, edges",
-        guard="In SQL: PUBLISHING is recorded only while the gate is open.",
-        module=f"{_SQL}.claiming",
-        function="mark_publishing",
-        old=("if (closed := segmenting.gate(connection, key.wave)):\n    raise gate_closed(key.wave, name, closed)"),
+        guard="PUBLISHING is recorded only while the gate is open.",
+        module="airflow_kafka_lake.core.ledger.attempts",
+        function="MarkPublishing.decide",
+        old="if records.gate:\n    raise gate_closed(wave.id, wave.pipeline, records.gate)",
         new="",
         red=(f"{_CONTRACT}test_publishing_is_not_recorded_while_the_gate_is_closed[sqlite]",),
     ),
@@ -139,14 +138,14 @@ SEALS = (
         red=(f"{_UNIT}test_seal_that_is_not_the_end_of_the_log_is_refused",),
     ),
     Mutant(
-        name="sql-seal-moved",
+        name="seal-moved",
         law="L14",
-        guard="In SQL: a seal is never moved.",
-        module=f"{_SQL}.segmenting",
-        function="_write_segments",
-        old="segment.c.seal == new.seal",
-        new="segment.c.seal.is_not(None)",
-        red=(f"{_CONTRACT}test_seal_is_never_moved[sqlite]",),
+        guard="A seal is never moved.",
+        module="airflow_kafka_lake.core.ledger.plans",
+        function="_grown",
+        old="known.seal not in (None, segment.seal)",
+        new="False",
+        red=(f"{_CONTRACT}test_seal_is_never_moved[memory]",),
     ),
     Mutant(
         name="overrun-unnoticed",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CLAIMING = "airflow_kafka_lake.adapters.sql_ledger.claiming"
+_APPLYING = "airflow_kafka_lake.adapters.sql_ledger.applying"
+_CHANGES = "airflow_kafka_lake.core.ledger.changes"
+_ROWS = "airflow_kafka_lake.core.ledger.rows"
+_CLAIM = "airflow_kafka_lake.core.ledger.attempts"
+_TAKING = "airflow_kafka_lake.core.ledger.taking"
+_ATTEMPTS = "tests/contracts/test_ledger_attempts.py::"
+_CHANGED = "tests/contracts/test_ledger_changes.py::"
 _DECIDING = "airflow_kafka_lake.adapters.sql_ledger.deciding"
-_SKIPPING = "airflow_kafka_lake.adapters.sql_ledger.skipping"
-_RECORDING = "airflow_kafka_lake.adapters.sql_ledger.recording"
-_READING = "airflow_kafka_lake.adapters.sql_ledger.reading"
+_SKIPS = "airflow_kafka_lake.core.ledger.skips"
+_PLANS = "airflow_kafka_lake.core.ledger.plans"
 _SCHEMA = "airflow_kafka_lake.adapters.sql_ledger.schema"
 _WITHDRAWING = "tests/contracts/test_ledger_withdrawing.py::"
 _GUARDS = "airflow_kafka_lake.core.ledger.guards"
@@ -38,7 +43,7 @@ DECISIONS = (
         name="all-goes-on-after-any-skip",
         law="L3",
         guard="After a skip only what holds none of the offsets goes on that its range was held for.",
-        module="airflow_kafka_lake.core.ledger.guards",
+        module=_SKIPS,
         function="cut_for_skip",
         old="item.held_for and (not piece.held_for)",
         new="item.held_for",
@@ -46,118 +51,155 @@ DECISIONS = (
     ),
 )
 
+WRITES = (
+    Mutant(
+        name="late-without-a-trace",
+        law="L10",
+        guard="A write that an old fence makes is refused and recorded.",
+        module=_CHANGES,
+        function="Late.decide",
+        old="Change(result=None, entries=(entry,))",
+        new="Change(result=None)",
+        red=(f"{_ATTEMPTS}test_late_outcome_of_an_old_fence_is_recorded[memory-record_base]",),
+    ),
+    Mutant(
+        name="any-fence",
+        law="L10",
+        guard="An attempt writes only while its fence is the wave's.",
+        module=_ROWS,
+        function="WaveRow.is_held_by",
+        old="(self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)",
+        new="(self.id, self.attempt) == (key.wave, key.attempt)",
+        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-settle]",),
+    ),
+    Mutant(
+        name="any-attempt",
+        law="L10",
+        guard="An attempt writes only while its id is the wave's.",
+        module=_ROWS,
+        function="WaveRow.is_held_by",
+        old="(self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)",
+        new="(self.id, self.fence) == (key.wave, key.fence)",
+        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-settle]",),
+    ),
+    Mutant(
+        name="any-lease",
+        law="fine print: leases",
+        guard="A live lease is honoured, unless the caller vouches that this very holder is dead.",
+        module=_CLAIM,
+        function="ClaimWave._free",
+        old="guards.lease_is_live(wave.lease_until, records.now) and self.over != wave.fence",
+        new="False",
+        red=(f"{_ATTEMPTS}test_live_lease_refuses_others[memory]",),
+    ),
+    Mutant(
+        name="force-without-fence",
+        law="L10",
+        guard="Who vouches for a holder's death names the fence of that holder.",
+        module=_CLAIM,
+        function="ClaimWave._free",
+        old="self.over != wave.fence",
+        new="self.over is None",
+        red=(f"{_ATTEMPTS}test_claim_over_a_dead_holder[memory]",),
+    ),
+    Mutant(
+        name="fence-used-again",
+        law="L10",
+        guard="Every claim raises the fence.",
+        module=_CLAIM,
+        function="ClaimWave.decide",
+        old="before.fence + 1",
+        new="max(before.fence, 1)",
+        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-settle]",),
+    ),
+    Mutant(
+        name="take-with-any-fence",
+        law="L11",
+        guard="Ranges are taken away under the wave's fence.",
+        module=_TAKING,
+        function="Take._home",
+        old="(wave.fence, mine) != (self.fence, self.attempt)",
+        new="mine != self.attempt",
+        red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[memory]",),
+    ),
+    Mutant(
+        name="take-by-any-attempt",
+        law="L11",
+        guard="Ranges are taken away by the attempt that holds the fence.",
+        module=_TAKING,
+        function="Take._home",
+        old="(wave.fence, mine) != (self.fence, self.attempt)",
+        new="wave.fence != self.fence",
+        red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[memory]",),
+    ),
+    Mutant(
+        name="skip-without-guard",
+        law="L11",
+        guard="A skip takes ranges from a claimed wave only while it holds the wave.",
+        module=_SKIPS,
+        function="Skip.decide",
+        old="wave.id not in held",
+        new="wave.id is None",
+        red=("tests/contracts/test_ledger_decisions.py::test_claimed_wave_loses_ranges_only_under_its_guard[memory]",),
+    ),
+    Mutant(
+        name="withdraw-from-older-records",
+        law="L10",
+        guard="What was claimed or decided about since is not taken off the plan.",
+        module="airflow_kafka_lake.core.ledger.withdrawing",
+        function="Withdraw.decide",
+        old="_refuse_overtaken(what, records)",
+        new="",
+        red=(f"{_WITHDRAWING}test_what_was_decided_from_older_records_is_refused[memory-claim]",),
+    ),
+    Mutant(
+        name="decide-unseen",
+        law="L10",
+        guard="A withdrawal is a decision about the stream, as others are; who plans beside it looks again.",
+        module=_ROWS,
+        function="StreamRow.decided",
+        old="self.version + 1",
+        new="self.version",
+        red=(f"{_WITHDRAWING}test_planner_that_saw_the_withdrawn_offsets_planned_is_refused[memory]",),
+    ),
+    Mutant(
+        name="plan-from-old-versions",
+        law="L10",
+        guard="A plan made from an old version of a stream is refused.",
+        module=_PLANS,
+        function="RecordPlan._refuse_overtaken",
+        old="(found.version if found else None) != item.version",
+        new="False",
+        red=("tests/contracts/test_ledger_plans.py::test_planned_from_old_versions_is_refused[memory]",),
+    ),
+)
+
 SQL = (
     Mutant(
-        name="sql-late-without-a-trace",
+        name="sql-fewer-rows-than-decided",
         law="L10",
-        guard="In SQL: a write that an old fence makes is refused and recorded.",
-        module="airflow_kafka_lake.adapters.sql_ledger.claiming",
-        function="record_refusal",
-        old="record_event(...)",
+        guard="In SQL: one row less than was decided about, and nothing is written.",
+        module=_APPLYING,
+        function="_execute",
+        old="connection.execute(statement).rowcount != expected",
+        new="connection.execute(statement).rowcount > expected",
+        red=(f"{_CHANGED}test_change_of_a_row_that_is_not_as_it_was_read_writes_nothing[sqlite-fence of a wave]",),
+    ),
+    Mutant(
+        name="sql-any-row-of-that-name",
+        law="L10",
+        guard="In SQL: what must be as it was read stands in every WHERE clause.",
+        module=_APPLYING,
+        function="_found",
+        old="same += ...",
         new="",
         red=(
-            "tests/contracts/test_ledger_attempts.py::test_late_outcome_of_an_old_fence_is_recorded[sqlite-record_base]",
+            f"{_CHANGED}test_change_of_a_row_that_is_not_as_it_was_read_writes_nothing[sqlite-version of a stream]",
+            f"{_CHANGED}test_change_of_a_row_that_is_not_as_it_was_read_writes_nothing[sqlite-fence of a wave]",
+            f"{_CHANGED}test_change_of_a_row_that_is_not_as_it_was_read_writes_nothing[sqlite-outcome of an attempt]",
+            f"{_CHANGED}test_change_of_a_row_that_is_not_as_it_was_read_writes_nothing[sqlite-state of a range]",
+            f"{_CHANGED}test_row_that_is_not_as_it_was_read_is_not_removed[sqlite-state of a range]",
         ),
-    ),
-    Mutant(
-        name="sql-any-fence",
-        law="L10",
-        guard="In SQL: the WHERE clause of every write of an attempt names the wave's fence.",
-        module=_CLAIMING,
-        function="referee",
-        old="[wave.c.id == key.wave, wave.c.fence == key.fence, wave.c.attempt == key.attempt]",
-        new="[wave.c.id == key.wave, wave.c.attempt == key.attempt]",
-        red=("tests/contracts/test_ledger_attempts.py::test_overtaken_attempt_writes_nothing[sqlite-settle]",),
-    ),
-    Mutant(
-        name="sql-any-attempt",
-        law="L10",
-        guard="In SQL: the WHERE clause of every write of an attempt names the wave's attempt id.",
-        module=_CLAIMING,
-        function="referee",
-        old="[wave.c.id == key.wave, wave.c.fence == key.fence, wave.c.attempt == key.attempt]",
-        new="[wave.c.id == key.wave, wave.c.fence == key.fence]",
-        red=("tests/contracts/test_ledger_attempts.py::test_overtaken_attempt_writes_nothing[sqlite-settle]",),
-    ),
-    Mutant(
-        name="sql-any-lease",
-        law="fine print: leases",
-        guard="In SQL: a live lease is honoured, unless the caller vouches that this very holder is dead.",
-        module=_CLAIMING,
-        function="claim",
-        old="update(wave).where(wave.c.id == name, wave.c.state.in_(sources), free)",
-        new="update(wave).where(wave.c.id == name, wave.c.state.in_(sources))",
-        red=("tests/contracts/test_ledger_attempts.py::test_live_lease_refuses_others[sqlite]",),
-    ),
-    Mutant(
-        name="sql-force-without-fence",
-        law="L10",
-        guard="In SQL: who vouches for a holder's death names the fence of that holder.",
-        module=_CLAIMING,
-        function="claim",
-        old="wave.c.fence == over",
-        new="wave.c.fence != -1",
-        red=("tests/contracts/test_ledger_attempts.py::test_claim_over_a_dead_holder[sqlite]",),
-    ),
-    Mutant(
-        name="sql-fence-used-again",
-        law="L10",
-        guard="In SQL: every claim raises the fence.",
-        module=_CLAIMING,
-        function="claim",
-        old="wave.c.fence + 1",
-        new="func.max(wave.c.fence, 1)",
-        red=("tests/contracts/test_ledger_attempts.py::test_overtaken_attempt_writes_nothing[sqlite-settle]",),
-    ),
-    Mutant(
-        name="sql-take-with-any-fence",
-        law="L11",
-        guard="In SQL: ranges are taken away under the wave's fence.",
-        module=_DECIDING,
-        function="take",
-        old="(wave.c.id == name, wave.c.fence == fence, holder)",
-        new="(wave.c.id == name, holder)",
-        red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[sqlite]",),
-    ),
-    Mutant(
-        name="sql-take-by-any-attempt",
-        law="L11",
-        guard="In SQL: ranges are taken away by the attempt that holds the fence.",
-        module=_DECIDING,
-        function="take",
-        old="(wave.c.id == name, wave.c.fence == fence, holder)",
-        new="(wave.c.id == name, wave.c.fence == fence)",
-        red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[sqlite]",),
-    ),
-    Mutant(
-        name="sql-skip-without-guard",
-        law="L11",
-        guard="In SQL: a skip takes ranges from a claimed wave only while it holds the wave.",
-        module=_SKIPPING,
-        function="record_skip",
-        old="name not in held",
-        new="name is None",
-        red=("tests/contracts/test_ledger_decisions.py::test_claimed_wave_loses_ranges_only_under_its_guard[sqlite]",),
-    ),
-    Mutant(
-        name="sql-withdraw-from-older-records",
-        law="L10",
-        guard="In SQL: what was claimed or decided about since is not taken off the plan.",
-        module="airflow_kafka_lake.adapters.sql_ledger.withdrawing",
-        function="withdraw",
-        old="refuse_overtaken(what, {key: row.version for key, row in streams.items()}, found, fences)",
-        new="",
-        red=(f"{_WITHDRAWING}test_what_was_decided_from_older_records_is_refused[sqlite-claim]",),
-    ),
-    Mutant(
-        name="sql-withdraw-unseen",
-        law="L10",
-        guard="In SQL: a withdrawal is a decision about the stream; who plans beside it looks again.",
-        module="airflow_kafka_lake.adapters.sql_ledger.withdrawing",
-        function="withdraw",
-        old="stream.c.version + 1",
-        new="stream.c.version",
-        red=(f"{_WITHDRAWING}test_planner_that_saw_the_withdrawn_offsets_planned_is_refused[sqlite]",),
     ),
     Mutant(
         name="sql-overlap",
@@ -172,23 +214,6 @@ SQL = (
             "    connection.execute(text(f'DROP TRIGGER kafka_lake_range_no_overlap_{name}'))"
         ),
         red=("tests/contracts/test_ledger_plans.py::test_overlap_with_a_recorded_range_is_refused[sqlite-stretch0]",),
-    ),
-    Mutant(
-        name="sql-plan-from-old-versions",
-        law="L10",
-        guard="In SQL: a plan made from an old version of a stream is refused.",
-        module=_RECORDING,
-        function="record_plan",
-        old="(found.version if found else None) != item.version",
-        new="False",
-        red=("tests/contracts/test_ledger_plans.py::test_planned_from_old_versions_is_refused[sqlite]",),
-        more=(
-            (
-                "_write_streams",
-                "update(stream).where(stream.c.id == given.c.id, stream.c.version == given.c.version)",
-                "update(stream).where(stream.c.id == given.c.id)",
-            ),
-        ),
     ),
     Mutant(
         name="sql-advance-over-gaps",
@@ -235,31 +260,21 @@ SQL = (
             "tests/contracts/test_sql_ledger.py::test_advance_of_a_stream_decided_about_meanwhile_is_refused[sqlite]",
         ),
     ),
-    Mutant(
-        name="sql-lease-of-a-wrong-clock",
-        law="fine print: leases",
-        guard="In SQL: a lease that ends further away than any lease can counts as ended.",
-        module=_READING,
-        function="lease_live",
-        old=(
-            "and_(wave.c.lease_until.is_not(None), wave.c.lease_until > now(), wave.c.lease_until <= "
-            "now(2 * MAX_LEASE))"
-        ),
-        new="and_(wave.c.lease_until.is_not(None), wave.c.lease_until > now())",
-        red=("tests/contracts/test_ledger_attempts.py::test_lease_from_a_wrong_clock_does_not_block[sqlite]",),
-    ),
 )
 
 RULES = (
     Mutant(
         name="lease-of-a-wrong-clock",
         law="fine print: leases",
-        guard="In memory: a lease that ends further away than any lease can counts as ended.",
+        guard="A lease that ends further away than any lease can counts as ended.",
         module=_GUARDS,
         function="lease_is_live",
-        old="now < until <= now + 2 * longest",
+        old="now < until <= now + 2 * MAX_LEASE",
         new="now < until",
-        red=("tests/contracts/test_ledger_attempts.py::test_lease_from_a_wrong_clock_does_not_block[memory]",),
+        red=(
+            f"{_ATTEMPTS}test_lease_from_a_wrong_clock_does_not_block[memory]",
+            f"{_ATTEMPTS}test_lease_from_a_wrong_clock_does_not_block[sqlite]",
+        ),
     ),
     Mutant(
         name="settle-unaccounted",
@@ -293,4 +308,4 @@ RULES = (
     ),
 )
 
-RECORDS = (*DECISIONS, *SQL, *RULES)
+RECORDS = (*DECISIONS, *WRITES, *SQL, *RULES)

@@ -8,7 +8,7 @@ _SERVICE = "airflow_kafka_lake.services.reopening"
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
 _SETTLEMENT = "airflow_kafka_lake.services.settlement"
-_SQL = "airflow_kafka_lake.adapters.sql_ledger.reopening"
+_WRITE = "airflow_kafka_lake.core.ledger.rereading"
 _ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
 _READING = "airflow_kafka_lake.adapters.iceberg.reading"
 _REOPENS = "airflow_kafka_lake.core.rebuilding.reopens"
@@ -101,32 +101,32 @@ REOPENING: tuple[Mutant, ...] = (
     Mutant(
         name="reopen-of-another-version",
         law="L10",
-        guard="In SQL: a reopen is made from the stream's version.",
-        module=_SQL,
-        function="_lock",
-        old="home is None or home.version != what.version",
-        new="home is None",
-        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[sqlite-advance]",),
+        guard="A reopen is made from the stream's version.",
+        module=_WRITE,
+        function="Reopen._stream",
+        old="stream is None or stream.version != what.version or records.ranges != what.sources",
+        new="stream is None or records.ranges != what.sources",
+        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[memory-advance]",),
     ),
     Mutant(
         name="reopen-of-other-ranges",
         law="L10",
-        guard="In SQL: a reopen is made from the ranges as they are.",
-        module=_SQL,
-        function="_lock",
-        old="reading.ranges(connection, range_.c.stream == home.id, *crossing) != what.sources",
-        new="not reading.ranges(connection, range_.c.stream == home.id, *crossing)",
-        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[sqlite-held]",),
+        guard="A reopen is made from the ranges as they are.",
+        module=_WRITE,
+        function="Reopen._stream",
+        old="stream is None or stream.version != what.version or records.ranges != what.sources",
+        new="stream is None or stream.version != what.version",
+        red=(f"{_CONTRACT}test_reopen_decided_from_other_records_is_refused[memory-held]",),
     ),
     Mutant(
         name="reopen-leaves-the-watermark",
         law="L1",
-        guard="In SQL: the watermark falls to the begin of what is reopened.",
-        module=_SQL,
-        function="reopen",
-        old="max(home.origin, min(home.watermark, what.stretch.start))",
-        new="home.watermark",
-        red=(f"{_CONTRACT}test_middle_of_what_is_settled_is_planned_again[sqlite]",),
+        guard="The watermark falls to the begin of what is reopened.",
+        module=_WRITE,
+        function="Reopen.decide",
+        old="max(stream.origin, min(stream.watermark, what.stretch.start))",
+        new="stream.watermark",
+        red=(f"{_CONTRACT}test_middle_of_what_is_settled_is_planned_again[memory]",),
     ),
     Mutant(
         name="replace-rows-of-others",

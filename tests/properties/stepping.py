@@ -218,7 +218,15 @@ class Moment:
     def facts(self) -> str:
         """Return all that can matter to what comes, in words; history for people does not."""
         ledger, store = self.ledger, self.store
-        shared = (ledger.streams, ledger.waves, ledger.ranges, ledger.tries, ledger.settled, ledger.skips, ledger.moves)
+        shared = (
+            ledger.streams,
+            ledger.waves,
+            ledger.ranges,
+            ledger.attempts,
+            ledger.settled,
+            ledger.skips,
+            ledger.moves,
+        )
         lake = (store.refs, store.commits, store.owners, store.last, sorted(map(repr, self.receipts)))
         return repr((shared, list(ledger.plans), ledger.outbox, lake, self.late is not None, sorted(self.dead)))
 

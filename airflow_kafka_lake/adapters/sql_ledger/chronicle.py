@@ -10,11 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
-from airflow_kafka_lake.adapters.sql_ledger.recording import record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
 from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now
-from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.events import Event, Line
 from airflow_kafka_lake.core.ledger.records import Advance, OutboxItem, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
@@ -171,20 +170,3 @@ def put_into_outbox(
         for table, row in receipts
     ]
     insert_rows(connection, outbox, values, pipeline=pipeline, recorded_at=now())
-
-
-def accept_deletes(
-    connection: Connection,
-    pipeline: str,
-    receipts: Sequence[tuple[str, ReceiptRow]],
-    *,
-    decision: str,
-    reason: str,
-    actor: str,
-) -> None:
-    """See `ports.Ledger.accept_deletes`."""
-    keys = (stream.c.topic, stream.c.topic_id, stream.c.partition)
-    found = connection.execute(select(stream.c.id, *keys).where(stream.c.pipeline == pipeline))
-    put_into_outbox(connection, pipeline, receipts, {Stream(r.topic, r.topic_id, r.partition): r.id for r in found})
-    said = history.deleted([row for _, row in receipts], reason)
-    record_event(connection, pipeline, actor, "accept-deletes", decision, said)

@@ -9,29 +9,36 @@ from datetime import timedelta
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine
-from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger import (
     chronicle,
-    claiming,
+    committing,
     deciding,
     reading,
     recording,
     reinstating,
-    reopening,
     schema,
     segmenting,
-    skipping,
     streams,
-    withdrawing,
 )
-from airflow_kafka_lake.adapters.sql_ledger.database import Database, Trouble, trouble
+from airflow_kafka_lake.adapters.sql_ledger.database import Database
 from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.attempts import (
+    ClaimWave,
+    EndAttempt,
+    MarkPublishing,
+    MarkStaged,
+    RecordBase,
+    RecordJob,
+    Renew,
+)
+from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Write
+from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.events import Event, Line
 from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
     Claim,
@@ -44,7 +51,11 @@ from airflow_kafka_lake.core.ledger.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.reopening import Reopening
+from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptKey,
     AttemptOutcome,
@@ -54,14 +65,14 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.ledger.withdrawing import Withdrawal
+from airflow_kafka_lake.core.ledger.withdrawing import Withdraw, Withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.growth import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 T = TypeVar("T")
@@ -119,13 +130,14 @@ class SqlLedger:
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._open().write(work)
 
-    def _write_as(self, key: AttemptKey, write: str, work: Callable[[Connection], T]) -> T:
-        """Write for an attempt; what is refused because it came too late is recorded, in a transaction of its own."""
+    def commit(self, write: Write[T]) -> T:
+        """See `ports.Ledger`."""
         try:
-            return self._write(work)
+            return self._write(lambda connection: committing.commit(connection, write))
         except StaleFenceError:
-            with suppress(KafkaLakeError):
-                self._write(lambda c: claiming.record_refusal(c, key, write))
+            if isinstance(write, AttemptWrite):
+                with suppress(KafkaLakeError):
+                    self.commit(write.late())
             raise
 
     def ledger_id(self) -> str:
@@ -198,47 +210,37 @@ class SqlLedger:
         return self._read(lambda c: segmenting.gate(c, wave))
 
     def save_pipeline(self, spec: PipelineSpec) -> None:
-        self._write(lambda c: recording.save_pipeline(c, spec, self._actor))
+        self.commit(SavePipeline(spec=spec, actor=self._actor))
 
     def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
-        return self._write(lambda c: recording.bind_table(c, pipeline, table, uuid, self._actor))
+        return self.commit(BindTable(pipeline=pipeline, table=table, uuid=uuid, actor=self._actor))
 
     def record_plan(self, plan: Plan, actor: str, clock: HostClock | None = None) -> None:
-        guards.check_plan(plan)
-
-        def work(connection: Connection) -> None:
-            try:
-                recording.record_plan(connection, plan, actor, clock)
-            except IntegrityError as error:
-                if trouble(error) is Trouble.OVERLAP:
-                    raise guards.overlaps_recorded(plan) from None
-                raise guards.overtaken(f"Plan {plan.id} met another planner's records.") from None
-
-        self._write(work)
+        self.commit(RecordPlan(plan=plan, actor=actor, clock=clock))
 
     def claim(self, wave: str, *, attempt: str, holder: Holder, lease: timedelta, over: int | None = None) -> Claim:
-        return self._write(lambda c: claiming.claim(c, wave, attempt, holder, lease, over))
+        return self.commit(ClaimWave(wave=wave, attempt=attempt, holder=holder, lease=lease, over=over))
 
     def renew(self, key: AttemptKey, lease: timedelta) -> None:
-        self._write_as(key, "renew", lambda c: claiming.renew(c, key, lease))
+        self.commit(Renew(key=key, lease=lease))
 
     def record_base(self, key: AttemptKey, base: int) -> None:
-        self._write_as(key, "record_base", lambda c: claiming.record(c, key, base=base))
+        self.commit(RecordBase(key=key, base=base))
 
     def record_job(self, key: AttemptKey, job: str) -> None:
-        self._write_as(key, "record_job", lambda c: claiming.record(c, key, job=job))
+        self.commit(RecordJob(key=key, job=job))
 
     def mark_staged(self, key: AttemptKey, audited: int, staged_bytes: int) -> None:
-        self._write_as(key, "mark_staged", lambda c: claiming.mark_staged(c, key, audited, staged_bytes))
+        self.commit(MarkStaged(key=key, audited=audited, staged_bytes=staged_bytes))
 
     def mark_publishing(self, key: AttemptKey) -> None:
-        self._write_as(key, "mark_publishing", lambda c: claiming.mark_publishing(c, key))
+        self.commit(MarkPublishing(key=key))
 
     def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
-        self._write_as(key, "settle", lambda c: claiming.settle(c, key, attempt, snapshot, receipts))
+        self.commit(Settle(key=key, attempt=attempt, snapshot=snapshot, receipts=receipts))
 
     def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
-        self._write_as(key, "end_attempt", lambda c: claiming.end_attempt(c, key, outcome, error))
+        self.commit(EndAttempt(key=key, outcome=outcome, error=error))
 
     def take(
         self,
@@ -250,11 +252,10 @@ class SqlLedger:
         actor: str,
         apart: str | None = None,
     ) -> None:
-        key = AttemptKey(wave=wave, fence=fence, attempt=attempt or "-")
-        self._write_as(key, "take", lambda c: deciding.take(c, wave, fence, attempt, verdicts, actor, apart))
+        self.commit(Take(wave=wave, fence=fence, attempt=attempt, verdicts=verdicts, actor=actor, apart=apart))
 
     def release(self, ranges: Sequence[str], *, wave: str, actor: str, reason: str | None) -> str:
-        return self._write(lambda c: deciding.release(c, ranges, wave, actor, reason))
+        return self.commit(Release(ranges=ranges, wave=wave, actor=actor, reason=reason))
 
     def skip(
         self,
@@ -269,31 +270,29 @@ class SqlLedger:
         guards: Sequence[AttemptKey],
         epoch: int | None = None,
     ) -> Passed:
-        asked = skipping.Skip(
-            id=skip_id,
-            pipeline=pipeline,
-            stream=stream,
-            stretch=stretch,
-            reason=reason,
-            actor=actor,
-            acknowledge_order=acknowledge_order,
-            held=tuple(guards),
-            epoch=epoch,
+        return self.commit(
+            Skip(
+                id=skip_id,
+                pipeline=pipeline,
+                slice=Slice(stream, stretch),
+                reason=reason,
+                actor=actor,
+                acknowledge_order=acknowledge_order,
+                guards=guards,
+                epoch=epoch,
+            )
         )
-        return self._write(lambda c: skipping.record_skip(c, asked))
 
     def reopen(self, what: Reopening, actor: str) -> int:
-        return self._write(lambda c: reopening.reopen(c, what, actor))
+        return self.commit(Reopen(what=what, actor=actor))
 
     def withdraw(self, what: Withdrawal, actor: str) -> None:
-        self._write(lambda c: withdrawing.withdraw(c, what, actor))
+        self.commit(Withdraw(what=what, actor=actor))
 
     def accept_deletes(
         self, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], *, decision: str, reason: str, actor: str
     ) -> None:
-        self._write(
-            lambda c: chronicle.accept_deletes(c, pipeline, receipts, decision=decision, reason=reason, actor=actor)
-        )
+        self.commit(AcceptDeletes(pipeline=pipeline, receipts=receipts, decision=decision, reason=reason, actor=actor))
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:
         return self._write(lambda c: reinstating.reinstate(c, what, actor))

@@ -27,14 +27,13 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import MAX_LEASE
 
 SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
 
 
-def lease_live() -> ColumnElement[bool]:
-    """Return the condition that a wave's lease holds, by the database's clock."""
-    return and_(wave.c.lease_until.is_not(None), wave.c.lease_until > now(), wave.c.lease_until <= now(2 * MAX_LEASE))
+def stream_of(row: Any) -> Stream:
+    """Return the stream that a row names."""
+    return Stream(row.topic, row.topic_id, row.partition)
 
 
 def ledger_id(connection: Connection) -> str:
@@ -82,7 +81,7 @@ def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveReco
     query = (
         select(
             wave,
-            lease_live().label("lease_live"),
+            now().label("now"),
             select(func.count()).where(mine).scalar_subquery().label("ranges"),
             select(func.sum(range_.c.row_count)).where(settled).scalar_subquery().label("row_count"),
         )
@@ -103,7 +102,7 @@ def _wave(row: Any) -> WaveRecord:
         fence=row.fence,
         holder=None if row.holder is None else Holder.parse(row.holder),
         lease_until=row.lease_until,
-        lease_live=bool(row.lease_live),
+        lease_live=guards.lease_is_live(row.lease_until, row.now),
         snapshot=row.snapshot_id,
         ranges=row.ranges,
         rows=None if row.row_count is None else int(row.row_count),
@@ -131,9 +130,15 @@ def _range_query() -> Select[Any]:
     return select(range_, *key).join(stream, stream.c.id == range_.c.stream)
 
 
-def ranges(connection: Connection, *where: ColumnElement[bool]) -> tuple[RangeRecord, ...]:
-    """Return ranges, sorted by stream and start."""
-    found = [_range(row) for row in connection.execute(_range_query().where(*where))]
+def ranges(
+    connection: Connection, *where: ColumnElement[bool], ids: dict[Stream, int] | None = None
+) -> tuple[RangeRecord, ...]:
+    """Return ranges, sorted by stream and start; `ids` learns the number of each of their streams."""
+    found: list[RangeRecord] = []
+    for row in connection.execute(_range_query().where(*where)):
+        found.append(_range(row))
+        if ids is not None:
+            ids[found[-1].stream] = row.stream
     return tuple(sorted(found, key=lambda item: (item.stream, item.range)))
 
 
@@ -155,6 +160,7 @@ def _range(row: Any) -> RangeRecord:
         generation=row.generation,
         fewer_accepted=bool(row.fewer_accepted),
         held_for=row.held_for,
+        skip=row.skip,
     )
 
 
@@ -193,10 +199,14 @@ def one_range(connection: Connection, name: str) -> RangeRecord:
 def attempts(connection: Connection, name: str | None, of_pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
     """Return the attempts of one wave, or of a pipeline, by wave and fence."""
     if of_pipeline is None:
-        query = select(attempt_).where(attempt_.c.wave == name)
-    else:
-        query = select(attempt_).join(wave, wave.c.id == attempt_.c.wave).where(wave.c.pipeline == of_pipeline)
-    query = query.order_by(attempt_.c.wave, attempt_.c.fence)
+        return attempts_where(connection, attempt_.c.wave == name)
+    mine = select(wave.c.id).where(wave.c.pipeline == of_pipeline)
+    return attempts_where(connection, attempt_.c.wave.in_(mine))
+
+
+def attempts_where(connection: Connection, where: ColumnElement[bool]) -> tuple[AttemptRecord, ...]:
+    """Return some attempts, by wave and fence."""
+    query = select(attempt_).where(where).order_by(attempt_.c.wave, attempt_.c.fence)
     return tuple(_attempt(row) for row in connection.execute(query))
 
 
@@ -213,6 +223,7 @@ def _attempt(row: Any) -> AttemptRecord:
         error=row.error,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        staged_bytes=row.staged_bytes,
     )
 
 

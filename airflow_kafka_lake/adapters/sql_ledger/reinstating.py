@@ -9,7 +9,7 @@ from sqlalchemy import Connection, case, delete, func, insert, literal, select, 
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.chronicle import put_into_outbox
-from airflow_kafka_lake.adapters.sql_ledger.claiming import FREE, abandon
+from airflow_kafka_lake.adapters.sql_ledger.deciding import FREE, abandon
 from airflow_kafka_lake.adapters.sql_ledger.recording import plan_version, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, range_, skip, stream, wave

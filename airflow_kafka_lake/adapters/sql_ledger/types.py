@@ -154,6 +154,8 @@ def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mappin
 def _plain(kind: Any) -> Any:
     if isinstance(kind, Boolean):
         return Boolean()
+    if isinstance(kind, Timestamp):
+        return DateTime(timezone=True)
     return Text() if isinstance(kind, (Word, Prose, Offsets, String)) else BigInteger()
 
 

@@ -6,9 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger import history
+from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -153,3 +156,35 @@ def undecided(found: Sequence[Deleted]) -> str | None:
         "record. Nothing was recorded. Ask for the whole of it: "
         f"{remedies.accept_deletes(first.pipeline, whole)}"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptDeletes(Write[None]):
+    """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
+    outbox. No range changes: what is settled stays so."""
+
+    name: ClassVar[str] = "accept_deletes"
+    pipeline: str
+    receipts: Sequence[tuple[str, ReceiptRow]]
+    decision: str
+    reason: str
+    actor: str
+
+    def scope(self) -> Scope:
+        return Scope(pipeline=self.pipeline, streams={row.stream for _, row in self.receipts})
+
+    def decide(self, records: Records) -> Change[None]:
+        said = history.deleted([row for _, row in self.receipts], self.reason)
+        return Change(
+            result=None,
+            outbox=tuple((table, replace(row, recorded_at=records.now)) for table, row in self.receipts),
+            entries=(
+                Entry(
+                    pipeline=self.pipeline,
+                    actor=self.actor,
+                    kind="accept-deletes",
+                    subject=self.decision,
+                    detail=said,
+                ),
+            ),
+        )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
-from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.reopening import Reopening
 from airflow_kafka_lake.core.ledger.waves import (
-    RESOLVED,
     UNRESOLVED,
     WAVE_TRANSITIONS,
     Act,
@@ -24,9 +22,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     first_overlap,
     remedies_for,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Stream
 
 ENDED_BY_CLAIM = frozenset({AttemptOutcome.RUNNING, AttemptOutcome.STAGED})
 """Outcomes that become `abandoned` when the wave goes to somebody else."""
@@ -171,9 +168,13 @@ def overlaps_recorded(plan: Plan) -> StateError:
     )
 
 
-def lease_is_live(until: datetime | None, now: datetime, longest: timedelta) -> bool:
+MAX_LEASE = timedelta(minutes=10)
+"""Longest lease that is asked for; one that ends further away than twice this counts as expired."""
+
+
+def lease_is_live(until: datetime | None, now: datetime) -> bool:
     """Return whether a lease holds: not ended, and not absurdly far away (a clock that was wrong when it was taken)."""
-    return until is not None and now < until <= now + 2 * longest
+    return until is not None and now < until <= now + 2 * MAX_LEASE
 
 
 def check_clock(clock: HostClock, at: datetime) -> None:
@@ -226,8 +227,8 @@ def check_verdicts(verdicts: Sequence[Verdict], apart: str | None = None) -> Non
 
 def check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
     """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
-    wanted = {item.id: (*item.stream, item.range) for item in planned}
-    given = {item.range_id: (*item.stream, item.range) for item in receipts}
+    wanted = {item.id: item.slice for item in planned}
+    given = {item.range_id: item.slice for item in receipts}
     if len(given) != len(receipts) or given != wanted:
         odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
         raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
@@ -245,72 +246,3 @@ def emptied(states: Collection[RangeState]) -> WaveState:
     """Return what becomes of a wave without PLANNED ranges: CANCELLED can be released as it is, DISSOLVED is over."""
     left = {state for state in states if state in UNRESOLVED}
     return WaveState.CANCELLED if left == {RangeState.CANCELLED} else WaveState.DISSOLVED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkipCut:
-    """What a skip leaves: `pieces` of the unresolved ranges in its way and of what was not planned.
-
-    `passed` are the offsets that it passes, `waves` the new waves of what goes on, each with the wave it comes from.
-    """
-
-    pieces: tuple[RangeRecord, ...]
-    passed: RangeSet
-    waves: Mapping[str, str]
-
-    def generation(self, passed: OffsetRange) -> int:
-        """Return how often something of a passed stretch was reopened before: only a later reopen undoes the skip."""
-        inside = (item for item in self.pieces if item.state is RangeState.SKIPPED and item.range.overlaps(passed))
-        return max((item.generation for item in inside), default=0)
-
-
-def skipped_range(skip_id: str, pipeline: str, stream: Stream, stretch: OffsetRange, reason: str) -> RangeRecord:
-    """Return the range of a skipped stretch that nobody had planned: plan and wave are the skip."""
-    return RangeRecord(
-        id=skip_id,
-        pipeline=pipeline,
-        plan=skip_id,
-        wave=skip_id,
-        slice=Slice(stream, stretch),
-        state=RangeState.SKIPPED,
-        reason=reason,
-        estimated_bytes=0,
-        rows=0,
-        accounting=Accounting(skipped=stretch.span),
-    )
-
-
-def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: int) -> SkipCut:
-    """Decide what becomes of a stream's ranges under a skip; `asked` is its `skipped_range`.
-
-    The first piece of a range keeps its id. A piece without any of the offsets that its range was held for goes on, in
-    a new wave for each that such pieces come from: of one wave none waits for another. Unplanned offsets are cut at the
-    origin, so that the watermark always lies on an edge.
-    """
-    stretch, found = asked.range, tuple(recorded)
-    pieces: list[RangeRecord] = []
-    waves: dict[str, str] = {}
-    for item in found:
-        if item.state in RESOLVED:
-            continue
-        for piece in map(item.piece, item.range.split_at((stretch.start, stretch.end))):
-            if piece.range.overlaps(stretch):
-                pieces.append(_passed(piece, asked))
-            elif item.held_for and not piece.held_for:
-                wave = waves.setdefault(item.wave, f"{asked.id}-w{len(waves)}")
-                pieces.append(replace(piece, state=RangeState.PLANNED, reason=None, wave=wave))
-            else:
-                pieces.append(piece)
-    passed = RangeSet((stretch,)) - RangeSet(item.range for item in found if item.state in RESOLVED)
-    for gap in passed - RangeSet(piece.range for piece in pieces):
-        unplanned = (
-            replace(asked, id=f"{asked.id}.{part.start}", slice=asked.slice.part(part))
-            for part in gap.split_at((origin,))
-        )
-        pieces += [_passed(piece, asked) for piece in unplanned]
-    return SkipCut(pieces=tuple(pieces), passed=passed, waves={new: home for home, new in waves.items()})
-
-
-def _passed(piece: RangeRecord, asked: RangeRecord) -> RangeRecord:
-    sums = Accounting(skipped=piece.range.span)
-    return replace(piece, state=asked.state, reason=asked.reason, rows=0, accounting=sums, held_for=NOTHING)

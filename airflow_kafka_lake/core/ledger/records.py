@@ -37,7 +37,8 @@ class RangeRecord(HasSlice):
     `leader_epoch` is the partition's when the range was planned; None where nothing is known of that.
     `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
     read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
-    the range as a whole: once a skip has passed them, the rest goes on.
+    the range as a whole: once a skip has passed them, the rest goes on. `skip` is the skip that passed a SKIPPED one,
+    and also the plan and the wave of one that was not planned.
     """
 
     id: str
@@ -56,6 +57,7 @@ class RangeRecord(HasSlice):
     generation: int = 0
     fewer_accepted: bool = False
     held_for: RangeSet = NOTHING
+    skip: str | None = None
 
     def piece_id(self, start: int) -> str:
         """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's.

@@ -213,6 +213,7 @@ def _again(piece: RangeRecord, changes: Mapping[str, Any]) -> RangeRecord:
         last_offset=None,
         accounting=None,
         held_for=RangeSet(),
+        skip=None,
         generation=piece.generation + (piece.state in RESOLVED),
         **changes,
     )

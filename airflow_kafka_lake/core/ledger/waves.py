@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -239,6 +239,32 @@ class AttemptRecord:
     error: str | None
     started_at: datetime
     ended_at: datetime | None
+    staged_bytes: int | None = None
+
+    @classmethod
+    def begun(cls, wave: str, fence: int, attempt: str, *, holder: str, at: datetime) -> AttemptRecord:
+        """Return an attempt as it begins."""
+        return cls(
+            wave=wave,
+            fence=fence,
+            attempt=attempt,
+            holder=holder,
+            job=None,
+            base=None,
+            audited=None,
+            outcome=AttemptOutcome.RUNNING,
+            error=None,
+            started_at=at,
+            ended_at=None,
+        )
+
+    def abandoned(self, at: datetime) -> AttemptRecord:
+        """Return the attempt after its wave went to another; the time of one that has ended before stays."""
+        return replace(self, outcome=AttemptOutcome.ABANDONED, ended_at=self.ended_at or at)
+
+    def committed(self, at: datetime) -> AttemptRecord:
+        """Return the attempt as the one whose commit is in the lake."""
+        return replace(self, outcome=AttemptOutcome.COMMITTED, error=None, ended_at=self.ended_at or at)
 
     @property
     def key(self) -> AttemptKey:

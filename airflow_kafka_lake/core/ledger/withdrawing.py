@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write, counted
 from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.leaving import given_back
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
@@ -133,14 +136,60 @@ def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
     return unread and fence == NEVER_CLAIMED and not item.generation
 
 
-def refuse_overtaken(
-    what: Withdrawal, versions: Mapping[Stream, int], ranges: Iterable[RangeRecord], fences: Mapping[str, int]
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdraw(Write[None]):
+    """Take planned ranges that were never begun to be read off the plan: they are gone from the record, the event says
+    which they were, and a later plan takes their offsets again.
+
+    What is kept of a range stays in its wave; a wave without any range left is DISSOLVED. Refused with ConcurrentError
+    unless streams and ranges are as `what` was decided from, and no wave of them was ever claimed.
+    """
+
+    name: ClassVar[str] = "withdraw"
+    what: Withdrawal
+    actor: str
+
+    def scope(self) -> Scope:
+        what = self.what
+        return Scope(
+            pipeline=what.pipeline,
+            streams=tuple(what.versions),
+            waves=what.waves,
+            ranges=[item.record.id for item in what.ranges],
+            counts=True,
+        )
+
+    def decide(self, records: Records) -> Change[None]:
+        what = self.what
+        _refuse_overtaken(what, records)
+        changed = []
+        for item in what.ranges:
+            kept = {piece.id: piece for piece in item.kept}
+            changed.append(Edit(before=item.record, after=kept.pop(item.record.id, None)))
+            changed += [Edit(after=piece) for piece in kept.values()]
+        left = counted(records, changed)
+        waves = (records.waves[name] for name in what.waves)
+        said = str(what)
+        return Change(
+            result=None,
+            edits=(
+                *(Edit(before=records.streams[key], after=records.streams[key].decided) for key in what.versions),
+                *(edit for wave in waves for edit in given_back(records, wave, left.get(wave.id, ()))),
+                *changed,
+            ),
+            entries=(
+                Entry(pipeline=what.pipeline, actor=self.actor, kind="withdraw", subject=what.subject, detail=said),
+            ),
+        )
+
+
+def _refuse_overtaken(what: Withdrawal, records: Records) -> None:
     """Raise ConcurrentError unless streams, ranges and waves are, under lock, as the decision was made from."""
-    found = {item.id: item for item in ranges}
-    same = all(versions.get(key) == version for key, version in what.versions.items())
-    if not same or any(
-        found.get(item.record.id) != item.record or not may_be_withdrawn(item.record, fences[item.record.wave])
+    found = {item.id: item for item in records.ranges}
+    versions = {key: stream.version for key, stream in records.streams.items()}
+    if versions != dict(what.versions) or any(
+        found.get(item.record.id) != item.record
+        or not may_be_withdrawn(item.record, records.wave(item.record.wave).fence)
         for item in what.ranges
     ):
         raise ConcurrentError(

@@ -6,7 +6,6 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.events import Event, Line
@@ -18,6 +17,7 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     WaveRecord,
 )
+from airflow_kafka_lake.core.ledger.rows import StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
@@ -33,8 +33,8 @@ from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, g
 from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.ports import MAX_LEASE, Clock
-from tests.kit.memory_ledger.state import State, Wave, ordered
+from airflow_kafka_lake.ports import Clock
+from tests.kit.memory_ledger.state import State, ordered
 
 
 class MemoryReader:
@@ -72,8 +72,8 @@ class MemoryReader:
         state = self._state
         if name not in state.specs:
             return None
-        tables = {table: uuid for (pipeline, table), uuid in state.tables.items() if pipeline == name}
-        return PipelineRecord(spec=state.specs[name][-1], tables=tables)
+        tables = {row.table: row.uuid for row in state.tables.values() if row.pipeline == name}
+        return PipelineRecord(spec=state.specs[name][-1].spec, tables=tables)
 
     def pipelines(self) -> tuple[str, ...]:
         return tuple(sorted(self._state.specs))
@@ -95,14 +95,20 @@ class MemoryReader:
         return tuple(found)
 
     def _with_coverage(
-        self, state: State, pipeline: str, stream: StreamRecord, pieces: Sequence[RangeRecord]
+        self, state: State, pipeline: str, stream: StreamRow, pieces: Sequence[RangeRecord]
     ) -> StreamRecord:
         """Count a stream's offsets once, as long as nothing that they are counted from changes."""
         counted = (stream, pieces, state.skips)
-        before, known = self._covered.get((pipeline, stream.key), (None, stream))
-        if before != counted:
-            known = replace(
-                stream,
+        before, known = self._covered.get((pipeline, stream.key), (None, None))
+        if known is None or before != counted:
+            known = StreamRecord(
+                key=stream.key,
+                origin=stream.origin,
+                watermark=stream.watermark,
+                version=stream.version,
+                end_seen=stream.end_seen,
+                leader_epoch=stream.leader_epoch,
+                since=stream.since,
                 planned=RangeSet(item.range for item in pieces),
                 covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
                 unacknowledged=state.unacknowledged(pipeline, stream.key),
@@ -123,7 +129,7 @@ class MemoryReader:
             raise guards.unknown("wave", wave)
         return self._wave_record(state, state.waves[wave])
 
-    def _wave_record(self, state: State, wave: Wave) -> WaveRecord:
+    def _wave_record(self, state: State, wave: WaveRow) -> WaveRecord:
         ranges = state.ranges_of(wave.id)
         rows = [item.rows for item in ranges if item.rows is not None and item.state is RangeState.SETTLED]
         return WaveRecord(
@@ -141,8 +147,8 @@ class MemoryReader:
             rows=sum(rows) if rows else None,
         )
 
-    def _live(self, wave: Wave) -> bool:
-        return guards.lease_is_live(wave.lease_until, self._clock.now(), MAX_LEASE)
+    def _live(self, wave: WaveRow) -> bool:
+        return guards.lease_is_live(wave.lease_until, self._clock.now())
 
     def range(self, range_id: str) -> RangeRecord:
         if range_id not in self._state.ranges:
@@ -172,7 +178,7 @@ class MemoryReader:
 
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         waves = {wave} if pipeline is None else {w.id for w in self._state.waves.values() if w.pipeline == pipeline}
-        found = [item.record for (name, _), item in self._state.tries.items() if name in waves]
+        found = [item for (name, _), item in self._state.attempts.items() if name in waves]
         return tuple(sorted(found, key=lambda record: (record.wave, record.fence)))
 
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
@@ -191,20 +197,21 @@ class MemoryReader:
 
     def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
         state = self._state
-        found = [item.record for item in state.tries.values() if item.record.attempt in attempts]
+        found = [item for item in state.attempts.values() if item.attempt in attempts]
         return {record.attempt: (record, state.waves[record.wave].state) for record in found}
 
     def knows(self, token: Token, line: Line | None = None) -> Line | None:
-        found = self._state.tries.get((token.wave, token.fence))
-        known = token.wave == guards.OWNER_WAVE or (found is not None and found.record.attempt == token.attempt)
+        found = self._state.attempts.get((token.wave, token.fence))
+        known = token.wave == guards.OWNER_WAVE or (found is not None and found.attempt == token.attempt)
         lines = [event.line for name, event in self._state.events if name == token.pipeline]
         return lines[-1] if known and lines and (line is None or line in lines) else None
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
-        return tuple(item for (owner, *_), item in sorted(self._state.layouts.items()) if owner == pipeline)
+        mine = {key: row.layout for key, row in self._state.layouts.items() if row.pipeline == pipeline}
+        return tuple(mine[key] for key in sorted(mine))
 
     def segments(self, pipeline: str) -> tuple[Segment, ...]:
-        mine = (item for (owner, _), item in self._state.segments.items() if owner == pipeline)
+        mine = (row.segment for row in self._state.segments.values() if row.pipeline == pipeline)
         return tuple(sorted(mine, key=lambda item: item.key))
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
@@ -233,16 +240,16 @@ class MemoryReader:
                 offsets[item.stream.topic] += item.range.span
                 weight[item.stream.topic] += item.estimated_bytes
         topics = tuple(TopicCost(topic=t, offsets=offsets[t], kafka_bytes=weight[t]) for t in sorted(offsets))
-        tries = [item for (name, _), item in self._state.tries.items() if name == wave and topics]
+        attempts = [item for (name, _), item in self._state.attempts.items() if name == wave and topics]
         return [
             WaveCost(
-                seconds=(item.record.ended_at - item.record.started_at).total_seconds(),
+                seconds=(item.ended_at - item.started_at).total_seconds(),
                 lake_bytes=item.staged_bytes,
                 topics=topics,
             )
-            for item in tries
-            if item.record.outcome is AttemptOutcome.COMMITTED and item.record.ended_at is not None
-            if item.record.holder != guards.RESTORED_HOLDER
+            for item in attempts
+            if item.outcome is AttemptOutcome.COMMITTED and item.ended_at is not None
+            if item.holder != guards.RESTORED_HOLDER
         ]
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_kafka_lake.core.ledger import guards, history
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.rows import BindingRow, ConfigurationRow, SkipRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.rebuilding.editing import edits
-from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration, RestoredSkip, RestoredWave
+from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Restoration, RestoredSkip, RestoredWave
+from airflow_kafka_lake.core.slices import Slice
 from tests.kit.memory_ledger.attempts import MemoryAttempts
-from tests.kit.memory_ledger.state import Skipped, State, Try, Wave
+from tests.kit.memory_ledger.state import State
 
 
 class MemoryRestoring(MemoryAttempts):
@@ -21,10 +22,13 @@ class MemoryRestoring(MemoryAttempts):
         with self._writing() as draft:
             self._refuse_other_records(draft, what)
             name = what.spec.name
-            if what.spec not in draft.specs.get(name, ()):
-                draft.specs[name] = (*draft.specs.get(name, ()), what.spec)
+            if not any(row.digest == what.spec.digest for row in draft.specs.get(name, ())):
+                known = draft.specs.get(name, ())
+                new = ConfigurationRow(version=len(known) + 1, spec=what.spec, recorded_at=self._clock.now())
+                draft.specs[name] = (*known, new)
             draft.plans[what.id] = what.spec
-            draft.tables.update({(name, table): uuid for table, uuid in what.tables.items()})
+            for table, uuid in what.tables.items():
+                draft.tables[name, table] = BindingRow(pipeline=name, table=table, uuid=uuid)
             self._restore_streams(draft, what)
             changed = edits(
                 what,
@@ -55,13 +59,12 @@ class MemoryRestoring(MemoryAttempts):
 
     def _restore_streams(self, draft: State, what: Restoration) -> None:
         for item in what.streams:
-            draft.streams[what.spec.name, item.stream] = StreamRecord(
+            draft.streams[what.spec.name, item.stream] = StreamRow(
+                pipeline=what.spec.name,
                 key=item.stream,
                 origin=item.origin,
                 watermark=item.origin,
                 version=0,
-                planned=RangeSet(),
-                covered=RangeSet(),
                 end_seen=item.end_seen,
                 leader_epoch=item.leader_epoch,
             )
@@ -73,7 +76,7 @@ class MemoryRestoring(MemoryAttempts):
         for ordinal, item in enumerate(what.in_order):
             self._restore_wave(draft, what, item, ordinal)
         for ordinal, (name, table) in enumerate(changed.new_waves.items(), len(what.in_order)):
-            new = Wave(id=name, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=table)
+            new = WaveRow(id=name, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=table)
             draft.waves[name] = new
         for name in {*changed.waves, *(key.wave for key in what.guards)}:
             row = draft.waves[name]
@@ -90,23 +93,19 @@ class MemoryRestoring(MemoryAttempts):
                 draft.waves[name] = replace(row_, fence=max(fence, row_.fence))
 
     def _restore_wave(self, draft: State, what: Restoration, item: RestoredWave, ordinal: int) -> None:
-        new = Wave(id=item.wave, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=item.table)
+        new = WaveRow(id=item.wave, pipeline=what.spec.name, plan=what.id, ordinal=ordinal, table=item.table)
         row = draft.waves.get(item.wave, new)
-        known = next((found for found in draft.tries.items() if found[1].record.attempt == item.attempt), None)
+        known = next((found for found in draft.attempts.items() if found[1].attempt == item.attempt), None)
         self._end_tries(draft, item.wave, guards.ENDED_BY_SETTLE)
-        top = max((fence for name, fence in draft.tries if name == item.wave), default=0)
+        top = max((fence for name, fence in draft.attempts if name == item.wave), default=0)
         if known:
-            place, record = known[0], known[1].record
+            place, record = known
         else:
             place, record = (item.wave, item.fence), _attempt(item)
-            if other := draft.tries.pop(place, None):  # given out again by the older ledger: the lake's came first
+            if other := draft.attempts.pop(place, None):  # given out again by the older ledger: the lake's came first
                 top = max(top, row.fence, item.fence) + 1
-                draft.tries[item.wave, top] = replace(other, record=replace(other.record, fence=top))
-        ended = record.ended_at or item.at
-        draft.tries[place] = Try(
-            record=replace(record, outcome=AttemptOutcome.COMMITTED, error=None, ended_at=ended),
-            staged_bytes=known[1].staged_bytes if known else None,
-        )
+                draft.attempts[item.wave, top] = replace(other, fence=top)
+        draft.attempts[place] = record.committed(item.at)
         draft.waves[item.wave] = replace(
             row,
             state=WaveState.COMMITTED,
@@ -127,9 +126,18 @@ class MemoryRestoring(MemoryAttempts):
             )
 
 
-def _skipped(pipeline: str, skip: RestoredSkip) -> Skipped:
+def _skipped(pipeline: str, skip: RestoredSkip) -> SkipRow:
     stretch = OffsetRange(skip.passed.ranges[0].start, skip.passed.ranges[-1].end)
-    return Skipped(pipeline=pipeline, stream=skip.stream, stretch=stretch, passed=skip.passed, acknowledged=False)
+    return SkipRow(
+        id=skip.id,
+        pipeline=pipeline,
+        slice=Slice(skip.stream, stretch),
+        offsets=skip.passed.span,
+        reason=RESTORED,
+        actor="rebuild",
+        at=skip.at,
+        acknowledged=False,
+    )
 
 
 def _attempt(item: RestoredWave) -> AttemptRecord:

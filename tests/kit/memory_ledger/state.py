@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from airflow_kafka_lake.core.ledger.events import Event
 from airflow_kafka_lake.core.ledger.records import (
@@ -12,72 +11,40 @@ from airflow_kafka_lake.core.ledger.records import (
     OutboxItem,
     RangeRecord,
 )
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.rows import (
+    BindingRow,
+    ConfigurationRow,
+    LayoutRow,
+    SegmentRow,
+    SkipRow,
+    StreamRow,
+    WaveRow,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
-    Holder,
-    RangeState,
-    WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.growth import Layout
-from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.ordering.segments import SegmentKey
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wave:
-    """A wave's own facts; what its ranges say is counted when it is read."""
-
-    id: str
-    pipeline: str
-    plan: str
-    ordinal: int
-    table: str
-    state: WaveState = WaveState.PLANNED
-    fence: int = 0
-    attempt: str | None = None
-    holder: Holder | None = None
-    lease_until: datetime | None = None
-    snapshot: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
-    """An attempt and what it staged."""
-
-    record: AttemptRecord
-    staged_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
-    """A skip: what was asked for, what it passed, and whether the order may go on over it."""
-
-    pipeline: str
-    stream: Stream
-    stretch: OffsetRange
-    passed: RangeSet
-    acknowledged: bool
 
 
 @dataclass(slots=True, kw_only=True)
 class State:
     """Everything on record. Every field is a container of immutable values, so that a copy is a snapshot."""
 
-    specs: dict[str, tuple[PipelineSpec, ...]] = field(default_factory=dict)
-    tables: dict[tuple[str, str], str] = field(default_factory=dict)
-    streams: dict[tuple[str, Stream], StreamRecord] = field(default_factory=dict)
+    specs: dict[str, tuple[ConfigurationRow, ...]] = field(default_factory=dict)
+    tables: dict[tuple[str, str], BindingRow] = field(default_factory=dict)
+    streams: dict[tuple[str, Stream], StreamRow] = field(default_factory=dict)
     plans: dict[str, PipelineSpec] = field(default_factory=dict)
-    waves: dict[str, Wave] = field(default_factory=dict)
+    waves: dict[str, WaveRow] = field(default_factory=dict)
     ranges: dict[str, RangeRecord] = field(default_factory=dict)
-    tries: dict[tuple[str, int], Try] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], AttemptRecord] = field(default_factory=dict)
     settled: list[str] = field(default_factory=list)
-    skips: dict[str, Skipped] = field(default_factory=dict)
-    layouts: dict[tuple[str, str, int], Layout] = field(default_factory=dict)
-    segments: dict[tuple[str, SegmentKey], Segment] = field(default_factory=dict)
+    skips: dict[str, SkipRow] = field(default_factory=dict)
+    layouts: dict[tuple[str, str, int], LayoutRow] = field(default_factory=dict)
+    segments: dict[tuple[str, SegmentKey], SegmentRow] = field(default_factory=dict)
     events: list[tuple[str, Event]] = field(default_factory=list)
     moves: list[tuple[str, Advance]] = field(default_factory=list)
     told: dict[str, int] = field(default_factory=dict)
@@ -94,17 +61,17 @@ class State:
 
     def committed(self, wave: str) -> str:
         """Return the attempt that brought a settled wave into the lake."""
-        outcomes = {item.record.outcome: item.record.attempt for (name, _), item in self.tries.items() if name == wave}
+        outcomes = {item.outcome: item.attempt for (name, _), item in self.attempts.items() if name == wave}
         return outcomes[AttemptOutcome.COMMITTED]
 
     def unacknowledged(self, pipeline: str, key: Stream) -> RangeSet:
         """Return what of a stream was skipped without acknowledging the order."""
         mine = [item for item in self.skips.values() if (item.pipeline, item.stream) == (pipeline, key)]
-        left = RangeSet(stretch for item in mine if not item.acknowledged for stretch in item.passed)
-        if not left:
-            return left
-        still = RangeSet(item.range for item in self.pieces(pipeline, key) if item.state is RangeState.SKIPPED)
-        return (left & still) - RangeSet(item.stretch for item in mine if item.acknowledged)
+        silent = {item.id for item in mine if not item.acknowledged}
+        if not silent:
+            return NOTHING
+        left = RangeSet(item.range for item in self.pieces(pipeline, key) if item.skip in silent)
+        return left - RangeSet(item.range for item in mine if item.acknowledged)
 
     def pieces(self, pipeline: str, key: Stream) -> list[RangeRecord]:
         """Return a stream's ranges by start."""

@@ -208,9 +208,8 @@ def test_rows_of_a_wave_that_was_given_up_are_inconsistent(scene: Scene) -> None
 def test_a_commit_of_another_attempt_than_the_ledger_says_is_inconsistent(scene: Scene) -> None:
     """The ledger settled the wave by an attempt that is not the one in main's history."""
     draft = scene.world.ledger.snapshot()
-    index = list(draft.tries)[1]
-    record = replace(draft.tries[index].record, outcome=AttemptOutcome.ABANDONED)
-    draft.tries[index] = replace(draft.tries[index], record=record)
+    index = list(draft.attempts)[1]
+    draft.attempts[index] = replace(draft.attempts[index], outcome=AttemptOutcome.ABANDONED)
     scene.world.ledger.restore(draft)
     (finding,) = scene.findings()
     assert finding.kind is FindingKind.INCONSISTENT
@@ -272,7 +271,7 @@ def test_a_commit_that_the_ledger_does_not_know_is_inconsistent(scene: Scene) ->
     """An older ledger behind its lake."""
     draft = scene.world.ledger.snapshot()
     wave = list(draft.waves)[1]
-    del draft.tries[wave, 1]
+    del draft.attempts[wave, 1]
     scene.world.ledger.restore(draft)
     assert "is unknown to the ledger" in " ".join(item.words for item in scene.findings())
     assert scene.kinds() == {FindingKind.INCONSISTENT}

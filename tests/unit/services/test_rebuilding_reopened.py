@@ -286,7 +286,7 @@ def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: Wo
     landed.watermarks.clear()
     rebuilt(landed)
     (attempt,) = {row.attempt for row in landed.table.rows()}
-    (record,) = [item.record for item in landed.ledger._state.tries.values() if item.record.attempt == attempt]
+    (record,) = [item for item in landed.ledger._state.attempts.values() if item.attempt == attempt]
     assert (record.outcome, landed.ledger.wave(record.wave).state) == (AttemptOutcome.COMMITTED, WaveState.COMMITTED)
     assert (landed.offsets(), [state for _, state, _ in pieces(landed)]) == (visible, ["SKIPPED"])
     assert landed.run().exit_code == 0

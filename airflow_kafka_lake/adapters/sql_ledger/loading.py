@@ -1,0 +1,202 @@
+"""How the scope of a write is read: streams are locked first, then waves, each in a fixed order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, or_, select
+
+from airflow_kafka_lake.adapters.sql_ledger import reading, segmenting
+from airflow_kafka_lake.adapters.sql_ledger.recording import latch
+from airflow_kafka_lake.adapters.sql_ledger.tables import attempt, binding, pipeline, range_, skip, stream, wave
+from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
+from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
+from airflow_kafka_lake.core.ledger.changes import Records, Scope
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow, StreamRow, WaveRow
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, Holder, RangeState
+from airflow_kafka_lake.core.slices import Stream
+
+
+@dataclass(slots=True)
+class Loading:
+    """One scope as it is read; `ids` are the numbers of the streams that it has met."""
+
+    connection: Connection
+    scope: Scope
+    ids: dict[Stream, int] = field(default_factory=dict)
+    now: datetime | None = None
+
+    def load(self) -> Records:
+        """Lock and read all of it."""
+        scope = self.scope
+        if scope.alone:
+            latch(self.connection)
+        streams = self._streams()
+        chosen = self._chosen()
+        waves = self._waves({*scope.waves, *(self._homes(*chosen) if chosen and scope.follow else ())})
+        if scope.planned:
+            chosen = [range_.c.wave.in_(sorted(waves)), range_.c.state == RangeState.PLANNED]
+        ranges = self._ranges(*chosen) if chosen else ()
+        return Records(
+            now=self.now or self.connection.execute(select(now())).scalar_one(),
+            ledger_id=reading.ledger_id(self.connection) if scope.ledger_id else "",
+            streams=streams,
+            waves=waves,
+            ranges=ranges,
+            counts=self._counts(waves) if scope.counts else {},
+            attempts=self._attempts(waves) if scope.attempts else (),
+            plans=self._plans(waves.values(), ranges),
+            tables=self._tables(waves) if scope.tables else {},
+            gate=segmenting.gate(self.connection, *waves) if scope.gate and waves else (),
+            skips=self._skips() if scope.skips else (),
+            configurations=self._configurations() if scope.configurations else (),
+            **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
+        )
+
+    def _streams(self) -> dict[Stream, StreamRow]:
+        if not self.scope.streams:
+            return {}
+        query = (
+            select(stream)
+            .join(*_same_streams(self.connection, self.scope.streams))
+            .where(stream.c.pipeline == self.scope.pipeline)
+            .order_by(stream.c.id)
+            .with_for_update(of=stream)
+        )
+        return {row.key: row for row in map(self._stream, self._locked(query))}
+
+    def _stream(self, row: Any) -> StreamRow:
+        key = reading.stream_of(row)
+        self.ids[key] = row.id
+        return StreamRow(
+            pipeline=row.pipeline,
+            key=key,
+            origin=row.origin,
+            watermark=row.watermark,
+            version=row.version,
+            end_seen=row.end_seen,
+            leader_epoch=row.leader_epoch,
+            since=row.since,
+        )
+
+    def _locked(self, query: Any) -> list[Any]:
+        """Read rows under lock, and the database's clock after it has locked the last of them."""
+        locked = query.cte("locked")
+        found = list(self.connection.execute(select(locked, now().label("now"))))
+        if found:
+            self.now = found[-1].now
+        return found
+
+    def _waves(self, names: Collection[str]) -> dict[str, WaveRow]:
+        if not names:
+            return {}
+        query = select(wave).where(wave.c.id.in_(sorted(names))).order_by(wave.c.id).with_for_update()
+        return {row.id: _wave(row) for row in self._locked(query)}
+
+    def _chosen(self) -> list[ColumnElement[bool]]:
+        """Return which ranges are asked for by themselves."""
+        if self.scope.ranges:
+            given = rows(self.connection, [range_.c.id], ({"id": name} for name in self.scope.ranges))
+            return [range_.c.id.in_(select(given.c.id))]
+        if (asked := self.scope.crossing) is not None:
+            mine = [range_.c.stream == self.ids.get(asked.stream)]
+            return [*mine, range_.c.start_offset < asked.range.end, range_.c.end_offset > asked.range.start]
+        return []
+
+    def _ranges(self, *chosen: ColumnElement[bool]) -> tuple[RangeRecord, ...]:
+        return reading.ranges(self.connection, *chosen, ids=self.ids)
+
+    def _homes(self, *chosen: ColumnElement[bool]) -> set[str]:
+        query = select(range_.c.wave).where(*chosen, range_.c.wave.is_not(None)).distinct()
+        return set(self.connection.execute(query).scalars())
+
+    def _counts(self, waves: Collection[str]) -> Mapping[str, Mapping[RangeState, int]]:
+        query = select(range_.c.wave, range_.c.state, func.count()).where(range_.c.wave.in_(sorted(waves)))
+        found: dict[str, dict[RangeState, int]] = defaultdict(dict)
+        for name, state, number in self.connection.execute(query.group_by(range_.c.wave, range_.c.state)):
+            found[name][state] = number
+        return found
+
+    def _attempts(self, waves: Collection[str]) -> tuple[AttemptRecord, ...]:
+        mine: list[ColumnElement[bool]] = [attempt.c.wave.in_(sorted(waves))]
+        if self.scope.attempt_ids:
+            mine.append(attempt.c.attempt.in_(sorted(self.scope.attempt_ids)))
+        return reading.attempts_where(self.connection, or_(*mine))
+
+    def _plans(self, waves: Collection[WaveRow], ranges: Collection[RangeRecord]) -> dict[str, PlanRecord]:
+        names = {*self.scope.plan_ids}
+        if self.scope.plans:
+            names |= {item.plan for item in waves} | {item.plan for item in ranges}
+        if not names:
+            return {}
+        version = (pipeline.c.name == plan_.c.pipeline) & (pipeline.c.version == plan_.c.pipeline_version)
+        last = select(func.max(wave.c.ordinal)).where(wave.c.plan == plan_.c.id).scalar_subquery().label("last")
+        query = select(plan_.c.id, plan_.c.number, last, pipeline.c.spec).join(pipeline, version)
+        return {
+            row.id: PlanRecord(
+                id=row.id, number=row.number, next_ordinal=(row.last or 0) + 1, spec=reading.spec_of(row.spec)
+            )
+            for row in self.connection.execute(query.where(plan_.c.id.in_(sorted(names))))
+        }
+
+    def _skips(self) -> Collection[str]:
+        query = select(skip.c.id).where(skip.c.id.in_(sorted(self.scope.skips)))
+        return frozenset(self.connection.execute(query).scalars())
+
+    def _configurations(self) -> tuple[ConfigurationRow, ...]:
+        mine = pipeline.c.name == self.scope.pipeline
+        newest = select(func.max(pipeline.c.version)).where(mine).scalar_subquery()
+        wanted = or_(pipeline.c.version == newest, pipeline.c.digest == self.scope.digest)
+        return tuple(
+            ConfigurationRow(version=row.version, spec=reading.spec_of(row.spec), recorded_at=row.recorded_at)
+            for row in self.connection.execute(select(pipeline).where(mine, wanted).order_by(pipeline.c.version))
+        )
+
+    def _layouts(self, name: str) -> dict[str, Any]:
+        layouts = segmenting.layouts(self.connection, name)
+        segments = segmenting.segments(self.connection, name)
+        return {
+            "layouts": tuple(LayoutRow(pipeline=name, layout=item) for item in layouts),
+            "segments": tuple(SegmentRow(pipeline=name, segment=item) for item in segments),
+        }
+
+    def _tables(self, waves: Mapping[str, WaveRow]) -> dict[str, str]:
+        names = {row.pipeline for row in waves.values()} | {self.scope.pipeline}
+        query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline.in_(sorted(names - {None})))
+        return {row.table_name: row.uuid for row in self.connection.execute(query)}
+
+
+def stream_ids(connection: Connection, pipeline: str, streams: Collection[Stream]) -> dict[Stream, int]:
+    """Return the numbers of some streams of a pipeline."""
+    query = select(stream.c.id, *(stream.c[name] for name in Stream._fields)).where(stream.c.pipeline == pipeline)
+    found = connection.execute(query.join(*_same_streams(connection, streams)))
+    return {reading.stream_of(row): row.id for row in found}
+
+
+def _same_streams(connection: Connection, streams: Collection[Stream]) -> tuple[Any, ColumnElement[bool]]:
+    """Return some streams as a relation, and the condition that a row is of one of them."""
+    given = rows(connection, [stream.c[name] for name in Stream._fields], (key._asdict() for key in streams))
+    same = [stream.c[name] == given.c[name] for name in Stream._fields]
+    return given, same[0] & same[1] & same[2]
+
+
+def _wave(row: Any) -> WaveRow:
+    return WaveRow(
+        id=row.id,
+        pipeline=row.pipeline,
+        plan=row.plan,
+        ordinal=row.ordinal,
+        table=row.table_name,
+        state=row.state,
+        fence=row.fence,
+        attempt=row.attempt,
+        holder=None if row.holder is None else Holder.parse(row.holder),
+        lease_until=row.lease_until,
+        snapshot=row.snapshot_id,
+        settled_at=row.settled_at,
+    )

@@ -1,0 +1,180 @@
+"""Which columns a row of `core` is stored in, which of them name it, and which must be as they were read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Table
+
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.rows import (
+    BindingRow,
+    ConfigurationRow,
+    LayoutRow,
+    PlanRow,
+    SegmentRow,
+    SkipRow,
+    SnapshotRow,
+    StreamRow,
+    WaveRow,
+)
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord
+from airflow_kafka_lake.core.slices import Stream
+
+Ids = Mapping[Stream, int]
+"""The number that the database gave each stream of the pipeline."""
+
+Value = Callable[[Any, Ids], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """How one kind of row is stored: each column with the field it comes from, and how.
+
+    `required` are compared beside the key whenever a row is changed or removed (law L10).
+    """
+
+    table: Table
+    columns: Mapping[str, tuple[str, Value]]
+    key: tuple[str, ...]
+    required: tuple[str, ...] = ()
+
+
+def _plain(*names: str, **renamed: str) -> dict[str, tuple[str, Value]]:
+    """Return columns that are fields; `renamed` are those whose field has another name."""
+    return {
+        column: (name, _field(attrgetter(name)))
+        for column, name in {**{name: name for name in names}, **renamed}.items()
+    }
+
+
+def _field(get: Callable[[Any], Any]) -> Value:
+    return lambda row, _: get(row)
+
+
+def _sum(name: str) -> Value:
+    return lambda row, _: None if row.accounting is None else getattr(row.accounting, name)
+
+
+SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+"""The columns of an accounting."""
+
+
+def _stream_of(row: Any, ids: Ids) -> int:
+    return ids[row.slice.stream]
+
+
+_SLICE: Mapping[str, tuple[str, Value]] = {
+    "stream": ("slice", _stream_of),
+    "start_offset": ("slice", _field(attrgetter("slice.range.start"))),
+    "end_offset": ("slice", _field(attrgetter("slice.range.end"))),
+}
+_SEEN = ("leader_epoch", "log_start", "last_stable", "high_watermark", "group_offset", "group_offset_state")
+
+STORED: Mapping[type, Stored] = {
+    ConfigurationRow: Stored(
+        table=tables.pipeline,
+        columns={
+            **_plain("name", "version", "digest", "recorded_at"),
+            "spec": ("spec", lambda row, _: json.dumps(row.spec.to_json(), sort_keys=True)),
+        },
+        key=("name", "version"),
+    ),
+    BindingRow: Stored(
+        table=tables.binding, columns=_plain("pipeline", "uuid", table_name="table"), key=("pipeline", "table_name")
+    ),
+    PlanRow: Stored(
+        table=tables.plan,
+        columns={
+            **_plain("id", "pipeline", "observed_at", "recorded_at", "actor", pipeline_version="version"),
+            "detail": ("detail", lambda row, _: json.dumps(row.detail)),
+        },
+        key=("id",),
+    ),
+    StreamRow: Stored(
+        table=tables.stream,
+        columns={
+            **_plain("pipeline", "origin", "watermark", "version", "end_seen", "leader_epoch", "since"),
+            **{name: ("key", _field(attrgetter(f"key.{name}"))) for name in Stream._fields},
+        },
+        key=("pipeline", *Stream._fields),
+        required=("version",),
+    ),
+    WaveRow: Stored(
+        table=tables.wave,
+        columns={
+            **_plain("id", "plan", "ordinal", "pipeline", "state", "fence", "attempt", "lease_until", "settled_at"),
+            **_plain(table_name="table", snapshot_id="snapshot"),
+            "holder": ("holder", lambda row, _: None if row.holder is None else str(row.holder)),
+        },
+        key=("id",),
+        required=("fence", "attempt", "state"),
+    ),
+    AttemptRecord: Stored(
+        table=tables.attempt,
+        columns=_plain(
+            *("wave", "fence", "attempt", "holder", "job", "base", "audited", "staged_bytes", "outcome", "error"),
+            *("started_at", "ended_at"),
+        ),
+        key=("wave", "fence", "attempt"),
+        required=("outcome",),
+    ),
+    SkipRow: Stored(
+        table=tables.skip,
+        columns={**_plain("id", "offsets", "reason", "actor", "at", acknowledge_order="acknowledged"), **_SLICE},
+        key=("id",),
+    ),
+    RangeRecord: Stored(
+        table=tables.range_,
+        columns={
+            **_plain("id", "skip", "generation", "state", "reason", "held_for", "fewer_accepted", "leader_epoch"),
+            **_plain("estimated_bytes", "first_offset", "last_offset", row_count="rows"),
+            **_SLICE,
+            "plan": ("plan", lambda row, _: None if row.plan == row.skip else row.plan),
+            "wave": ("wave", lambda row, _: None if row.wave == row.skip else row.wave),
+            **{name: ("accounting", _sum(name)) for name in SUMS},
+        },
+        key=("id",),
+        required=("wave", "state", "start_offset", "end_offset"),
+    ),
+    LayoutRow: Stored(
+        table=tables.layout,
+        columns={
+            **_plain("pipeline"),
+            **{
+                name: ("layout", _field(attrgetter(f"layout.{name}")))
+                for name in ("topic", "topic_id", "partitions", "seen_at")
+            },
+            "in_force": ("layout", lambda row, _: int(row.layout.in_force)),
+        },
+        key=("pipeline", "topic_id", "partitions"),
+    ),
+    SegmentRow: Stored(
+        table=tables.segment,
+        columns={
+            "stream": ("segment", lambda row, ids: ids[row.segment.stream]),
+            "start_offset": ("segment", _field(attrgetter("segment.start"))),
+            **{name: ("segment", _field(attrgetter(f"segment.{name}"))) for name in ("layout", "seal", "declared_at")},
+            "sealed": ("segment", lambda row, _: int(row.segment.sealed)),
+        },
+        key=("stream", "start_offset"),
+        required=("seal",),
+    ),
+    SnapshotRow: Stored(
+        table=tables.snapshot,
+        columns={
+            **_plain("plan", "reason"),
+            **{name: ("seen", _field(attrgetter(f"seen.{name}"))) for name in _SEEN},
+            "stream": ("seen", lambda row, ids: ids[row.seen.stream]),
+            "start_offset": ("range", lambda row, _: row.range[0]),
+            "end_offset": ("range", lambda row, _: row.range[1]),
+        },
+        key=("plan", "stream"),
+    ),
+}
+"""In the order in which rows refer to each other."""

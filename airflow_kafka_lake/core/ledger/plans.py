@@ -1,0 +1,265 @@
+"""What a planner writes: configurations, the tables that they name, and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from airflow_kafka_lake.core.clocks import HostClock
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.ledger.rows import (
+    BindingRow,
+    ConfigurationRow,
+    LayoutRow,
+    PlanRow,
+    SegmentRow,
+    SnapshotRow,
+    StreamRow,
+    WaveRow,
+)
+from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
+from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream
+from airflow_kafka_lake.core.spec import PipelineSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavePipeline(Write[None]):
+    """Record a configuration; a changed digest is a new version, older plans keep theirs."""
+
+    name: ClassVar[str] = "save_pipeline"
+    spec: PipelineSpec
+    actor: str
+
+    def scope(self) -> Scope:
+        return Scope(pipeline=self.spec.name, configurations=True, alone=True)
+
+    def decide(self, records: Records) -> Change[None]:
+        if records.newest is not None and records.newest.digest == self.spec.digest:
+            return Change(result=None)
+        new = _new_version(records, self.spec)
+        said = f"version {new.version}"
+        entry = Entry(pipeline=self.spec.name, actor=self.actor, kind="pipeline", subject=self.spec.name, detail=said)
+        return Change(result=None, edits=(Edit(after=new),), entries=(entry,))
+
+
+def _new_version(records: Records, spec: PipelineSpec) -> ConfigurationRow:
+    version = records.newest.version + 1 if records.newest is not None else 1
+    return ConfigurationRow(version=version, spec=spec, recorded_at=records.now)
+
+
+def version_of(records: Records, spec: PipelineSpec) -> tuple[int, tuple[Edit, ...]]:
+    """Return the newest version with a configuration's digest, and its edit where it is new."""
+    known = [row.version for row in records.configurations if row.digest == spec.digest]
+    if known:
+        return max(known), ()
+    new = _new_version(records, spec)
+    return new.version, (Edit(after=new),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindTable(Write[str]):
+    """Record a table's UUID if none is recorded; answers with the recorded one."""
+
+    name: ClassVar[str] = "bind_table"
+    pipeline: str
+    table: str
+    uuid: str
+    actor: str
+
+    def scope(self) -> Scope:
+        return Scope(pipeline=self.pipeline, tables=True, alone=True)
+
+    def decide(self, records: Records) -> Change[str]:
+        if (known := records.tables.get(self.table)) is not None:
+            return Change(result=known)
+        new = BindingRow(pipeline=self.pipeline, table=self.table, uuid=self.uuid)
+        entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="table", subject=self.table, detail=self.uuid)
+        return Change(result=self.uuid, edits=(Edit(after=new),), entries=(entry,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPlan(Write[None]):
+    """Record snapshots, streams, waves, ranges, guarded by each stream's version.
+
+    `clock` is the one that the plan was decided by: UnavailableError where it is more than a minute ahead of the
+    ledger's, or behind it; None for the ledger's own.
+
+    Puts one `origin` receipt per new stream into the outbox, and adds the plan's growth to the segments; a seal is
+    never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a
+    recorded range is refused by constraint.
+    """
+
+    name: ClassVar[str] = "record_plan"
+    plan: Plan
+    actor: str
+    clock: HostClock | None = None
+
+    def scope(self) -> Scope:
+        plan = self.plan
+        guards.check_plan(plan)
+        return Scope(
+            pipeline=plan.spec.name,
+            streams={item.snapshot.stream for item in plan.streams} | {item.stream for item in plan.growth.segments},
+            plan_ids=(plan.id,),
+            configurations=True,
+            digest=plan.spec.digest,
+            layouts=bool(plan.growth),
+            ledger_id=any(item.version is None for item in plan.streams),
+        )
+
+    def decide(self, records: Records) -> Change[None]:
+        self._refuse_overtaken(records)
+        plan, name = self.plan, self.plan.spec.name
+        guards.check_origins(plan, {key: row.origin for key, row in records.streams.items()})
+        version, configured = version_of(records, plan.spec)
+        planned = PlanRow(
+            id=plan.id,
+            spec=plan.spec,
+            version=version,
+            observed_at=plan.observed_at,
+            recorded_at=records.now,
+            actor=self.actor,
+            detail=_detail(plan),
+        )
+        return Change(
+            result=None,
+            edits=(
+                *configured,
+                Edit(after=planned),
+                *(self._stream(records, item) for item in plan.streams),
+                *self._waves(),
+                *self._ranges(),
+                *self._snapshots(),
+                *self._growth(records),
+            ),
+            outbox=tuple(self._origins(records)),
+            entries=(
+                Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=history.planned(plan)),
+            ),
+        )
+
+    def refused(self, *, overlap: bool) -> KafkaLakeError | None:
+        if overlap:
+            return guards.overlaps_recorded(self.plan)
+        return guards.overtaken(f"Plan {self.plan.id} met another planner's records.")
+
+    def _refuse_overtaken(self, records: Records) -> None:
+        if self.clock is not None:
+            guards.check_clock(self.clock, records.now)
+        for item in self.plan.streams:
+            found = records.streams.get(item.snapshot.stream)
+            if (found.version if found else None) != item.version:
+                raise guards.overtaken(
+                    f"Stream {item.snapshot.stream} of pipeline {self.plan.spec.name} was planned by somebody else "
+                    "first."
+                )
+        if self.plan.id in records.plans:
+            raise guards.overtaken(f"Plan {self.plan.id} is on record already.")
+
+    def _stream(self, records: Records, item: PlannedStream) -> Edit:
+        seen = item.snapshot
+        end = seen.readable_end(self.plan.spec.isolation)
+        before = records.streams.get(seen.stream)
+        if before is not None:
+            after = replace(before.decided, end_seen=end, leader_epoch=seen.leader_epoch)
+            return Edit(before=before, after=after)
+        return Edit(
+            after=StreamRow(
+                pipeline=self.plan.spec.name,
+                key=seen.stream,
+                origin=item.origin,
+                watermark=item.origin,
+                version=1,
+                end_seen=end,
+                leader_epoch=seen.leader_epoch,
+                since=self.plan.since(item),
+            )
+        )
+
+    def _waves(self) -> Iterator[Edit]:
+        plan = self.plan
+        for ordinal, wave in enumerate(plan.waves):
+            yield Edit(
+                after=WaveRow(id=wave.id, pipeline=plan.spec.name, plan=plan.id, ordinal=ordinal, table=wave.table)
+            )
+
+    def _ranges(self) -> Iterator[Edit]:
+        plan = self.plan
+        epochs = {item.snapshot.stream: item.snapshot.leader_epoch for item in plan.streams}
+        for wave in plan.waves:
+            for item in wave.ranges:
+                yield Edit(
+                    after=RangeRecord(
+                        id=item.id,
+                        pipeline=plan.spec.name,
+                        plan=plan.id,
+                        wave=wave.id,
+                        slice=item.slice,
+                        state=RangeState.PLANNED,
+                        reason=None,
+                        estimated_bytes=item.estimated_bytes,
+                        leader_epoch=epochs[item.slice.stream],
+                    )
+                )
+
+    def _snapshots(self) -> Iterator[Edit]:
+        """Keep what was seen of the streams of which something is planned."""
+        planned = {item.stream for item in self.plan.ranges}
+        for item in self.plan.streams:
+            if item.snapshot.stream in planned:
+                row = SnapshotRow(
+                    plan=self.plan.id, seen=item.snapshot, range=(item.start, item.end), reason=item.reason
+                )
+                yield Edit(after=row)
+
+    def _origins(self, records: Records) -> Iterator[tuple[str, ReceiptRow]]:
+        """Tell the lake the origins of new streams: a rebuild finds them nowhere else."""
+        plan, name = self.plan, self.plan.spec.name
+        for item in plan.streams:
+            if item.version is None:
+                key = item.snapshot.stream
+                receipt = origin_receipt(name, plan.id, key, item.origin, ledger_id=records.ledger_id, at=records.now)
+                yield plan.spec.table_for(key.topic), receipt
+
+    def _growth(self, records: Records) -> Iterator[Edit]:
+        name, growth = self.plan.spec.name, self.plan.growth
+        layouts = {(row.layout.topic_id, row.layout.partitions): row for row in records.layouts}
+        for layout in growth.layouts:
+            known = layouts.get((layout.topic_id, layout.partitions))
+            seen = replace(known.layout, in_force=layout.in_force) if known else layout
+            yield Edit(before=known, after=LayoutRow(pipeline=name, layout=seen))
+        before = {row.segment.key: row.segment for row in records.segments}
+        for key, segment in _grown(before, growth.segments).items():
+            row = SegmentRow(pipeline=name, segment=before[key]) if key in before else None
+            yield Edit(before=row, after=SegmentRow(pipeline=name, segment=segment))
+
+
+def _grown(before: Mapping[SegmentKey, Segment], more: tuple[Segment, ...]) -> dict[SegmentKey, Segment]:
+    """Return segments as they become; a seal that is there is never moved."""
+    found: dict[SegmentKey, Segment] = {}
+    for segment in more:
+        known = found.get(segment.key) or before.get(segment.key, segment)
+        if known.seal not in (None, segment.seal):
+            raise guards.overtaken("A segment was sealed by somebody else first, and a seal is never moved.")
+        found[segment.key] = replace(
+            segment,
+            sealed=segment.sealed or known.sealed,
+            declared_at=known.declared_at or segment.declared_at,
+            parents=segment.parents | known.parents,
+        )
+    return found
+
+
+def _detail(plan: Plan) -> Mapping[str, Any]:
+    cost = plan.forecast
+    return {
+        "blocked": [[item.topic, item.partition, item.reason] for item in plan.blocked],
+        "estimated_records": cost.records,
+        "estimated_bytes": cost.bytes,
+        "estimated_seconds": cost.seconds,
+    }

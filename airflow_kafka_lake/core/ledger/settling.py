@@ -1,0 +1,72 @@
+"""Settle: what a wave brought is in the lake, and every offset of it is accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, abandoned
+from airflow_kafka_lake.core.ledger.records import RangeRecord, range_receipt
+from airflow_kafka_lake.core.ledger.waves import WAVE_TRANSITIONS, Act, AttemptKey, RangeState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle(AttemptWrite[None]):
+    """Wave → COMMITTED, its PLANNED ranges → SETTLED with their receipts' numbers.
+
+    `attempt` is the one whose commit is in the lake: `key.attempt`, or an earlier one that is adopted. The other
+    attempts end. Puts one `published` receipt per range into the outbox. Refused with ValueError unless the receipts
+    are exactly the wave's PLANNED ranges, and each accounting is complete with 0 unexplained.
+    """
+
+    name: ClassVar[str] = "settle"
+    key: AttemptKey
+    attempt: str
+    snapshot: int | None
+    receipts: Sequence[Receipt]
+
+    def scope(self) -> Scope:
+        return Scope(waves=(self.key.wave,), attempts=True, planned=True)
+
+    def decide(self, records: Records) -> Change[None]:
+        transition = WAVE_TRANSITIONS[Act.SETTLE]
+        wave = self.held(records, transition)
+        brought = next((item for item in records.attempts if item.attempt == self.attempt), None)
+        if brought is None:
+            raise ValueError(f"attempt {self.attempt} is none of wave {wave.id}")
+        guards.check_receipts(records.ranges, self.receipts)
+        given = {item.range_id: item for item in self.receipts}
+        settled = [_settled(item, given[item.id]) for item in records.ranges]
+        done = replace(wave.free(transition[1]), snapshot=self.snapshot, settled_at=records.now)
+        others = [edit for edit in abandoned(records, wave.id, guards.ENDED_BY_SETTLE) if edit.before != brought]
+        return Change(
+            result=None,
+            edits=(
+                Edit(before=wave, after=done),
+                Edit(before=brought, after=brought.committed(records.now)),
+                *others,
+                *(Edit(before=before, after=after) for before, after in zip(records.ranges, settled, strict=True)),
+            ),
+            outbox=tuple(
+                (
+                    wave.table,
+                    range_receipt("published", item, attempt=self.attempt, fence=brought.fence, at=records.now),
+                )
+                for item in settled
+            ),
+            entries=(self.entry(wave, "settle", history.settled(self.attempt, self.receipts)),),
+        )
+
+
+def _settled(item: RangeRecord, receipt: Receipt) -> RangeRecord:
+    return replace(
+        item,
+        state=RangeState.SETTLED,
+        rows=receipt.rows,
+        first_offset=receipt.first_offset,
+        last_offset=receipt.last_offset,
+        accounting=receipt.accounting,
+    )

@@ -1,0 +1,205 @@
+"""How the memory ledger is written: the scope of a write is read, the write decides, and its change is applied."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from airflow_kafka_lake.core.errors import StaleFenceError, StateError
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.rows import (
+    BindingRow,
+    ConfigurationRow,
+    LayoutRow,
+    PlanRecord,
+    PlanRow,
+    SegmentRow,
+    SkipRow,
+    SnapshotRow,
+    StreamRow,
+    WaveRow,
+)
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
+from tests.kit.memory_ledger.reader import MemoryReader
+from tests.kit.memory_ledger.state import State, ordered
+
+T = TypeVar("T")
+ROWS: Mapping[type, str] = {
+    StreamRow: "streams",
+    WaveRow: "waves",
+    AttemptRecord: "attempts",
+    RangeRecord: "ranges",
+    SkipRow: "skips",
+    BindingRow: "tables",
+    LayoutRow: "layouts",
+    SegmentRow: "segments",
+}
+"""The dictionary that holds each kind of row."""
+
+
+class MemoryWriter(MemoryReader):
+    """Decides nothing: a change is applied to a draft, which replaces the state only when all of it succeeds."""
+
+    def commit(self, write: Write[T]) -> T:
+        """See `ports.Ledger`."""
+        try:
+            with self._lock:
+                change = write.decide(self._load(write.scope()))
+                with self._writing() as draft:
+                    self._apply(draft, change, write)
+                return change.result
+        except StaleFenceError:
+            if isinstance(write, AttemptWrite):
+                self.commit(write.late())
+            raise
+
+    def _load(self, scope: Scope) -> Records:
+        state = self._state
+        ranges = self._chosen(scope)
+        names = {*scope.waves, *(item.wave for item in ranges if scope.follow)} & state.waves.keys()
+        waves = {name: state.waves[name] for name in sorted(names)}
+        if scope.planned:
+            ranges = [i for i in state.ranges.values() if i.wave in waves and i.state is RangeState.PLANNED]
+        return Records(
+            now=self._clock.now(),
+            streams={key: row for (name, key), row in state.streams.items() if self._is_named(scope, name, key)},
+            waves=waves,
+            ranges=tuple(ordered(ranges)),
+            counts=self._counts(waves) if scope.counts else {},
+            attempts=self._some_attempts(waves, scope.attempt_ids) if scope.attempts else (),
+            plans=self._plans(scope, waves.values(), ranges),
+            tables=self._tables(scope, waves.values()) if scope.tables else {},
+            gate=self.gate(*waves) if scope.gate and waves else (),
+            skips={*scope.skips} & state.skips.keys(),
+            configurations=self._configurations(scope) if scope.configurations else (),
+            layouts=tuple(row for (owner, *_), row in state.layouts.items() if owner == scope.pipeline),
+            segments=tuple(row for (owner, _), row in state.segments.items() if owner == scope.pipeline),
+            ledger_id=self._ledger_id,
+        )
+
+    @staticmethod
+    def _is_named(scope: Scope, pipeline: str, key: Any) -> bool:
+        return pipeline == scope.pipeline and key in scope.streams
+
+    def _chosen(self, scope: Scope) -> list[RangeRecord]:
+        found = [self._state.ranges[name] for name in scope.ranges if name in self._state.ranges]
+        if (asked := scope.crossing) is not None:
+            mine = self._state.pieces(scope.pipeline or "", asked.stream)
+            found += [item for item in mine if item.range.overlaps(asked.range)]
+        return found
+
+    def _counts(self, waves: Collection[str]) -> dict[str, Counter[RangeState]]:
+        found: dict[str, Counter[RangeState]] = defaultdict(Counter)
+        for item in self._state.ranges.values():
+            if item.wave in waves:
+                found[item.wave][item.state] += 1
+        return found
+
+    def _some_attempts(self, waves: Collection[str], ids: Collection[str]) -> tuple[AttemptRecord, ...]:
+        found = (item for item in self._state.attempts.values() if item.wave in waves or item.attempt in ids)
+        return tuple(sorted(found, key=lambda item: (item.wave, item.fence)))
+
+    def _plans(self, scope: Scope, waves: Collection[WaveRow], ranges: Iterable[RangeRecord]) -> dict[str, PlanRecord]:
+        wanted = {*scope.plan_ids}
+        if scope.plans:
+            wanted |= {item.plan for item in waves} | {item.plan for item in ranges}
+        return {
+            name: PlanRecord(
+                id=name,
+                number=number,
+                next_ordinal=1 + max((w.ordinal for w in self._state.waves.values() if w.plan == name), default=0),
+                spec=spec,
+            )
+            for number, (name, spec) in enumerate(self._state.plans.items())
+            if name in wanted
+        }
+
+    def _tables(self, scope: Scope, waves: Collection[WaveRow]) -> dict[str, str]:
+        names = {scope.pipeline, *(wave.pipeline for wave in waves)}
+        return {row.table: row.uuid for row in self._state.tables.values() if row.pipeline in names}
+
+    def _configurations(self, scope: Scope) -> tuple[ConfigurationRow, ...]:
+        versions = self._state.specs.get(scope.pipeline or "", ())
+        return tuple(row for row in versions if row is versions[-1] or row.digest == scope.digest)
+
+    def _apply(self, draft: State, change: Change[Any], write: Write[Any]) -> None:
+        """Check what a database checks: rows are as they were read, names are used once, no two ranges overlap."""
+        for edit in sorted(change.edits, key=lambda edit: edit.before is None):
+            self._edit(draft, edit, write)
+        if any(isinstance(edit.after, RangeRecord) and edit.before is None for edit in change.edits):
+            _refuse_overlaps(draft, write)
+        for table, row in change.outbox:
+            self._send(draft, table, row)
+        for entry in change.entries:
+            self._event(draft, entry.pipeline, entry.actor, entry.kind, entry.subject, entry.detail)
+
+    def _edit(self, draft: State, edit: Edit, write: Write[Any]) -> None:
+        match edit.row:
+            case ConfigurationRow() as row:
+                draft.specs[row.name] = (*draft.specs.get(row.name, ()), row)
+            case PlanRow() as row:
+                draft.plans[row.id] = row.spec
+            case SnapshotRow():
+                pass
+            case row:
+                _replace(getattr(draft, ROWS[type(row)]), edit, write)
+        if isinstance(edit.after, WaveRow):
+            self._note_settled(draft, edit)
+
+    @staticmethod
+    def _note_settled(draft: State, edit: Edit) -> None:
+        """Keep the order in which waves were settled: the clock of a test may stand still."""
+        before, after = edit.before, edit.after
+        if isinstance(after, WaveRow) and after.settled_at != (before and getattr(before, "settled_at", None)):
+            draft.settled[:] = [*(name for name in draft.settled if name != after.id), after.id]
+
+    def _event(self, draft: State, pipeline: str, actor: str, kind: str, subject: str, detail: str) -> None:
+        event = Event(
+            sequence=len(draft.events) + 1, at=self._clock.now(), actor=actor, kind=kind, subject=subject, detail=detail
+        )
+        draft.events.append((pipeline, event))
+
+    @staticmethod
+    def _send(draft: State, table: str, row: ReceiptRow) -> None:
+        draft.last_item[0] += 1
+        number = draft.last_item[0]
+        draft.outbox[number] = (row.pipeline, OutboxItem(id=number, table=table, row=row))
+
+
+def _replace(rows: dict[Any, Any], edit: Edit, write: Write[Any]) -> None:
+    if edit.before is not None:
+        if rows.get(_key(edit.before)) != edit.before:
+            raise guards.overtaken("What this was decided from was changed by another writer meanwhile.")
+        if edit.after is None or _key(edit.after) != _key(edit.before):
+            del rows[_key(edit.before)]
+    elif _key(edit.after) in rows:
+        raise write.refused(overlap=False) or StateError(f"{_key(edit.after)} is on record already.")
+    if edit.after is not None:
+        rows[_key(edit.after)] = edit.after
+
+
+def _refuse_overlaps(draft: State, write: Write[Any]) -> None:
+    for a, b in pairwise(ordered(draft.ranges.values())):
+        if a.stream == b.stream and a.pipeline == b.pipeline and a.range.overlaps(b.range):
+            raise write.refused(overlap=True) or StateError("Ranges of a stream never overlap.")
+
+
+def _key(row: Any) -> Any:
+    match row:
+        case StreamRow():
+            return row.pipeline, row.key
+        case BindingRow():
+            return row.pipeline, row.table
+        case LayoutRow():
+            return row.pipeline, row.layout.topic_id, row.layout.partitions
+        case SegmentRow():
+            return row.pipeline, row.segment.key
+        case AttemptRecord():
+            return row.wave, row.fence
+        case _:
+            return row.id
