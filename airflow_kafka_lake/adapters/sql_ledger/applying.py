@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import attrgetter, is_not
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
@@ -89,7 +90,8 @@ def _update(connection: Connection, stored: Stored, edits: Sequence[Edit], ids: 
 
 
 def _differs(before: Sequence[Any], after: Sequence[Any], field: str) -> bool:
-    return any(getattr(a, field) is not getattr(b, field) for a, b in zip(before, after, strict=True))
+    read = attrgetter(field)
+    return any(map(is_not, map(read, before), map(read, after)))
 
 
 def _found(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, stream, wave
@@ -125,30 +125,30 @@ def one_wave(connection: Connection, name: str) -> WaveRecord:
     return found[0]
 
 
-def _range_query() -> Select[Any]:
-    key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
-    return select(range_, *key).join(stream, stream.c.id == range_.c.stream)
-
-
 def ranges(
     connection: Connection, *where: ColumnElement[bool], ids: dict[Stream, int] | None = None
 ) -> tuple[RangeRecord, ...]:
     """Return ranges, sorted by stream and start; `ids` learns the number of each of their streams."""
-    found: list[RangeRecord] = []
-    for row in connection.execute(_range_query().where(*where)):
-        found.append(_range(row))
-        if ids is not None:
-            ids[found[-1].stream] = row.stream
-    return tuple(sorted(found, key=lambda item: (item.stream, item.range)))
+    key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
+    query = select(range_, *key).join(stream, stream.c.id == range_.c.stream).where(*where)
+    found: dict[int, list[RangeRecord]] = {}
+    streams: dict[int, Stream] = {}
+    for row in connection.execute(query.order_by(range_.c.stream, range_.c.start_offset, range_.c.end_offset)):
+        if row.stream not in streams:
+            streams[row.stream], found[row.stream] = stream_of(row), []
+        found[row.stream].append(_range(row, streams[row.stream]))
+    if ids is not None:
+        ids.update({key: number for number, key in streams.items()})
+    return tuple(item for number in sorted(streams, key=lambda one: streams[one]) for item in found[number])
 
 
-def _range(row: Any) -> RangeRecord:
+def _range(row: Any, key: Stream) -> RangeRecord:
     return RangeRecord(
         id=row.id,
         pipeline=row.pipeline,
         plan=row.plan or row.skip,
         wave=row.wave or row.skip,
-        slice=Slice(Stream(row.topic, row.topic_id, row.partition), OffsetRange(row.start_offset, row.end_offset)),
+        slice=Slice(key, OffsetRange(row.start_offset, row.end_offset)),
         state=row.state,
         reason=row.reason,
         estimated_bytes=row.estimated_bytes,

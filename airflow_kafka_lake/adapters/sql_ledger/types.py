@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
 
 Number = BigInteger().with_variant(Integer, "sqlite")
 """A key that the database counts up itself."""
@@ -67,6 +67,7 @@ class Word(TypeDecorator[StrEnum]):
     def __init__(self, words: type[StrEnum]) -> None:
         super().__init__()
         self.words = words
+        self._members = {word.value: word for word in words}
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
         """Bind the word."""
@@ -74,7 +75,7 @@ class Word(TypeDecorator[StrEnum]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002 (SQLAlchemy's signature)
         """Return the member."""
-        return None if value is None else self.words(value)
+        return None if value is None else self._members[value]
 
 
 class Prose(TypeDecorator[str]):
@@ -105,7 +106,7 @@ class Offsets(TypeDecorator[RangeSet]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> RangeSet:  # noqa: ARG002 (SQLAlchemy's signature)
         """Return the set."""
-        return RangeSet() if value is None else RangeSet.of(*json.loads(value))
+        return NOTHING if value is None else RangeSet.of(*json.loads(value))
 
 
 def clean(text: str) -> str:
