@@ -90,7 +90,7 @@ def preview_skip(
     ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange, *, reason: str
 ) -> SkipPreview:
     """Return what a skip would do, from the records as they are now; raises what it would refuse for good."""
-    asked = skipped_range("preview", pipeline, stream.key, stretch, needed_reason(reason))
+    asked = skipped_range("preview", pipeline, Slice(stream.key, stretch), needed_reason(reason))
     _refuse_beyond_end(ports, pipeline, stream, stretch)
     cut = cut_for_skip(_touched(ports, pipeline, stream, stretch), asked, stream.origin)
     waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(stretch) and item.wave != asked.id})

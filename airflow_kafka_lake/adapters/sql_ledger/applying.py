@@ -25,6 +25,9 @@ from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.ledger.rows import SegmentRow, StreamRow
 from airflow_kafka_lake.core.slices import Stream
 
+_NEW = "new_"
+"""Begins the name of a value that a column gets, beside the one that it must have."""
+
 
 def apply(connection: Connection, change: Change[Any], ids: dict[Stream, int]) -> None:
     """Write a change, or raise ConcurrentError where a row is not what it was decided from; `ids` learns those of new
@@ -71,7 +74,7 @@ def _apply(connection: Connection, stored: Stored, edits: Sequence[Edit], ids: I
 
 def _remove(connection: Connection, stored: Stored, rows: Sequence[Any], ids: Ids) -> None:
     same = stored.table.alias("same")
-    _, where = _found(connection, stored, same, rows, {}, ids)
+    _, where = _found(connection, stored, _as_read(stored, rows, ids), table=same)
     (key,) = stored.key
     asked = select(same.c[key]).where(*where)
     _execute(connection, delete(stored.table).where(stored.table.c[key].in_(asked)), len(rows))
@@ -83,9 +86,9 @@ def _update(connection: Connection, stored: Stored, edits: Sequence[Edit], ids: 
     names = [name for name, (field, _) in stored.columns.items() if field in fields and name != "stream"]
     if not names:
         return
-    new = {name: [stored.columns[name][1](row, ids) for row in after] for name in names}
-    given, where = _found(connection, stored, stored.table, before, new, ids)
-    statement = update(stored.table).where(*where).values({name: given[f"new_{name}"] for name in names})
+    new = {f"{_NEW}{name}": [stored.columns[name][1](row, ids) for row in after] for name in names}
+    given, where = _found(connection, stored, _as_read(stored, before, ids) | new, table=stored.table)
+    statement = update(stored.table).where(*where).values({name: given[f"{_NEW}{name}"] for name in names})
     _execute(connection, statement, len(edits))
 
 
@@ -94,14 +97,16 @@ def _differs(before: Sequence[Any], after: Sequence[Any], field: str) -> bool:
     return any(map(is_not, map(read, before), map(read, after)))
 
 
+def _as_read(stored: Stored, rows: Sequence[Any], ids: Ids) -> dict[str, list[Any]]:
+    """Return, column by column, what names rows and what must be as it was read."""
+    return {name: [stored.columns[name][1](row, ids) for row in rows] for name in (*stored.key, *stored.required)}
+
+
 def _found(
-    connection: Connection, stored: Stored, table: Any, rows: Sequence[Any], new: dict[str, list[Any]], ids: Ids
+    connection: Connection, stored: Stored, values: dict[str, list[Any]], *, table: Any
 ) -> tuple[Given, list[ColumnElement[bool]]]:
     """Return the rows as a relation, with what they become, and the condition that each is there and as it was read."""
-    names = (*stored.key, *stored.required)
-    values = {name: [stored.columns[name][1](row, ids) for row in rows] for name in names}
-    columns = {name: table.c[name] for name in names} | {f"new_{name}": table.c[name] for name in new}
-    given = given_of(connection, columns, values | {f"new_{name}": column for name, column in new.items()})
+    given = given_of(connection, {name: table.c[name.removeprefix(_NEW)] for name in values}, values)
     same = [table.c[name] == given[name] for name in stored.key]
     same += [table.c[name].is_not_distinct_from(given[name]) for name in stored.required]
     return given, same

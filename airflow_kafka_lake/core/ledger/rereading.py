@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.ledger.leaving import dissolved
 from airflow_kafka_lake.core.ledger.records import ReceiptRow, range_receipt
 from airflow_kafka_lake.core.ledger.reopening import Cut, Reopening
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, PlanRow, SnapshotRow, StreamRow, WaveRow
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState, Token
 from airflow_kafka_lake.core.slices import Slice
 
 
@@ -117,11 +117,11 @@ class Reopen(Write[int]):
         brought = {item.wave: item for item in records.attempts if item.outcome is AttemptOutcome.COMMITTED}
         for cut in what.cuts:
             if cut.is_reopened:
-                yield what.table, _receipt("reopen", cut, token.attempt, token.fence, records)
+                yield what.table, self._receipt("reopen", cut, token, records)
             elif cut.is_kept:
                 attempt = brought[cut.source.wave]
-                yield what.table, _receipt("published", cut, attempt.attempt, attempt.fence, records)
+                yield what.table, self._receipt("published", cut, attempt, records)
 
-
-def _receipt(kind: str, cut: Cut, attempt: str, fence: int, records: Records) -> ReceiptRow:
-    return range_receipt(kind, cut.record, attempt=attempt, fence=fence, at=records.now)
+    @staticmethod
+    def _receipt(kind: str, cut: Cut, by: Token | AttemptRecord, records: Records) -> ReceiptRow:
+        return range_receipt(kind, cut.record, attempt=by.attempt, fence=by.fence, at=records.now)

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, rang
 from airflow_kafka_lake.core.ledger.rows import SkipRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptKey, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +35,19 @@ class SkipCut:
         return max((item.generation for item in inside), default=0)
 
 
-def skipped_range(skip_id: str, pipeline: str, stream: Stream, stretch: OffsetRange, reason: str) -> RangeRecord:
+def skipped_range(skip_id: str, pipeline: str, passed: Slice, reason: str) -> RangeRecord:
     """Return the range of a skipped stretch that nobody had planned: plan and wave are the skip."""
     return RangeRecord(
         id=skip_id,
         pipeline=pipeline,
         plan=skip_id,
         wave=skip_id,
-        slice=Slice(stream, stretch),
+        slice=passed,
         state=RangeState.SKIPPED,
         reason=reason,
         estimated_bytes=0,
         rows=0,
-        accounting=Accounting(skipped=stretch.span),
+        accounting=Accounting(skipped=passed.range.span),
         skip=skip_id,
     )
 
@@ -130,7 +130,7 @@ class Skip(Write[Passed]):
         for wave in losing.values():
             if wave.fence and wave.state in guards.GUARDED and wave.id not in held:
                 raise guards.unguarded(wave.id)
-        asked = skipped_range(self.id, self.pipeline, self.slice.stream, self.slice.range, self.reason)
+        asked = skipped_range(self.id, self.pipeline, self.slice, self.reason)
         cut = cut_for_skip(records.ranges, asked, stream.origin)
         found = {item.id: item for item in records.ranges}
         changed = [Edit(before=found.get(piece.id), after=piece) for piece in cut.pieces]
