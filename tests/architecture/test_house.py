@@ -121,7 +121,14 @@ def _public(tree: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             yield prefix + node.name, node
             if isinstance(node, ast.ClassDef):
-                yield from _public(node, f"{prefix}{node.name}.")
+                of_write = {"scope", "decide", "refused"} if _is_write(node) else set()
+                mine = _public(node, f"{prefix}{node.name}.")
+                yield from ((name, each) for name, each in mine if name.rpartition(".")[2] not in of_write)
+
+
+def _is_write(node: ast.ClassDef) -> bool:
+    """Return whether a class is a write of the ledger: its class says what it does, `Write` what its methods do."""
+    return any(isinstance(base, ast.Subscript) and ast.unparse(base.value).endswith("Write") for base in node.bases)
 
 
 DOCUMENTED = [path for path in MODULES if {"core", "ports", "services"} & {*path.relative_to(PACKAGE).parts}]

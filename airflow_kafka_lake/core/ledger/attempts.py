@@ -54,7 +54,7 @@ class ClaimWave(Write[Claim]):
             holder=self.holder,
             lease_until=now + self.lease,
         )
-        new = AttemptRecord.begun(self.wave, fence, self.attempt, holder=str(self.holder), at=now)
+        new = AttemptRecord(wave=self.wave, fence=fence, attempt=self.attempt, holder=str(self.holder), started_at=now)
         earlier = records.attempts_of(self.wave)
         over = {item: item.abandoned(now) for item in earlier if item.outcome in guards.ENDED_BY_CLAIM}
         said = f"attempt {self.attempt}, fence {fence}"

@@ -108,9 +108,16 @@ class Reopen(Write[int]):
 
     def _moved_main(self, records: Records) -> AttemptRecord:
         token, now = self.what.token, records.now
-        begun = AttemptRecord.begun(token.wave, token.fence, token.attempt, holder=guards.REOPEN_HOLDER, at=now)
-        said = guards.MOVED_MAIN.format(actor=self.actor)
-        return replace(begun, outcome=AttemptOutcome.ABANDONED, error=said, ended_at=now)
+        return AttemptRecord(
+            wave=token.wave,
+            fence=token.fence,
+            attempt=token.attempt,
+            holder=guards.REOPEN_HOLDER,
+            outcome=AttemptOutcome.ABANDONED,
+            error=guards.MOVED_MAIN.format(actor=self.actor),
+            started_at=now,
+            ended_at=now,
+        )
 
     def _receipts(self, records: Records) -> Iterator[tuple[str, ReceiptRow]]:
         what, token = self.what, self.what.token

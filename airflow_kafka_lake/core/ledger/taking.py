@@ -46,6 +46,7 @@ class Take(AttemptWrite[None]):
 
     @property
     def key(self) -> AttemptKey:  # type: ignore[override]
+        """The attempt that the wave is taken from; one that was never claimed has none."""
         return AttemptKey(wave=self.wave, fence=self.fence, attempt=self.attempt or "-")
 
     def scope(self) -> Scope:

@@ -232,31 +232,14 @@ class AttemptRecord:
     fence: int
     attempt: str
     holder: str
-    job: str | None
-    base: int | None
-    audited: int | None
-    outcome: AttemptOutcome
-    error: str | None
     started_at: datetime
-    ended_at: datetime | None
+    job: str | None = None
+    base: int | None = None
+    audited: int | None = None
+    outcome: AttemptOutcome = AttemptOutcome.RUNNING
+    error: str | None = None
+    ended_at: datetime | None = None
     staged_bytes: int | None = None
-
-    @classmethod
-    def begun(cls, wave: str, fence: int, attempt: str, *, holder: str, at: datetime) -> AttemptRecord:
-        """Return an attempt as it begins."""
-        return cls(
-            wave=wave,
-            fence=fence,
-            attempt=attempt,
-            holder=holder,
-            job=None,
-            base=None,
-            audited=None,
-            outcome=AttemptOutcome.RUNNING,
-            error=None,
-            started_at=at,
-            ended_at=None,
-        )
 
     def abandoned(self, at: datetime) -> AttemptRecord:
         """Return the attempt after its wave went to another; the time of one that has ended before stays."""
