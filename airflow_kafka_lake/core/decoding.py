@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 ERROR_COLUMN = "decode_error"
 SCHEMA_ID_COLUMN = "value_schema_id"
@@ -158,57 +156,3 @@ class Decoder:
                 "writers": tuple((number, text) for number, text in data["writers"]),
             }
         )
-
-
-def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
-    """Return the decoder of a format that needs no registry."""
-    name = "the schema of the pipeline file" if asked.format is Format.JSON else "UTF-8"
-    column = asked.column if asked.format is Format.STRING else ""
-    return Decoder(
-        format=asked.format,
-        topics=tuple(sorted(topics)),
-        name=name,
-        schema=asked.schema or "",
-        column=column,
-        asked=asked.digest,
-    )
-
-
-def registered_decoder(asked: Decoding, topic: str, versions: Sequence[RegisteredSchema]) -> Decoder:
-    """Return the decoder of a topic from all versions of its subject, of which the newest is what values are read as.
-
-    Raises SchemaMismatchError for a subject of another kind, or without the message.
-    """
-    subject = asked.subject_for(topic)
-    newest = max(versions, key=lambda item: item.version)
-    if newest.format is not asked.format:
-        raise SchemaMismatchError(
-            f"subject {subject} has {newest.format.value} schemas, and the pipeline decodes {asked.format.value}. "
-            "Correct [decode] format or subject",
-            subject=subject,
-        )
-    alike = sorted((item for item in versions if item.format is asked.format), key=lambda item: item.version)
-    message, indexes = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ("", "")
-    return Decoder(
-        format=asked.format,
-        topics=(topic,),
-        name=f"{subject} version {newest.version} (id {newest.id})",
-        subject=subject,
-        schema=newest.text,
-        writers=tuple((item.id, item.text if asked.format is Format.AVRO else "") for item in alike),
-        message=message,
-        indexes=indexes,
-        asked=asked.digest,
-    )
-
-
-def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> tuple[str, str]:
-    known = newest.messages or {}
-    message = asked.message or next(iter(known), "")
-    if message not in known:
-        raise SchemaMismatchError(
-            f"subject {subject} version {newest.version} has no message {message!r}, it has: {', '.join(known)}. "
-            "Correct [decode] message",
-            subject=subject,
-        )
-    return message, known[message]

@@ -27,7 +27,7 @@ class SchemaRegistryHook(ConnectionHook):
         self.registry_conn_id = registry_conn_id
 
     def get_conn(self) -> ConfluentRegistry:
-        """Return the registry (`ports.SchemaRegistry`); connects on first use. Close it when done."""
+        """Return the registry (`SchemaRegistry`); connects on first use. Close it when done."""
         return RegistryConnection(self.registry_conn_id).registry()
 
     def check(self) -> str:

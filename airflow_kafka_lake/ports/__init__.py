@@ -10,7 +10,6 @@ from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob
 from airflow_kafka_lake.ports.ports import Ports
-from airflow_kafka_lake.ports.schemas import SchemaRegistry
 
 __all__ = [
     "MAX_LEASE",
@@ -26,5 +25,4 @@ __all__ = [
     "Ports",
     "Processes",
     "ReportingJob",
-    "SchemaRegistry",
 ]

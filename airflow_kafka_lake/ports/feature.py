@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
 from airflow_kafka_lake.core.audit.report import Observed, Scope
+from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger.records import Claim, Staged, Verdict
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 if TYPE_CHECKING:
@@ -65,15 +67,28 @@ class AuditOption:
         return "--" + self.name.replace("_", "-")
 
 
+class ValueDecoding(Protocol):
+    """Turns values into columns beside them."""
+
+    def decoders(self, ports: Ports, asked: Decoding, topics: Iterable[str]) -> tuple[Decoder, ...]:
+        """Return how the values of some topics are decoded, with the schemas that are registered now.
+
+        Raises what the registry raises, and SchemaMismatchError for a subject of another kind.
+        """
+
+    def refuse(self, asked: Decoding, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
+        """Hold the ranges with values that do not decode, when the wave has more of them than the pipeline allows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """One feature that can be taken out; importing its value is cheap, what it does is imported when it is used.
 
     `ports` are what it needs of the world, by name: each is opened for a pipeline when it is first used, and is in
-    `Ports.added` then. `after_advance` is called when the watermarks have moved, or could have; it raises nothing, and
-    what it returns is part of the answer of `run` and `advance`. `audit_check` makes a check of the values of its
-    `audit_options`, or None where it was not asked for. `pages` draw a document: by name, from the document that a
-    command also shows as JSON to the text of a file.
+    `Ports.added` then. `decoding` decodes what a job stages. `after_advance` is called when the watermarks have moved,
+    or could have; it raises nothing, and what it returns is part of the answer of `run` and `advance`. `audit_check`
+    makes a check of the values of its `audit_options`, or None where it was not asked for. `pages` draw a document: by
+    name, from the document that a command also shows as JSON to the text of a file.
     """
 
     name: str
@@ -81,6 +96,7 @@ class Feature:
     after_advance: Callable[[Ports, PipelineSpec], Json] | None = None
     audit_options: tuple[AuditOption, ...] = ()
     audit_check: Callable[[Json], AuditCheck | None] | None = None
+    decoding: ValueDecoding | None = None
     pages: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
 
 
@@ -121,6 +137,23 @@ class Features:
                 raise UsageError(f"{option.flag} {option.does}: give {beside} too")
         made = (item.audit_check(asked) for item in self.all if item.audit_check is not None)
         return tuple(check for check in made if check is not None)
+
+    def decoders(self, ports: Ports, asked: Decoding | None, topics: Iterable[str]) -> tuple[Decoder, ...]:
+        """Return how values are decoded (`ValueDecoding.decoders`); none where the pipeline asks for nothing."""
+        return () if asked is None else self._decoding.decoders(ports, asked, topics)
+
+    def refuse_undecoded(self, asked: Decoding | None, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
+        """Hold what does not decode (`ValueDecoding.refuse`)."""
+        return () if asked is None else self._decoding.refuse(asked, claim, staged)
+
+    @property
+    def _decoding(self) -> ValueDecoding:
+        found = next((item.decoding for item in self.all if item.decoding is not None), None)
+        if found is None:
+            raise UsageError(
+                "this installation decodes no values: take [decode] out of the pipeline file, and plan once"
+            )
+        return found
 
     def page(self, name: str) -> Callable[[Json], str]:
         """Return what draws a document; UsageError where no feature does."""

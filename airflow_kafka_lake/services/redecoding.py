@@ -12,7 +12,6 @@ from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.decoding import decoders
 
 
 def redecode(
@@ -41,7 +40,7 @@ def redecode(
                 id=secrets.token_hex(8),
                 pipeline=spec.name,
                 table=table,
-                decoders=decoders(ports, spec.decoding, topics),
+                decoders=ports.features.decoders(ports, spec.decoding, topics),
                 only_failed=only_failed,
             ),
             say=ports.say,

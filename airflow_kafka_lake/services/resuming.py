@@ -12,7 +12,6 @@ from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.auditing import audit_attempt
 from airflow_kafka_lake.services.claiming import LEASE
-from airflow_kafka_lake.services.decoding import refuse_undecoded
 from airflow_kafka_lake.services.fencing import newest_resumable
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import Proven, receipts_left_by, replaced
@@ -70,7 +69,7 @@ def _proven(
         audited = audit_attempt(ports, held, staged, heartbeat)
         if audited.stands:
             return Shortfall(verdicts=audited.failed, spared=source.attempt)
-        if failed := audited.failed or refuse_undecoded(asked, held, staged):
+        if failed := audited.failed or ports.features.refuse_undecoded(asked, held, staged):
             raise UnexplainedError(failed[0].reason, attempt=source.attempt)
         receipts = audited.receipts
     return Proven(attempt=source.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)

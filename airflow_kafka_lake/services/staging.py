@@ -30,7 +30,6 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.bisecting import lighten, read_otherwise
 from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim, ending_on_error
-from airflow_kafka_lake.services.decoding import decoders, decoding_of, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.losses import look, look_until_known
@@ -136,7 +135,7 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
     require_replaceable(ports.lake.table(held.table), replaced(held))
     ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     heartbeat = Heartbeat(ports, held.key)
-    asked = decoding_of(ports, held.pipeline)
+    asked = _decoding_of(ports, held.pipeline)
     proven = resumed(ports, held, asked, heartbeat) or _staged_anew(ports, held, asked, heartbeat)
     if isinstance(proven, Shortfall):
         return proven
@@ -150,13 +149,19 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
     return None
 
 
+def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
+    """Return what the pipeline asks for now: not at the plan, so that a corrected schema helps what is held."""
+    record = ports.ledger.pipeline(pipeline)
+    return record.spec.decoding if record else None
+
+
 def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
     """Stage and audit the wave; where it fails, return what the rest need not wait for."""
     table, give_up = ports.lake.table(held.table), cancelled(held.key.wave)
     refuse_to_lose(ports, held.pipeline, table, held.attempts, held.ranges, give_up=give_up, why=OTHERWISE_DECODED)
     if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
         return Shortfall(verdicts=failed)
-    how = decoders(ports, asked, {item.stream.topic for item in held.ranges})
+    how = ports.features.decoders(ports, asked, {item.stream.topic for item in held.ranges})
     staged = _stage_or_find(ports, held, how, heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
@@ -166,7 +171,9 @@ def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: H
         ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
         return Shortfall(verdicts=audited.failed, spared=held.key.attempt)
     if failed := (
-        audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)
+        audited.failed
+        or refuse_fewer(ports, held, staged, heartbeat)
+        or ports.features.refuse_undecoded(asked, held, staged)
     ):
         return Shortfall(verdicts=failed)
     return Proven(attempt=held.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)

@@ -14,7 +14,6 @@ from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
-from airflow_kafka_lake.wiring.registry import registry_of
 from airflow_kafka_lake.wiring.spark import SparkConnection, SparkJobs
 from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
 
@@ -68,7 +67,6 @@ def open_ports(
     ]
     ledger, source, batches, tables, runner = opened
     added = {name: OnFirstUse(build) for name, build in FEATURES.ports(spec).items()}
-    added["schemas"] = OnFirstUse(lambda: registry_of(spec))
     if need_kafka:
         _ = kafka.settings, lake.settings
     if need_spark:

@@ -41,7 +41,7 @@ class RegistryConnection:
         )
 
     def registry(self) -> ConfluentRegistry:
-        """Return the registry (`ports.SchemaRegistry`); connects on first use. Close it when done."""
+        """Return the registry (`SchemaRegistry`); connects on first use. Close it when done."""
         from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry
 
         return ConfluentRegistry(self.settings)

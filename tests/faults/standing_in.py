@@ -129,8 +129,7 @@ def perform(order: Mapping[str, Any]) -> int:
     traps.DELAY_SECONDS = DELAY_SECONDS
     arming.arm({arming.FAILPOINTS: armed, arming.DIARY: order["diary"]})
     assembly.KafkaConnection, assembly.SparkConnection = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
-    assembly.registry_of = standing_decoding.registry  # type: ignore[assignment]
-    stand_ins = {"mirror": lambda _: kafka(Path.cwd())[0]}
+    stand_ins = {"mirror": lambda _: kafka(Path.cwd())[0], "schemas": standing_decoding.registry}
     assembly.FEATURES = Features(  # type: ignore[misc]
         tuple(
             replace(item, ports={name: stand_ins.get(name, build) for name, build in item.ports.items()})

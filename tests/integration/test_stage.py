@@ -34,7 +34,7 @@ from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs.decoding import decoded
+from airflow_kafka_lake.features.decoding.job.decode import decoded
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
 from airflow_kafka_lake.jobs.stage import stage

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_kafka_lake.features.decoding.port import SchemaRegistry
 from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.ports import (
     BatchReader,
@@ -15,7 +16,6 @@ from airflow_kafka_lake.ports import (
     LedgerReader,
     OffsetSource,
     Ports,
-    SchemaRegistry,
 )
 
 PORTS: Mapping[str, tuple[type, ...]] = {

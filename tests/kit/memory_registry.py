@@ -11,7 +11,7 @@ _Content = tuple[Format, str]
 
 
 class MemoryRegistry:
-    """`ports.SchemaRegistry` in memory; `down` puts it out of reach.
+    """`SchemaRegistry` in memory; `down` puts it out of reach.
 
     One content has one id under all subjects, and one version under each; `Format.JSON` stands for JSON Schema.
     """
@@ -42,7 +42,7 @@ class MemoryRegistry:
         self._deleted.add((subject, version))
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
-        """Return the versions of a subject (`ports.SchemaRegistry.versions`)."""
+        """Return the versions of a subject (`SchemaRegistry.versions`)."""
         self._reach()
         found = [item for item in self._subjects.get(subject, []) if (subject, item.version) not in self._deleted]
         if not found:

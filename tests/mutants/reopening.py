@@ -84,8 +84,11 @@ REOPENING: tuple[Mutant, ...] = (
         guard="What was read again and has fewer rows than the lake is held until a person accepts it.",
         module=_STAGING,
         function="_staged_anew",
-        old=("audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)"),
-        new="audited.failed or refuse_undecoded(asked, held, staged)",
+        old=(
+            "audited.failed or refuse_fewer(ports, held, staged, heartbeat) "
+            "or ports.features.refuse_undecoded(asked, held, staged)"
+        ),
+        new="audited.failed or ports.features.refuse_undecoded(asked, held, staged)",
         red=(f"{_UNIT}test_smaller_result_is_held_until_a_person_accepts_it",),
     ),
     Mutant(

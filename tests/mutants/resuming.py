@@ -85,7 +85,7 @@ RESUMING = (
         guard="What has no receipts is audited again, against the ranges that the wave has now.",
         module=_RESUMING,
         function="_proven",
-        old="audited.failed or refuse_undecoded(asked, held, staged)",
+        old="audited.failed or ports.features.refuse_undecoded(asked, held, staged)",
         new="audited.failed[:0]",
         red=(f"{_TESTS}test_what_was_taken_away_since_is_not_published",),
     ),

@@ -181,8 +181,11 @@ PUBLISHING = (
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
         function="_staged_anew",
-        old=("audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)"),
-        new="refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)",
+        old=(
+            "audited.failed or refuse_fewer(ports, held, staged, heartbeat) "
+            "or ports.features.refuse_undecoded(asked, held, staged)"
+        ),
+        new="refuse_fewer(ports, held, staged, heartbeat) or ports.features.refuse_undecoded(asked, held, staged)",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
     ),
     Mutant(
@@ -191,9 +194,12 @@ PUBLISHING = (
         guard="A wave with more values that do not decode than its pipeline allows is stopped before it is published.",
         module=_STAGING,
         function="_staged_anew",
-        old=("audited.failed or refuse_fewer(ports, held, staged, heartbeat) or refuse_undecoded(asked, held, staged)"),
+        old=(
+            "audited.failed or refuse_fewer(ports, held, staged, heartbeat) "
+            "or ports.features.refuse_undecoded(asked, held, staged)"
+        ),
         new="audited.failed or refuse_fewer(ports, held, staged, heartbeat)",
-        red=("tests/unit/services/test_decoding.py::test_limit_counts_over_the_wave",),
+        red=("tests/unit/features/decoding/test_decoding.py::test_limit_counts_over_the_wave",),
     ),
     Mutant(
         name="publish-before-receipts",

@@ -35,7 +35,7 @@ class RegistryClientMissingError(TerminalError):
 
 
 class ConfluentRegistry:
-    """`ports.SchemaRegistry` over HTTP; connects on first use. Close it when done.
+    """`SchemaRegistry` over HTTP; connects on first use. Close it when done.
 
     A request takes at most about 40 seconds, its one repetition included.
     """
@@ -45,7 +45,7 @@ class ConfluentRegistry:
         self._older: dict[tuple[str, int], RegisteredSchema] = {}
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
-        """Return the versions of a subject (`ports.SchemaRegistry.versions`)."""
+        """Return the versions of a subject (`SchemaRegistry.versions`)."""
         numbers = self._asked(subject, lambda: [int(item) for item in self._client.get_versions(subject)])
         if not numbers:
             raise self._unknown(subject)

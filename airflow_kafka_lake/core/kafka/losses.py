@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.decoding import Limit
 from airflow_kafka_lake.core.errors import (
-    DecodeLimitError,
     IdentityError,
     KafkaLakeError,
     LogRewrittenError,
@@ -124,16 +122,6 @@ def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> st
         f"{remedies.reopen(item.pipeline, item.slice, accept_fewer=True)}; "
         f"or bring the records back, then: {remedies.release(item.id)}"
     )
-
-
-def undecoded(item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit) -> str:
-    """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
-    return DecodeLimitError(
-        f"{failed} of the wave's {rows} values do not decode, the limit is {limit}; {here.span} of them are in this "
-        f"range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. Nothing of the "
-        "range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that it is recorded; "
-        f"then: {remedies.release(item.id)}"
-    ).named
 
 
 def _proposed(gone: OffsetRange) -> str:

@@ -14,6 +14,7 @@ import pytest
 import airflow_kafka_lake
 from airflow_kafka_lake import ports
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.features.decoding.port import SchemaRegistry
 from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.jobs.stage import Steps
 from tests.kit import arming, failpoints
@@ -28,7 +29,7 @@ CROSSED = {
     "mirror": GroupCommitter,
     "table": ports.LakeTable,
     "runner": ports.JobRunner,
-    "schemas": ports.SchemaRegistry,
+    "schemas": SchemaRegistry,
 }
 
 

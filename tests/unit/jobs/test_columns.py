@@ -9,7 +9,7 @@ from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.jobs.decoding import _by_name
+from airflow_kafka_lake.features.decoding.job.decode import _by_name
 from airflow_kafka_lake.jobs.formats.iceberg.columns import changes
 
 pytestmark = pytest.mark.unit

@@ -1,10 +1,13 @@
-"""Schemas of values, as producers have registered them."""
+"""What decoding needs of the world: schemas of values, as producers have registered them."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from airflow_kafka_lake.core.decoding import RegisteredSchema
+
+PORT = "schemas"
+"""The port's name in `Ports.added`."""
 
 
 class SchemaRegistry(Protocol):

@@ -12,10 +12,9 @@ from airflow_kafka_lake.core.decoding import (
     Format,
     Limit,
     RegisteredSchema,
-    plain_decoder,
-    registered_decoder,
 )
 from airflow_kafka_lake.core.errors import SchemaMismatchError
+from airflow_kafka_lake.features.decoding.decoders import plain_decoder, registered_decoder
 
 pytestmark = pytest.mark.unit
 

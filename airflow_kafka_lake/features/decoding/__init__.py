@@ -1,0 +1,1 @@
+"""Decoding: values become columns beside the raw bytes; what does not decode stays, and says why."""

@@ -1,0 +1,1 @@
+"""What travels with the Spark job."""
