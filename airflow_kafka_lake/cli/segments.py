@@ -96,7 +96,7 @@ def migrate(arguments: argparse.Namespace, output: Output) -> Result:
         raise UsageError(f"{arguments.seal} names {', '.join(others)}: only {arguments.from_topic} is sealed")
     seals = {partition: offset for _, partition, offset in given}
     with ports_of(arguments, output, spec) as ports:
-        waiting = sealing.migrate(ports, spec, arguments.from_topic, arguments.to_topic, seals)
+        waiting = sealing.migrate(ports, spec, arguments.from_topic, target=arguments.to_topic, seals=seals)
     document = {
         "from": arguments.from_topic,
         "to": arguments.to_topic,

@@ -93,7 +93,7 @@ def fenced(
     """
     claim = claim_wave(ports, wave, by_force=by_force)
     with ending_on_error(ports, [claim]):
-        found = _move_main_from(ports, claim, spared, skipped, give_up)
+        found = _move_main_from(ports, claim, spared, skipped=skipped, give_up=give_up)
         if isinstance(found, Found):
             adopt(ports, claim, found)
             return None
@@ -101,7 +101,7 @@ def fenced(
 
 
 def _move_main_from(
-    ports: Ports, claim: Claim, spared: str | None, skipped: Slice | None, give_up: str | None
+    ports: Ports, claim: Claim, spared: str | None, *, skipped: Slice | None, give_up: str | None
 ) -> Found | Absent:
     """Look for the wave, move main, and look once more.
 
@@ -114,7 +114,7 @@ def _move_main_from(
     def check(head: TableHead) -> FenceCommit:
         nonlocal ended
         if ended is None:
-            ended = _ended(ports, claim, table, spared, skipped, give_up)
+            ended = _ended(ports, claim, table, spared=spared, skipped=skipped, give_up=give_up)
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
         topic_ids = sorted({item.stream.topic_id for item in claim.ranges})
         return FenceCommit(
@@ -137,14 +137,16 @@ def _move_main_from(
 
 
 def _ended(
-    ports: Ports, claim: Claim, table: LakeTable, spared: str | None, skipped: Slice | None, give_up: str | None
+    ports: Ports, claim: Claim, table: LakeTable, *, spared: str | None, skipped: Slice | None, give_up: str | None
 ) -> list[str]:
     """Return the earlier attempts whose branches go; OnlyCopyError where one is the only copy of records."""
     kept = _kept(table, claim, spared, skipped)
     ended = [item for item in claim.attempts if item.attempt != kept]
     if give_up is not None:
         why = OTHERWISE_CUT if spared else None
-        refuse_to_lose(ports, claim.pipeline, table, ended, claim.ranges, give_up=give_up, passed=skipped, why=why)
+        refuse_to_lose(
+            ports, claim.pipeline, table, attempts=ended, ranges=claim.ranges, give_up=give_up, passed=skipped, why=why
+        )
     return [item.attempt for item in ended]
 
 

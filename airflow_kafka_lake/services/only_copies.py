@@ -34,9 +34,9 @@ def refuse_to_lose(
     ports: Ports,
     pipeline: str,
     table: LakeTable,
+    *,
     attempts: Iterable[AttemptRecord],
     ranges: Sequence[RangeRecord],
-    *,
     give_up: str,
     passed: Slice | None = None,
     why: str | None = None,
@@ -76,7 +76,9 @@ def refuse_to_lose_waves(
         for wave, mine in by_wave.items():
             if any(map(is_resumable, mine)):
                 ranges = ports.ledger.ranges(wave=wave, states=(RangeState.PLANNED,))
-                refuse_to_lose(ports, pipeline, ports.lake.table(identifier), mine, ranges, give_up=give_up)
+                refuse_to_lose(
+                    ports, pipeline, ports.lake.table(identifier), attempts=mine, ranges=ranges, give_up=give_up
+                )
 
 
 def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attempts: Iterable[str]) -> None:

@@ -176,12 +176,12 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
             if look.attempt != claim.key.attempt:
                 return adopt(ports, claim, look)
             return _settle(ports, claim, look.snapshot, proven)
-        outcome = _commit(ports, claim, table, look.head, proven, in_doubt)
+        outcome = _commit(ports, claim, table, head=look.head, proven=proven, in_doubt=in_doubt)
         match outcome:
             case Committed(snapshot=snapshot):
                 return _settle(ports, claim, snapshot, proven)
             case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
-                _refuse_to_lose(ports, claim, table, proven, f"{requirement}: {outcome.detail}")
+                _refuse_to_lose(ports, claim, table, proven=proven, rejection=f"{requirement}: {outcome.detail}")
                 if proven.attempt != claim.key:  # or it would be tried again by each that comes after
                     table.drop(proven.attempt.attempt)
                 reason = f"{requirement}: {outcome.detail}"
@@ -197,16 +197,16 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
     )
 
 
-def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, proven: Proven, rejection: str) -> None:
+def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: Proven, rejection: str) -> None:
     """Keep what the table rejects, where it is the only copy of records: the table can be made to fit it again."""
     mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
     why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, {remedies.run()} publishes it"
     give_up = cancelled(claim.key.wave)
-    refuse_to_lose(ports, claim.pipeline, table, mine, claim.ranges, give_up=give_up, why=why)
+    refuse_to_lose(ports, claim.pipeline, table, attempts=mine, ranges=claim.ranges, give_up=give_up, why=why)
 
 
 def _commit(
-    ports: Ports, claim: Claim, table: LakeTable, head: TableHead, proven: Proven, in_doubt: InDoubt
+    ports: Ports, claim: Claim, table: LakeTable, *, head: TableHead, proven: Proven, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
     line = check_head(
         ports, claim.pipeline, claim.table, head=head, topic_ids=sorted({item.stream.topic_id for item in claim.ranges})

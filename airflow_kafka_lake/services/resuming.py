@@ -41,7 +41,15 @@ def resumed(
         proven = _proven(ports, held, source, table=table, asked=asked, heartbeat=heartbeat)
     except UNUSABLE as error:
         why = f"It cannot be published as it is: {error.message.rstrip('.')}"
-        refuse_to_lose(ports, held.pipeline, table, [source], held.ranges, give_up=cancelled(held.key.wave), why=why)
+        refuse_to_lose(
+            ports,
+            held.pipeline,
+            table,
+            attempts=[source],
+            ranges=held.ranges,
+            give_up=cancelled(held.key.wave),
+            why=why,
+        )
         ports.say(f"what attempt {source.attempt} has staged of wave {held.key.wave} is dropped: {error.message}")
         table.drop(source.attempt)
         return None

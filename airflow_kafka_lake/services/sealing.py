@@ -43,7 +43,7 @@ def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Seg
 
 
 def migrate(
-    ports: Ports, spec: PipelineSpec, source: str, target: str, seals: Mapping[int, int]
+    ports: Ports, spec: PipelineSpec, source: str, *, target: str, seals: Mapping[int, int]
 ) -> tuple[Segment, ...]:
     """Declare that one topic continues another, whose partitions end at `seals`; returns the segments that wait.
 

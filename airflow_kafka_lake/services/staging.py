@@ -158,7 +158,9 @@ def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
 def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
     """Stage and audit the wave; where it fails, return what the rest need not wait for."""
     table, give_up = ports.lake.table(held.table), cancelled(held.key.wave)
-    refuse_to_lose(ports, held.pipeline, table, held.attempts, held.ranges, give_up=give_up, why=OTHERWISE_DECODED)
+    refuse_to_lose(
+        ports, held.pipeline, table, attempts=held.attempts, ranges=held.ranges, give_up=give_up, why=OTHERWISE_DECODED
+    )
     if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
         return Shortfall(verdicts=failed)
     how = ports.features.decoders(ports, asked, {item.stream.topic for item in held.ranges})

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.architecture
 
 ROOT = Path(__file__).parents[2]
 BUDGETS = {"C901", "PLR0917"}
-MOST = 26
+MOST = 13
 """As many files were over when the budgets were set; a new one is mended, not listed."""
 
 

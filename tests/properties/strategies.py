@@ -73,7 +73,9 @@ class World:
 
     def plan(self) -> Plan:
         """Plan this world."""
-        return build_plan("p1", self.spec, datetime(2026, 1, 31, tzinfo=UTC), self.asked, self.known, self.weights)
+        return build_plan(
+            "p1", self.spec, datetime(2026, 1, 31, tzinfo=UTC), asked=self.asked, known=self.known, weights=self.weights
+        )
 
 
 @st.composite

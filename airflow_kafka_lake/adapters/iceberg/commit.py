@@ -99,6 +99,7 @@ def move_main(
     catalog: OpenCatalog,
     identifier: str,
     move: Move,
+    *,
     now_ms: Callable[[], int],
     refuse: Callable[[TableHead], Rejected | None] = lambda _: None,
 ) -> PublishOutcome:

@@ -165,7 +165,7 @@ class Publisher:
             return prepare(self._catalog.load(self._identifier), ())
 
     def _move(self, move: Move, refuse: Callable[[TableHead], Rejected | None] = lambda _: None) -> PublishOutcome:
-        return move_main(self._catalog, self._identifier, move, self._now_ms, refuse)
+        return move_main(self._catalog, self._identifier, move, now_ms=self._now_ms, refuse=refuse)
 
     def _stranger(self, head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
         for topic_id in sorted(topic_ids):

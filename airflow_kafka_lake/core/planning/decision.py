@@ -90,14 +90,14 @@ def want(facts: Facts) -> Wanted:
 def _answer(facts: Facts, item: PartitionSnapshot, partitions: int) -> Asked | Blocked:
     known, record = facts.seen.known, facts.seen.known.get(item.stream)
     older = [stream for key, stream in known.items() if _is_older_generation(key, item, partitions)]
-    return generation_gap(facts.spec.name, item, record, older, facts.graph, facts.ends) or asked_of(
+    return generation_gap(facts.spec.name, item, record, older=older, graph=facts.graph, ends=facts.ends) or asked_of(
         facts.spec,
         facts.bounds,
         item,
-        record,
-        facts.times,
-        facts.starts.get(item.stream, item),
-        _is_expanded(facts, item),
+        record=record,
+        times=facts.times,
+        start_snapshot=facts.starts.get(item.stream, item),
+        expanded=_is_expanded(facts, item),
     )
 
 
@@ -111,13 +111,13 @@ def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Dec
         facts.plan_id,
         facts.spec,
         facts.seen.snapshot.observed_at,
-        asked,
-        facts.seen.known,
-        weights({item.stream.topic for item in wanted.stretches}, samples, facts.costs),
-        [*wanted.blocked, *overruns],
-        wanted.unknown,
-        segments,
-        facts.bounds.acknowledge_order,
+        asked=asked,
+        known=facts.seen.known,
+        weights=weights({item.stream.topic for item in wanted.stretches}, samples, facts.costs),
+        blocked=[*wanted.blocked, *overruns],
+        unknown=wanted.unknown,
+        segments=segments,
+        acknowledge_order=facts.bounds.acknowledge_order,
     )
     return replace(made, period=wanted.period)
 

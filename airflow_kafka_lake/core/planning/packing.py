@@ -66,6 +66,7 @@ def build_plan(
     plan_id: str,
     spec: PipelineSpec,
     observed_at: datetime,
+    *,
     asked: Iterable[Asked],
     known: Mapping[Stream, StreamRecord],
     weights: Weights,
@@ -110,7 +111,7 @@ def build_plan(
         refused += [_too_late(spec.name, snapshot, stretch) for stretch in late]
         for stretch in wanted - expired - late:
             pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.stream)))]
-    waves = pack(plan_id, spec, pieces, weights, of.graph.levels(known))
+    waves = pack(plan_id, spec, pieces, weights=weights, levels=of.graph.levels(known))
     return Plan(
         id=plan_id,
         spec=spec,
@@ -155,6 +156,7 @@ def pack(
     plan_id: str,
     spec: PipelineSpec,
     pieces: Iterable[tuple[PartitionSnapshot, OffsetRange]],
+    *,
     weights: Weights,
     levels: Levels,
 ) -> tuple[PlannedWave, ...]:

@@ -64,6 +64,7 @@ def generation_gap(
     pipeline: str,
     item: PartitionSnapshot,
     record: StreamRecord | None,
+    *,
     older: Sequence[StreamRecord],
     graph: Graph,
     ends: EpochEnds,
@@ -106,6 +107,7 @@ def asked_of(
     spec: PipelineSpec,
     bounds: Bounds,
     item: PartitionSnapshot,
+    *,
     record: StreamRecord | None,
     times: Times,
     start_snapshot: PartitionSnapshot,
@@ -119,7 +121,7 @@ def asked_of(
     """
     if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
         return _start_gone(spec, item, below, times.firsts.get((item.stream.topic, item.stream.partition)))
-    origin = record.origin if record else _origin(spec, item, times, start_snapshot, expanded)
+    origin = record.origin if record else _origin(spec, item, times, start_snapshot=start_snapshot, expanded=expanded)
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
         return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
@@ -195,7 +197,7 @@ def _follow_reason(spec: PipelineSpec, record: StreamRecord | None) -> str:
 
 
 def _origin(
-    spec: PipelineSpec, item: PartitionSnapshot, times: Times, start_snapshot: PartitionSnapshot, expanded: bool
+    spec: PipelineSpec, item: PartitionSnapshot, times: Times, *, start_snapshot: PartitionSnapshot, expanded: bool
 ) -> int:
     if expanded:
         return item.log_start

@@ -97,7 +97,9 @@ class CutoverCheck:
                 lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
                 continue
             offsets = theirs.offsets if theirs else RangeSet()
-            questions.append(ask(stream.key, stream.origin, ranges[stream.key], offsets, bounds.group_offset))
+            questions.append(
+                ask(stream.key, stream.origin, ranges[stream.key], live=offsets, group_offset=bounds.group_offset)
+            )
             if theirs and theirs.duplicates:
                 lines.append(f"{stream.key}: the live stream has {theirs.duplicates:,} rows twice")
         return Cutovers(table=self.table, cutovers=_judged(ports, spec, questions), lines=tuple(lines))

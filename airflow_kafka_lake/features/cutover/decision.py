@@ -110,6 +110,7 @@ def ask(
     stream: Stream,
     origin: int,
     ranges: Iterable[RangeRecord],
+    *,
     live: RangeSet,
     group_offset: int | None,
 ) -> CutoverQuestion:

@@ -57,7 +57,7 @@ def _plan(
 ) -> Plan:
     spec = PipelineSpec(name="orders", topics=("orders",), table=table, target_range_bytes=target, max_wave_bytes=limit)
     weights = Weights(by_partition={}, fallback=10.0)
-    return build_plan("p1", spec, NOW, asked, {record.key: record for record in known}, weights)
+    return build_plan("p1", spec, NOW, asked=asked, known={record.key: record for record in known}, weights=weights)
 
 
 def test_only_what_is_missing_is_planned() -> None:
@@ -115,7 +115,7 @@ def test_unknown_partition_is_named_not_read_as_empty() -> None:
     """A partition that could not be observed is in the plan, with its reason."""
     unknown = UnknownPartition(topic="orders", partition=4, reason="leader not available")
     spec = PipelineSpec(name="orders", topics=("orders",), table="raw.t")
-    plan = build_plan("p1", spec, NOW, [], {}, Weights(by_partition={}), unknown=[unknown])
+    plan = build_plan("p1", spec, NOW, asked=[], known={}, weights=Weights(by_partition={}), unknown=[unknown])
     assert [(item.partition, item.reason) for item in plan.blocked] == [(4, "not observed: leader not available")]
 
 
@@ -160,7 +160,12 @@ def test_open_transactions_are_named() -> None:
     assert _plan(_asked(seen, 0, 5)).waiting_for_stable == (seen,)
     assert _plan(_asked(_seen(), 0, 5)).waiting_for_stable == ()
     spec = PipelineSpec(name="orders", table="raw.t", isolation=Isolation.READ_UNCOMMITTED)
-    assert build_plan("p1", spec, NOW, [_asked(seen, 0, 9)], {}, Weights(by_partition={})).waiting_for_stable == ()
+    assert (
+        build_plan(
+            "p1", spec, NOW, asked=[_asked(seen, 0, 9)], known={}, weights=Weights(by_partition={})
+        ).waiting_for_stable
+        == ()
+    )
 
 
 def test_cut_makes_equal_pieces() -> None:

@@ -60,7 +60,7 @@ def _asked(
     times: Times | None = None,
     expanded: bool = False,
 ) -> Asked:
-    return asked_of(spec, bounds, seen, record, times or _times(), seen, expanded)
+    return asked_of(spec, bounds, seen, record=record, times=times or _times(), start_snapshot=seen, expanded=expanded)
 
 
 def _committed(offset: int | None, state: GroupOffsetState) -> PartitionSnapshot:
@@ -224,26 +224,26 @@ def test_reversed_offsets_are_wrong_usage() -> None:
 def test_log_that_shrank_is_a_stop() -> None:
     """An end below the one that was seen means that Kafka lost records (law L12)."""
     shrunk = dataclasses.replace(SEEN, last_stable=79, high_watermark=79)
-    blocked = generation_gap("orders", shrunk, RECORD, (), Graph(), {})
+    blocked = generation_gap("orders", shrunk, RECORD, older=(), graph=Graph(), ends={})
     assert blocked is not None
     assert (blocked.topic, blocked.partition) == ("orders", 0)
     assert "the log ends at 79, it ended at 80 before" in blocked.reason
     assert "once the log has passed 80" in blocked.reason
-    assert generation_gap("orders", SEEN, RECORD, (), Graph(), {}) is None
-    assert generation_gap("orders", SEEN, None, (), Graph(), {}) is None
+    assert generation_gap("orders", SEEN, RECORD, older=(), graph=Graph(), ends={}) is None
+    assert generation_gap("orders", SEEN, None, older=(), graph=Graph(), ends={}) is None
 
 
 def test_unfinished_old_generation_is_a_stop_with_a_way_out() -> None:
     """A re-created topic does not hide what was never read of the old one."""
     old = dataclasses.replace(RECORD, key=Stream("orders", "old", 0))
-    blocked = generation_gap("orders", SEEN, None, (old,), Graph(), {})
+    blocked = generation_gap("orders", SEEN, None, older=(old,), graph=Graph(), ends={})
     assert blocked is not None
     assert "kafka-lake skip orders --topic" in blocked.reason
     assert "--topic-id=old --partition 0 --from 30 --to 80" in blocked.reason
     done = dataclasses.replace(old, covered=RangeSet.of((20, 80)))
-    assert generation_gap("orders", SEEN, None, (done,), Graph(), {}) is None
+    assert generation_gap("orders", SEEN, None, older=(done,), graph=Graph(), ends={}) is None
     sealed = Graph([Segment(stream=old.key, start=0, layout=1, seal=82, sealed=True)])
-    blocked = generation_gap("orders", SEEN, None, (done,), sealed, {})
+    blocked = generation_gap("orders", SEEN, None, older=(done,), graph=sealed, ends={})
     assert blocked is not None, "what an open transaction had at the end, when the log was sealed"
     assert "--from 80 --to 82" in blocked.reason
 

@@ -229,7 +229,7 @@ def test_topic_with_partitions_that_have_not_settled_cannot_be_declared_to_end()
     world.kafka.add_partitions("orders", 3)
     world.run()
     with pytest.raises(StateError, match="orders/2 has not settled"):
-        sealing.migrate(world.worker(), world.spec, "orders", "payments", {0: 2, 1: 2, 2: 0})
+        sealing.migrate(world.worker(), world.spec, "orders", target="payments", seals={0: 2, 1: 2, 2: 0})
 
 
 def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
@@ -477,7 +477,7 @@ def two_topics(**changes: object) -> World:
 def migrate(world: World, *, source: str = "old", target: str = "orders", **seals: int) -> None:
     """Declare that a topic continues another, which ends where the keywords `p0`, `p1`… say."""
     given = {int(name[1:]): seal for name, seal in seals.items()}
-    sealing.migrate(world.worker(), world.spec, source, target, given)
+    sealing.migrate(world.worker(), world.spec, source, target=target, seals=given)
 
 
 def test_migration_waits_for_its_second_look_and_then_for_the_parents() -> None:

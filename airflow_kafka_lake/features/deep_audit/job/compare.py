@@ -79,7 +79,7 @@ def compare(
     read, wrong = NOTHING, list[tuple[str, int, int]]()
     try:
         for number, part in enumerate(parts):
-            found, buckets = _compare_buckets(spark, job, part, kafka, table.filter(f"slice = {number}"))
+            found, buckets = _compare_buckets(spark, job, part, kafka=kafka, lake=table.filter(f"slice = {number}"))
             read, wrong = read + found, wrong + buckets
             say(f"compared slice {number + 1} of {len(parts)}: {read.records:,} records, {len(wrong)} buckets differ")
             pace.after(found.bytes)
@@ -108,7 +108,7 @@ class _Pace:
 
 
 def _compare_buckets(
-    spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: Mapping[str, str], lake: DataFrame
+    spark: SparkSession, job: CompareJob, part: Sequence[Slice], *, kafka: Mapping[str, str], lake: DataFrame
 ) -> tuple[Comparison, list[tuple[str, int, int]]]:
     """Read one slice of Kafka; return what was read, and the buckets that differ from the table's."""
     theirs = _buckets(_kafka(spark, job, part, kafka), job.bucket)

@@ -31,7 +31,7 @@ SETTLED = RangeRecord(
 
 
 def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> CutoverQuestion:
-    return ask(STREAM, 0, (SETTLED, *further), live, group)
+    return ask(STREAM, 0, (SETTLED, *further), live=live, group_offset=group)
 
 
 def ranged(start: int, end: int, state: RangeState) -> RangeRecord:
