@@ -21,7 +21,7 @@ from tests.shares import Shares
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
-    from airflow_kafka_lake.local.registry import LocalRegistry
+    from tests.kit.local_registry import LocalRegistry
     from tests.rig import Rig
 
 settings.register_profile("house", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -117,7 +117,7 @@ def kafka(service: None) -> Iterator[LocalKafka]:
 @pytest.fixture(scope="session")
 def schema_registry(service: None) -> Iterator[LocalRegistry]:
     """A real schema registry for the whole session: tests use subjects of their own and never stop it."""
-    from airflow_kafka_lake.local.registry import LocalRegistry
+    from tests.kit.local_registry import LocalRegistry
 
     with LocalRegistry() as registry:
         yield registry

@@ -63,7 +63,7 @@ class RegistryServer:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_port}"
 
     def register(self, subject: str, kind: str, text: str, references: Any = ()) -> int:
-        """Register a schema as `local.registry.LocalRegistry` does."""
+        """Register a schema as `tests.kit.local_registry.LocalRegistry` does."""
         named = [{"name": name, "subject": other, "version": number} for name, other, number in references]
         schema = {"schemaType": str(kind).upper(), "schema": text, "references": named}
         return self._register(subject, schema)["id"]

@@ -14,13 +14,13 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.decoding.connection import RegistryConnection
 from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assembly import open_ports
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import ledger_url
-from airflow_kafka_lake.wiring.registry import RegistryConnection
 from airflow_kafka_lake.wiring.spark import EMBEDDED_MASTER, SparkConnection, conf_of, master_of, quiet_seconds_of
 from tests.registry_server import RegistryServer
 

@@ -32,6 +32,8 @@ def without(names: list[str], folder: Path) -> Path:
     """Copy the package to a folder without some features and their lines of registration; returns the copy."""
     copy = folder / PACKAGE.name
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    if "decoding" in names:
+        (copy / "hooks" / "registry.py").unlink()
     registration = copy / "registration.py"
     text = registration.read_text()
     for name in names:

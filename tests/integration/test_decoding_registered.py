@@ -14,7 +14,7 @@ from tests.protos import compiled, message_class
 from tests.rig import Rig
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.local.registry import LocalRegistry
+    from tests.kit.local_registry import LocalRegistry
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -9,11 +9,11 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.core.decoding import Format
+from airflow_kafka_lake.features.decoding.connection import RegistryConnection
 from airflow_kafka_lake.local import registry as local
 from airflow_kafka_lake.local.processes import LocalServerError
-from airflow_kafka_lake.local.registry import LocalRegistry
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
-from airflow_kafka_lake.wiring.registry import RegistryConnection
+from tests.kit.local_registry import LocalRegistry
 
 
 def test_what_is_registered_is_read_through_its_connection(schema_registry: LocalRegistry) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _registry(spec: PipelineSpec) -> SchemaRegistry:
-    from airflow_kafka_lake.wiring.registry import registry_of
+    from airflow_kafka_lake.features.decoding.connection import registry_of
 
     return registry_of(spec)
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -700,6 +701,12 @@ def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
     """The zip holds the job and what it imports, so that the driver needs nothing of ours installed."""
     path = tmp_path / "travels.zip"
     path.write_bytes(package_zip())
-    code = f"import sys; sys.path[:0] = [{str(path)!r}]; import airflow_kafka_lake.jobs.stage as s; print(s.__file__)"
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in archive.namelist()]
+    assert {"airflow_kafka_lake.jobs.stage", "airflow_kafka_lake.features.deep_audit.job.compare"} <= set(names)
+    code = (
+        f"import importlib, sys; sys.path[:0] = [{str(path)!r}]\n"
+        f"for name in {names!r}: print(importlib.import_module(name).__file__)"
+    )
     answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.startswith(str(path))
+    assert all(line.startswith(str(path)) for line in answer.stdout.splitlines())

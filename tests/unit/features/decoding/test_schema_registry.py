@@ -16,14 +16,6 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from airflow_kafka_lake.adapters.schema_registry import (
-    ConfluentRegistry,
-    RegistryClientMissingError,
-    RegistrySettings,
-    compiling,
-    descriptors,
-    settings,
-)
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -31,6 +23,14 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     UnavailableError,
     UnknownSubjectError,
+)
+from airflow_kafka_lake.features.decoding.registry import (
+    ConfluentRegistry,
+    RegistryClientMissingError,
+    RegistrySettings,
+    compiling,
+    descriptors,
+    settings,
 )
 from tests.registry_server import RegistryServer
 

@@ -95,7 +95,7 @@ class LocalRegistry(LocalServer):
         self._send("DELETE", f"subjects/{quote(subject, safe='')}/versions/{version}", None)
 
     def _send(self, method: str, path: str, body: Any) -> Any:
-        request = urllib.request.Request(  # noqa: S310  # the address is our own
+        request = urllib.request.Request(  # the address is our own
             f"{self.url}/{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),

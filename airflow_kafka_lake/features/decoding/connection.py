@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.adapters.schema_registry.settings import RegistrySettings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry
+    from airflow_kafka_lake.features.decoding.registry import ConfluentRegistry
 
 TYPES = ("http", "kafka_lake_registry")
 DEFAULT_REGISTRY = "schema_registry_default"
@@ -42,7 +42,7 @@ class RegistryConnection:
 
     def registry(self) -> ConfluentRegistry:
         """Return the registry (`SchemaRegistry`); connects on first use. Close it when done."""
-        from airflow_kafka_lake.adapters.schema_registry import ConfluentRegistry
+        from airflow_kafka_lake.features.decoding.registry import ConfluentRegistry
 
         return ConfluentRegistry(self.settings)
 

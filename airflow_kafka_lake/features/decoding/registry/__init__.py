@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.adapters.schema_registry.registry import ConfluentRegistry, RegistryClientMissingError
-from airflow_kafka_lake.adapters.schema_registry.settings import RegistrySettings
+from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry, RegistryClientMissingError
+from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 
 __all__ = ["ConfluentRegistry", "RegistryClientMissingError", "RegistrySettings"]

@@ -9,7 +9,6 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_kafka_lake.adapters.schema_registry.settings import RegistrySettings
 from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -19,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -115,8 +115,8 @@ class ConfluentRegistry:
 
     def _descriptors(self, found: Any) -> tuple[str, dict[str, str]]:
         """Return a Protobuf schema with all that it imports, in base64, and its messages."""
-        from airflow_kafka_lake.adapters.schema_registry.compiling import compiled
-        from airflow_kafka_lake.adapters.schema_registry.descriptors import closed, messages, serialized, well_known
+        from airflow_kafka_lake.features.decoding.registry.compiling import compiled
+        from airflow_kafka_lake.features.decoding.registry.descriptors import closed, messages, serialized, well_known
 
         texts: dict[str, str] = {}
         files: dict[str, FileDescriptorProto] = {}
