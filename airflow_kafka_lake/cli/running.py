@@ -21,17 +21,15 @@ from airflow_kafka_lake.core.documents.advance import advance_document
 from airflow_kafka_lake.core.documents.explanation import everything, heading, remarks, size
 from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
 def plan(arguments: argparse.Namespace, output: Output) -> Result:
     """Plan, and record it unless it is a dry run."""
-    spec, bounds = (
-        spec_of(arguments.pipeline, arguments.ledger),
-        bounds_of(arguments, acknowledge_order=arguments.acknowledge_order),
-    )
-    planning.check_bounds(bounds)
+    spec, bounds = _asked(arguments)
     with ports_of(arguments, output, spec) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
         made = planning.plan(
@@ -50,6 +48,14 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
         },
         exit_code=REFUSED if made.plan.blocked or made.plan.hanging else 0,
     )
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[PipelineSpec, Bounds]:
+    """Read PIPELINE and the bounds, and check these before anything is opened."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    bounds = bounds_of(arguments, acknowledge_order=arguments.acknowledge_order)
+    planning.check_bounds(bounds)
+    return spec, bounds
 
 
 def show_plan(output: Output, document: Json) -> None:
@@ -75,11 +81,7 @@ def show_plan(output: Output, document: Json) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> Result:
     """Plan, bring every wave into the lake, advance."""
-    spec, bounds = (
-        spec_of(arguments.pipeline, arguments.ledger),
-        bounds_of(arguments, acknowledge_order=arguments.acknowledge_order),
-    )
-    planning.check_bounds(bounds)
+    spec, bounds = _asked(arguments)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         done = running.run(ports, spec, bounds, everything=arguments.all)
     document = {
