@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Connection, exists, func, select
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, outbox, range_, stream, told, wave
-from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, insert_rows, now
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.events import Event, Line
 from airflow_kafka_lake.core.ledger.records import Advance, OutboxItem, ReceiptRow
@@ -144,29 +143,3 @@ def _receipt(row: Any) -> ReceiptRow:
         recorded_at=row.recorded_at,
         offsets=row.offsets or None,
     )
-
-
-def put_into_outbox(
-    connection: Connection, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], streams: Mapping[Stream, int]
-) -> None:
-    """Put receipts, each with its table, on their way to the lake; `streams` are the ids of their streams."""
-    values = [
-        {
-            "table_name": table,
-            "kind": row.kind,
-            "wave": row.wave,
-            "attempt": row.attempt,
-            "fence": row.fence,
-            "stream": streams[row.stream],
-            "start_offset": row.range.start,
-            "end_offset": row.range.end,
-            "generation": row.generation,
-            "row_count": row.rows,
-            "first_offset": row.first_offset,
-            "last_offset": row.last_offset,
-            "offsets": Offsets.text(row.offsets) if row.offsets else None,
-            **row.accounting.to_json(),
-        }
-        for table, row in receipts
-    ]
-    insert_rows(connection, outbox, values, pipeline=pipeline, recorded_at=now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import BigInteger as Big
@@ -10,27 +10,13 @@ from sqlalchemy import Connection, cast, delete, exists, func, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import chronicle
 from airflow_kafka_lake.adapters.sql_ledger.recording import latch, record_event
-from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, outbox, range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
 from airflow_kafka_lake.core.ledger import guards, history
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
-    AttemptOutcome,
 )
-
-FREE = {"attempt": None, "holder": None, "lease_until": None}
-"""What a wave has while nobody works on it."""
-
-
-def abandon(connection: Connection, waves: Sequence[str], outcomes: Iterable[AttemptOutcome]) -> None:
-    """End what still runs on some waves."""
-    connection.execute(
-        update(attempt_)
-        .where(attempt_.c.wave.in_(waves), attempt_.c.outcome.in_(list(outcomes)))
-        .values(outcome=AttemptOutcome.ABANDONED, ended_at=func.coalesce(attempt_.c.ended_at, now()))
-    )
 
 
 def advance(connection: Connection, name: str, actor: str) -> tuple[Advance, ...]:

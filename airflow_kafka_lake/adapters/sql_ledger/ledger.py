@@ -16,7 +16,6 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     deciding,
     reading,
     recording,
-    reinstating,
     schema,
     segmenting,
     streams,
@@ -71,6 +70,7 @@ from airflow_kafka_lake.core.ordering.growth import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
 from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
 from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -295,7 +295,7 @@ class SqlLedger:
         self.commit(AcceptDeletes(pipeline=pipeline, receipts=receipts, decision=decision, reason=reason, actor=actor))
 
     def reinstate(self, what: Restoration, actor: str) -> Edits:
-        return self._write(lambda c: reinstating.reinstate(c, what, actor))
+        return self.commit(Reinstate(what=what, actor=actor))
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         return self._write(lambda c: deciding.advance(c, pipeline, self._actor))

@@ -59,16 +59,13 @@ class Loading:
         )
 
     def _streams(self) -> dict[Stream, StreamRow]:
-        if not self.scope.streams:
+        if not self.scope.streams and not self.scope.every:
             return {}
-        query = (
-            select(stream)
-            .join(*_same_streams(self.connection, self.scope.streams))
-            .where(stream.c.pipeline == self.scope.pipeline)
-            .order_by(stream.c.id)
-            .with_for_update(of=stream)
-        )
-        return {row.key: row for row in map(self._stream, self._locked(query))}
+        query = select(stream).where(stream.c.pipeline == self.scope.pipeline)
+        if not self.scope.every:
+            query = query.join(*_same_streams(self.connection, self.scope.streams))
+        locked = query.order_by(stream.c.id).with_for_update(of=stream)
+        return {row.key: row for row in map(self._stream, self._locked(locked))}
 
     def _stream(self, row: Any) -> StreamRow:
         key = reading.stream_of(row)
@@ -93,13 +90,18 @@ class Loading:
         return found
 
     def _waves(self, names: Collection[str]) -> dict[str, WaveRow]:
-        if not names:
+        if not names and not self.scope.every:
             return {}
-        query = select(wave).where(wave.c.id.in_(sorted(names))).order_by(wave.c.id).with_for_update()
+        chosen: ColumnElement[bool] = wave.c.id.in_(sorted(names))
+        if self.scope.every:
+            chosen = chosen | (wave.c.pipeline == self.scope.pipeline)
+        query = select(wave).where(chosen).order_by(wave.c.id).with_for_update()
         return {row.id: _wave(row) for row in self._locked(query)}
 
     def _chosen(self) -> list[ColumnElement[bool]]:
         """Return which ranges are asked for by themselves."""
+        if self.scope.every:
+            return [stream.c.pipeline == self.scope.pipeline]
         if self.scope.ranges:
             given = rows(self.connection, [range_.c.id], ({"id": name} for name in self.scope.ranges))
             return [range_.c.id.in_(select(given.c.id))]
@@ -124,6 +126,8 @@ class Loading:
 
     def _attempts(self, waves: Collection[str]) -> tuple[AttemptRecord, ...]:
         mine: list[ColumnElement[bool]] = [attempt.c.wave.in_(sorted(waves))]
+        if self.scope.every:
+            mine = [attempt.c.wave.in_(select(wave.c.id).where(wave.c.pipeline == self.scope.pipeline))]
         if self.scope.attempt_ids:
             mine.append(attempt.c.attempt.in_(sorted(self.scope.attempt_ids)))
         return reading.attempts_where(self.connection, or_(*mine))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, literal, select, tuple_
 
-from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
     event,
     meta,
-    pipeline,
     snapshot,
     told,
 )
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, upsert
 from airflow_kafka_lake.adapters.sql_ledger.values import insert_columns
-from airflow_kafka_lake.core.spec import PipelineSpec
 
 PLANS_KEPT = 1_000
 """Of how many plans of all pipelines, the newest, the ledger keeps what they saw: six weeks of one an hour."""
@@ -44,15 +40,6 @@ def record_event(connection: Connection, name: str, actor: str, kind: str, subje
     connection.execute(insert(event).from_select([*said, "at"], select(*values, now()).select_from(latched)))
 
 
-def _insert_version(connection: Connection, spec: PipelineSpec, newest: Any | None) -> int:
-    version = newest.version + 1 if newest is not None else 1
-    text = json.dumps(spec.to_json(), sort_keys=True)
-    connection.execute(
-        insert(pipeline).values(name=spec.name, version=version, digest=spec.digest, spec=text, recorded_at=now())
-    )
-    return version
-
-
 def tell(connection: Connection, name: str, sequence: int) -> None:
     """See `ports.Ledger.told`."""
     statement = upsert(connection, told).values(pipeline=name, sequence=sequence)
@@ -62,17 +49,6 @@ def tell(connection: Connection, name: str, sequence: int) -> None:
             index_elements=["pipeline"], set_={"sequence": statement.excluded.sequence}, where=newer
         )
     )
-
-
-def plan_version(connection: Connection, spec: PipelineSpec) -> int:
-    """Return the version of a configuration, recording it when it is new."""
-    where = (pipeline.c.name == spec.name, pipeline.c.digest == spec.digest)
-    found = connection.execute(
-        select(pipeline.c.version).where(*where).order_by(pipeline.c.version.desc()).limit(1)
-    ).scalar()
-    if found is not None:
-        return int(found)
-    return _insert_version(connection, spec, reading.newest_spec(connection, spec.name))
 
 
 def keep_snapshots(connection: Connection, values: Mapping[str, Sequence[Any]]) -> None:

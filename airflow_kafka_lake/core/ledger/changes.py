@@ -56,7 +56,8 @@ class Scope:
     others by id; `plans` for those of the waves and the ranges, `plan_ids` and `skips` name others that may be on
     record; `tables` asks for the UUIDs of the pipeline's tables, `configurations` for its newest configuration and the
     one with the `digest`, `layouts` for the layouts and segments of its topics; `gate` for what the one wave must wait
-    for. `alone` waits until no other write goes on.
+    for. `every` asks for all streams, waves and ranges of the
+    pipeline; `alone` waits until no other write goes on.
     """
 
     pipeline: str | None = None
@@ -78,6 +79,7 @@ class Scope:
     digest: str | None = None
     layouts: bool = False
     ledger_id: bool = False
+    every: bool = False
     alone: bool = False
 
 

@@ -145,7 +145,7 @@ def _skipped_ranges(what: Restoration, here: Sequence[RangeRecord], origins: Map
         open_ = skip.passed - RangeSet(resolved[skip.stream])
         resolved[skip.stream].extend(open_)
         for part in (piece for gap in open_ for piece in gap.split_at((origins[skip.stream],))):
-            yield Placed(record=_passed(what, skip, part, number), skip=skip.id)
+            yield Placed(record=_passed(what, skip, part, number))
             number += 1
 
 
@@ -163,6 +163,7 @@ def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: in
         rows=0,
         accounting=Accounting(skipped=part.span),
         generation=skip.generation,
+        skip=skip.id,
     )
 
 

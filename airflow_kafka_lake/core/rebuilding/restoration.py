@@ -118,11 +118,10 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A range to be recorded: cut from `source`, or new; `skip` is the skip that passes it."""
+    """A range to be recorded: cut from `source`, or new."""
 
     record: RangeRecord
     source: str | None = None
-    skip: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

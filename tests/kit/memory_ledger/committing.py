@@ -62,6 +62,8 @@ class MemoryWriter(MemoryReader):
         state = self._state
         ranges = self._chosen(scope)
         names = {*scope.waves, *(item.wave for item in ranges if scope.follow)} & state.waves.keys()
+        if scope.every:
+            names |= {wave.id for wave in state.waves.values() if wave.pipeline == scope.pipeline}
         waves = {name: state.waves[name] for name in sorted(names)}
         if scope.planned:
             ranges = [i for i in state.ranges.values() if i.wave in waves and i.state is RangeState.PLANNED]
@@ -84,10 +86,12 @@ class MemoryWriter(MemoryReader):
 
     @staticmethod
     def _is_named(scope: Scope, pipeline: str, key: Any) -> bool:
-        return pipeline == scope.pipeline and key in scope.streams
+        return pipeline == scope.pipeline and (scope.every or key in scope.streams)
 
     def _chosen(self, scope: Scope) -> list[RangeRecord]:
         found = [self._state.ranges[name] for name in scope.ranges if name in self._state.ranges]
+        if scope.every:
+            found += [item for item in self._state.ranges.values() if item.pipeline == scope.pipeline]
         if (asked := scope.crossing) is not None:
             mine = self._state.pieces(scope.pipeline or "", asked.stream)
             found += [item for item in mine if item.range.overlaps(asked.range)]

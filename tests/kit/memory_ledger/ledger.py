@@ -2,33 +2,82 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from airflow_kafka_lake.core.clocks import HostClock
+from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger import history
+from airflow_kafka_lake.core.ledger.attempts import (
+    ClaimWave,
+    EndAttempt,
+    MarkPublishing,
+    MarkStaged,
+    RecordBase,
+    RecordJob,
+    Renew,
+)
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import Advance, ReceiptRow, Verdict
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, ReceiptRow, Verdict
 from airflow_kafka_lake.core.ledger.reopening import Reopening
 from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.settling import Settle
 from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
     AttemptKey,
+    AttemptOutcome,
+    Holder,
 )
 from airflow_kafka_lake.core.ledger.withdrawing import Withdraw, Withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
+from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from tests.kit.memory_ledger.restoring import MemoryRestoring
+from airflow_kafka_lake.ports import Clock
+from tests.kit.memory_ledger.committing import MemoryWriter
 
 
-class MemoryLedger(MemoryRestoring):
+class MemoryLedger(MemoryWriter):
     """`ports.Ledger` over dicts; see the port for every method."""
+
+    def __init__(self, clock: Clock, *, ledger_id: str | None = None, actor: str = "ledger") -> None:
+        super().__init__(clock, ledger_id=ledger_id or secrets.token_hex(16))
+        self._actor = actor
+
+    def claim(self, wave: str, *, attempt: str, holder: Holder, lease: timedelta, over: int | None = None) -> Claim:
+        return self.commit(ClaimWave(wave=wave, attempt=attempt, holder=holder, lease=lease, over=over))
+
+    def renew(self, key: AttemptKey, lease: timedelta) -> None:
+        self.commit(Renew(key=key, lease=lease))
+
+    def record_base(self, key: AttemptKey, base: int) -> None:
+        self.commit(RecordBase(key=key, base=base))
+
+    def record_job(self, key: AttemptKey, job: str) -> None:
+        self.commit(RecordJob(key=key, job=job))
+
+    def mark_staged(self, key: AttemptKey, audited: int, staged_bytes: int) -> None:
+        self.commit(MarkStaged(key=key, audited=audited, staged_bytes=staged_bytes))
+
+    def mark_publishing(self, key: AttemptKey) -> None:
+        self.commit(MarkPublishing(key=key))
+
+    def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
+        self.commit(Settle(key=key, attempt=attempt, snapshot=snapshot, receipts=receipts))
+
+    def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
+        self.commit(EndAttempt(key=key, outcome=outcome, error=error))
+
+    def reinstate(self, what: Restoration, actor: str) -> Edits:
+        return self.commit(Reinstate(what=what, actor=actor))
 
     def save_pipeline(self, spec: PipelineSpec) -> None:
         self.commit(SavePipeline(spec=spec, actor=self._actor))
