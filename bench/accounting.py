@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import planning, staging
-from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.wiring import assembly
 from bench.audit import Measured
 

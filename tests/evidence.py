@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.audit.evidence import Evidence, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.checking import gather
+from airflow_kafka_lake.services.pipeline_audit import gather
 from tests.kit.operations import Line, Operation, operations
 from tests.kit.recorder import Recorder, recorded
 from tests.world import World

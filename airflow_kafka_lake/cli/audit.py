@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.ports.feature import AuditOption
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.services import accepting, checking, reporting
+from airflow_kafka_lake.services import accepted_deletes, pipeline_audit, reporting
 
 BEYOND = 2**63 - 1
 """No offset is as large."""
@@ -39,7 +39,9 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=any(check.needs_spark for check in checks)) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = checking.audit(ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, checks=checks)
+        document = pipeline_audit.audit(
+            ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, checks=checks
+        )
     if report and page:
         write_report(report, page(document))
         output.note(f"report: {report}")
@@ -86,7 +88,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        done = accepting.accept_deletes(
+        done = accepted_deletes.accept_deletes(
             ports, spec, scope_of(arguments), asked, reason=arguments.reason, dry_run=arguments.dry_run
         )
     document = {

@@ -24,9 +24,9 @@ from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Res
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.planning.selection import Chosen
-from airflow_kafka_lake.services import deciding, reopening, withdrawing
+from airflow_kafka_lake.services import decisions, reopening, withdrawals
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.selecting import all_or_nothing, choose, one_by_one
+from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
@@ -38,7 +38,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
         chosen = choose(ports, spec.name, selection)
         shown = all_or_nothing(
             chosen,
-            lambda item: deciding.preview_skip(ports, spec.name, item.stream, item.stretch, reason=arguments.reason),
+            lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.stretch, reason=arguments.reason),
         )
         if arguments.dry_run:
             streams = [
@@ -55,7 +55,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
             done = one_by_one(
                 chosen,
                 chosen,
-                lambda item: deciding.skip(
+                lambda item: decisions.skip(
                     ports,
                     spec.name,
                     item.stream,
@@ -185,15 +185,15 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
     selection = selection_of(arguments)
     name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
     with open_ledger(arguments.ledger) as ledger:
-        subject = withdrawing.named(ledger, name)
+        subject = withdrawals.named(ledger, name)
         spec = known_spec(ledger, subject.pipeline)
     with ports_of(arguments, output, spec) as ports:
-        done = withdrawing.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
+        done = withdrawals.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
     document = _withdrawn(spec.name, done, dry_run=arguments.dry_run)
     return Result(document=document, exit_code=REFUSED if done.kept else 0)
 
 
-def _withdrawn(pipeline: str, done: withdrawing.Done, *, dry_run: bool) -> Json:
+def _withdrawn(pipeline: str, done: withdrawals.Done, *, dry_run: bool) -> Json:
     what = done.what
     return {
         "pipeline": pipeline,

@@ -15,7 +15,7 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
@@ -24,7 +24,7 @@ def cancel(arguments: argparse.Namespace, output: Output) -> Result:
     with open_ledger(arguments.ledger) as ledger:
         spec = spec_of_subject(ledger, arguments.subject)
     with ports_of(arguments, output, spec) as ports:
-        ranges = deciding.cancel(ports, arguments.subject, arguments.reason, drop_staged=arguments.drop_staged)
+        ranges = decisions.cancel(ports, arguments.subject, arguments.reason, drop_staged=arguments.drop_staged)
     return Result(document={"cancelled": list(ranges)}, beside={"subject": arguments.subject})
 
 
@@ -39,7 +39,7 @@ def release(arguments: argparse.Namespace, output: Output) -> Result:
     with open_ledger(arguments.ledger) as ledger:
         spec = spec_of_subject(ledger, arguments.subject)
     with ports_of(arguments, output, spec) as ports:
-        wave_id, ranges = deciding.release(ports, arguments.subject, arguments.reason)
+        wave_id, ranges = decisions.release(ports, arguments.subject, arguments.reason)
     return Result(document={"wave": wave_id, "released": list(ranges)}, beside={"pipeline": spec.name})
 
 

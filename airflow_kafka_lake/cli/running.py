@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.documents.plan import plan_document, waiting_docume
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.services import deciding, planning, reporting, running, settlement, staging
+from airflow_kafka_lake.services import decisions, planning, reporting, running, settlement, staging
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
@@ -36,7 +36,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
             ports,
             spec,
             bounds,
-            plan_id=deciding.new_id(),
+            plan_id=decisions.new_id(),
             dry_run=arguments.dry_run,
             patience=spec.patience,
         )

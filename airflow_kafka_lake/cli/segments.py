@@ -19,7 +19,7 @@ from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.pipeline.offsets_file import read_offsets_file
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.services import reporting, sealing
+from airflow_kafka_lake.services import reporting, segment_declarations
 from airflow_kafka_lake.wiring.assembly import open_ledger
 
 
@@ -75,7 +75,7 @@ def seal(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         stream = stream_of(ports.ledger, spec.name, arguments)
-        made = sealing.seal(ports, spec, stream, arguments.at)
+        made = segment_declarations.seal(ports, spec, stream, arguments.at)
     document = {"topic": stream.key.topic, "partition": stream.key.partition, "start": made.start, "seal": made.seal}
     return Result(document=document, beside={"settle_time": spec.settle_time})
 
@@ -96,7 +96,9 @@ def migrate(arguments: argparse.Namespace, output: Output) -> Result:
         raise UsageError(f"{arguments.seal} names {', '.join(others)}: only {arguments.from_topic} is sealed")
     seals = {partition: offset for _, partition, offset in given}
     with ports_of(arguments, output, spec) as ports:
-        waiting = sealing.migrate(ports, spec, arguments.from_topic, target=arguments.to_topic, seals=seals)
+        waiting = segment_declarations.migrate(
+            ports, spec, arguments.from_topic, target=arguments.to_topic, seals=seals
+        )
     document = {
         "from": arguments.from_topic,
         "to": arguments.to_topic,

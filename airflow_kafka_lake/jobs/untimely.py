@@ -25,7 +25,7 @@ _PER_POLL = "500"
 def untimely_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
     """Return the records of the job's untimely stretches, as Spark's Kafka source has them; `timestamp` is a number.
 
-    There are few (`core.lake.bisecting.MOST_UNTIMELY`): they go through this process, and each crosses into Python.
+    There are few (`core.lake.halving.MOST_UNTIMELY`): they go through this process, and each crosses into Python.
     """
     rows = [row for part in job.untimely for row in _read(spark, job, part, kafka)]
     return spark.createDataFrame(rows, _SHAPE).coalesce(1)

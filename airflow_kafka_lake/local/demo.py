@@ -22,7 +22,7 @@ from airflow_kafka_lake.local.demo_proof import NUMBERS, TopicProof, prove, read
 from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, create_topics, fill
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services import checking, reporting
+from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring.assembly import open_ports
 from airflow_kafka_lake.wiring.spark import prepare_start
 
@@ -142,7 +142,7 @@ class Demo:
         with patched_environment(self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
             with open_ports(spec, actor="demo", say=lambda _: None) as ports:
-                audit = checking.audit(ports, spec)
+                audit = pipeline_audit.audit(ports, spec)
                 status = reporting.status(ports, spec)
         ends = {topic.topic: 0 for topic in self.topics}
         for stream in status["streams"]:

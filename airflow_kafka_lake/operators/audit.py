@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, spec_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.services.checking import audit
+from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring import assembly
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER

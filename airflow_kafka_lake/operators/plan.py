@@ -10,9 +10,9 @@ from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
 from airflow_kafka_lake.core.errors import PendingCommitError
-from airflow_kafka_lake.core.planning.choosing import Choice
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.work import Choice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import (
     actor_of,
@@ -25,10 +25,10 @@ from airflow_kafka_lake.operators.boundary import (
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.choosing import chosen
-from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.settlement import settle
+from airflow_kafka_lake.services.wave_choice import chosen
 from airflow_kafka_lake.triggers.stable import StableTrigger
 from airflow_kafka_lake.triggers.waits import WaitEvent
 from airflow_kafka_lake.wiring import assembly

@@ -35,7 +35,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.ledger.withdrawing import Withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
 from airflow_kafka_lake.core.planning.plan import Plan

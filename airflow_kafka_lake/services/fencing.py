@@ -21,8 +21,8 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.claiming import claim as claim_wave
-from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.claims import claim as claim_wave
+from airflow_kafka_lake.services.claims import ending_on_error
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.only_copies import refuse_to_lose
 from airflow_kafka_lake.services.publishing import adopt, probe, token_of

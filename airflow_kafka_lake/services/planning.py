@@ -34,9 +34,9 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.claiming import host_clock
+from airflow_kafka_lake.services.claims import host_clock
 from airflow_kafka_lake.services.identity import take_possession
-from airflow_kafka_lake.services.observing import look_at_tables, observe
+from airflow_kafka_lake.services.observation import look_at_tables, observe
 from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.stability import hanging, holders, once_stable
 

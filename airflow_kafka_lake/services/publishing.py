@@ -33,7 +33,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.claiming import Heartbeat
+from airflow_kafka_lake.services.claims import Heartbeat
 from airflow_kafka_lake.services.identity import check_head, check_settled
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose

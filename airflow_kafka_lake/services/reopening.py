@@ -31,13 +31,13 @@ from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_af
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.deciding import needed_reason, new_id
+from airflow_kafka_lake.services.decisions import needed_reason, new_id
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.identity import check_head, look_at_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable
+from airflow_kafka_lake.services.row_shares import count_shares
 from airflow_kafka_lake.services.settlement import flush
-from airflow_kafka_lake.services.sharing import count_shares
 from airflow_kafka_lake.services.topics import changed_topics
 
 

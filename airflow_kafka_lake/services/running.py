@@ -20,16 +20,16 @@ from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.ordering.segments import gate_closed
-from airflow_kafka_lake.core.planning.choosing import Work
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.work import Work
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.choosing import chosen
-from airflow_kafka_lake.services.deciding import new_id
+from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance, settle, tidy
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.services.wave_choice import chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, Stal
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.claiming import claim as claim_wave
-from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.branch_cleanup import Swept, sweep
+from airflow_kafka_lake.services.claims import claim as claim_wave
+from airflow_kafka_lake.services.claims import ending_on_error
 from airflow_kafka_lake.services.publishing import adopt, probe
-from airflow_kafka_lake.services.sweeping import Swept, sweep
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
 OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)

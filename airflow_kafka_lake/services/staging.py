@@ -20,16 +20,17 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import held_by
-from airflow_kafka_lake.core.lake.bisecting import History
+from airflow_kafka_lake.core.lake.halving import History
 from airflow_kafka_lake.core.lake.staging import StageJob, packing
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.auditing import audit_attempt, refuse_fewer
-from airflow_kafka_lake.services.bisecting import lighten, read_otherwise
-from airflow_kafka_lake.services.claiming import LEASE, Heartbeat, claim, ending_on_error
+from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
+from airflow_kafka_lake.services.bisection import lighten, read_otherwise
+from airflow_kafka_lake.services.claims import LEASE, Heartbeat, claim, ending_on_error
+from airflow_kafka_lake.services.earlier_attempts import resumed
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.losses import look, look_until_known
@@ -45,9 +46,8 @@ from airflow_kafka_lake.services.publishing import (
     require_replaceable,
 )
 from airflow_kafka_lake.services.reporting import landed_in_words
-from airflow_kafka_lake.services.resuming import resumed
+from airflow_kafka_lake.services.revocation import Shortfall, revoke
 from airflow_kafka_lake.services.settlement import tell_first
-from airflow_kafka_lake.services.taking import Shortfall, take
 
 OTHERWISE_DECODED = (
     "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then "
@@ -81,7 +81,7 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
                 raise
             continue  # somebody else has ended it in between
         if short := _attempt(ports, held):
-            take(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
+            revoke(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
     return record
 
 

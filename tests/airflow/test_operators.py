@@ -37,7 +37,7 @@ from airflow_kafka_lake.operators.boundary import airflow_errors
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services.deciding import cancel, release
+from airflow_kafka_lake.services.decisions import cancel, release
 
 from .conftest import ORDERS, OTHER, World, write_pipeline
 

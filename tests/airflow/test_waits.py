@@ -37,7 +37,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
-from airflow_kafka_lake.services.deciding import cancel, release
+from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.staging import ingest

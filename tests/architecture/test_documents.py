@@ -15,7 +15,7 @@ from airflow_kafka_lake.adapters import kafka_config
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.services import checking, reporting
+from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring import ledger
 from tests import documented
 from tests.world import World
@@ -168,7 +168,7 @@ def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
     documents = {
         "status": reporting.status(ports, world.spec),
         "wave": reporting.wave(world.ledger, world.ledger.waves("orders")[0].id),
-        "audit": checking.audit(ports, world.spec),
+        "audit": pipeline_audit.audit(ports, world.spec),
     }
     differences = {
         name: [*documented.undocumented(name, document), *documented.missing(name, document)]

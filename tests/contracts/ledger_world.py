@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, Holder, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.growth import Growth
+from airflow_kafka_lake.core.ordering.layout_changes import Growth
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

@@ -15,7 +15,7 @@ from sqlalchemy import inspect, text
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema, tables
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -34,7 +34,7 @@ def live(world: World) -> None:
     world.run()
     world.produce(3, 0)
     poison = OffsetRange(9, 10)
-    deciding.skip(world.worker(), SPEC.name, world.stream(), poison, reason="poison", acknowledge_order=False)
+    decisions.skip(world.worker(), SPEC.name, world.stream(), poison, reason="poison", acknowledge_order=False)
     world.run()
     world.reopen(0, 3)
     world.run()
@@ -44,7 +44,7 @@ def live(world: World) -> None:
     world.run()
     world.runner.tamper = lambda rows: rows
     world.produce(2, 1)
-    deciding.cancel(world.worker(), world.planned_wave(), "not now")
+    decisions.cancel(world.worker(), world.planned_wave(), "not now")
     world.produce(2, 0)
     wave = world.planned_wave()
     with suppress(KilledError):

@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, LedgerSchemaError
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.ordering.growth import Growth, Layout
+from airflow_kafka_lake.core.ordering.layout_changes import Growth, Layout
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering

@@ -22,7 +22,7 @@ from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.kit.memory_lake import store as lake_store
 from tests.world import SPEC, World
 
@@ -159,7 +159,7 @@ def test_older_ledger_keeps_what_it_knows_and_goes_on(
     held = empty.ranges(pipeline=SPEC.name, states=(RangeState.HELD, RangeState.CANCELLED))
     assert {(item.stream.partition, item.range.start) for item in held} >= {(1, 6), (1, 9)}
     for item in held:
-        deciding.release(world.worker(), item.id, "looked at")
+        decisions.release(world.worker(), item.id, "looked at")
     assert world.run().exit_code == 0
     assert world.offsets(0) == [0, 1, 2, 3, 4, 5, *range(10, 17)]
     assert world.offsets(1) == list(range(12))

@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.audit.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import checking, deciding
-from airflow_kafka_lake.services.accepting import accept_deletes
+from airflow_kafka_lake.services import decisions, pipeline_audit
+from airflow_kafka_lake.services.accepted_deletes import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before
@@ -64,7 +64,7 @@ def lived(real: IcebergWorld, fresh_ledger: OpenLedger) -> World:
     assert world.run().exit_code == 0
     world.produce(5)
     stretch = OffsetRange(6, 8)
-    deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="poison", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), stretch, reason="poison", acknowledge_order=False)
     assert world.run().exit_code == 0
     return world  # type: ignore[no-any-return]
 
@@ -161,7 +161,7 @@ def test_rows_deleted_from_an_iceberg_table_are_recorded_as_deleted(lived: World
 
 def audited(world: World) -> Any:
     """Return what an audit says."""
-    return checking.audit(world.worker(), world.spec)
+    return pipeline_audit.audit(world.worker(), world.spec)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.iceberg import staged
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StaleFenceError
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before, Killed, KilledError
@@ -208,7 +208,7 @@ def test_branch_of_a_table_that_is_the_only_copy_of_records_stays(world: World, 
     attempt = staged_by_the_dead(world)
     world.retain_from(2)
     with pytest.raises(OnlyCopyError, match="orders/0 0-2, 2 offsets:"):
-        deciding.cancel(world.worker(), "p1-w0", "not now")
+        decisions.cancel(world.worker(), "p1-w0", "not now")
     known, world.ledger = world.ledger, MemoryLedger(world.clock, ledger_id="2" * 32)
     with pytest.raises(OnlyCopyError, match=f"orders/0 0-2, 2 offsets:.*VERSION AS OF 'kafka_lake_{attempt}'"):
         rebuild(world.worker(), world.spec)

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LedgerReader
-from airflow_kafka_lake.services.checking import gather
+from airflow_kafka_lake.services.pipeline_audit import gather
 from tests.kit import recorder
 from tests.kit.history_check import check as judged
 from tests.kit.operations import operations

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding, planning, staging
+from airflow_kafka_lake.services import decisions, planning, staging
 from airflow_kafka_lake.services.running import Run
 from tests.faults.stored import StoredWorld
 from tests.gates import Before
@@ -62,19 +62,19 @@ def world(tmp_path: Path) -> Iterator[StoredWorld]:
 
 def cancelled(person: Ports, wave: str) -> None:
     """Cancel the whole wave."""
-    deciding.cancel(person, wave, "wrong topic")
+    decisions.cancel(person, wave, "wrong topic")
 
 
 def one_range_cancelled(person: Ports, wave: str) -> None:
     """Cancel one of its two ranges: it is cut out, the other one stays."""
-    deciding.cancel(person, person.ledger.ranges(wave=wave)[0].id, "poison")
+    decisions.cancel(person, person.ledger.ranges(wave=wave)[0].id, "poison")
 
 
 def skipped(person: Ports, wave: str) -> None:
     """Skip one record in the middle of a range, once its holder's lease is over."""
     first = person.ledger.ranges(wave=wave)[0]
     stream = next(item for item in person.ledger.streams(SPEC.name) if item.key == first.stream)
-    deciding.skip(person, SPEC.name, stream, OffsetRange(1, 2), reason="poison", acknowledge_order=False)
+    decisions.skip(person, SPEC.name, stream, OffsetRange(1, 2), reason="poison", acknowledge_order=False)
 
 
 def taken_over(person: Ports, wave: str) -> None:
@@ -110,7 +110,7 @@ def test_a_publisher_that_was_overtaken_shows_nothing(world: StoredWorld, decisi
 def _goes_on(world: StoredWorld, person: Ports, decision: Decision) -> None:
     """What was put on hold is released, and everything that is not skipped lands once."""
     for item in person.ledger.ranges(pipeline=SPEC.name, states={RangeState.CANCELLED}):
-        deciding.release(person, item.id, None)
+        decisions.release(person, item.id, None)
     if decision is skipped:
         del world.acknowledged[0, 1]
     again = world.run()

@@ -18,7 +18,7 @@ from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.cli import main
 from airflow_kafka_lake.core.audit.evidence import Finding
-from airflow_kafka_lake.services.checking import gather
+from airflow_kafka_lake.services.pipeline_audit import gather
 from airflow_kafka_lake.services.reporting import known_spec
 from tests.contracts.lake_worlds import NAME, IcebergWorld
 from tests.kit.history_check import check

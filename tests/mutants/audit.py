@@ -8,13 +8,13 @@ _PROGRESS = "airflow_kafka_lake.core.audit.progress"
 _REPORT = "airflow_kafka_lake.core.audit.report"
 _CONTENTS = "airflow_kafka_lake.features.deep_audit.contents"
 _SEAMS = "airflow_kafka_lake.features.cutover.decision"
-_CHECKING = "airflow_kafka_lake.services.checking"
+_CHECKING = "airflow_kafka_lake.services.pipeline_audit"
 _COMPARING = "airflow_kafka_lake.features.deep_audit.check"
 _DOCUMENT = "tests/unit/services/test_audit_document.py"
-_FOUND = "tests/unit/services/test_checking.py"
+_FOUND = "tests/unit/services/test_pipeline_audit.py"
 _COMPARED = "tests/unit/features/deep_audit/test_deep_audit.py"
 _JUDGED = "tests/unit/features/cutover/test_decision.py"
-_ACCEPTED = "tests/unit/services/test_accepting.py"
+_ACCEPTED = "tests/unit/services/test_accepted_deletes.py"
 
 AUDIT = (
     Mutant(
@@ -124,7 +124,7 @@ AUDIT = (
         name="accept-a-rollback-as-deletes",
         law="L12",
         guard="Rows that vanished with their commit are not recorded as deleted.",
-        module="airflow_kafka_lake.services.accepting",
+        module="airflow_kafka_lake.services.accepted_deletes",
         function="accept_deletes",
         old="look_at_table(ports, spec.name, table, sorted(topic_ids))",
         new="pass",

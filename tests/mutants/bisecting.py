@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_BISECTING = "airflow_kafka_lake.core.lake.bisecting"
+_BISECTING = "airflow_kafka_lake.core.lake.halving"
 _CUTTING = "airflow_kafka_lake.core.ledger.cutting"
-_SERVICE = "tests/unit/services/test_bisecting.py"
+_SERVICE = "tests/unit/services/test_bisection.py"
 
 BISECTING = (
     Mutant(

@@ -11,7 +11,7 @@ MACHINE = (
         name="begin-with-a-clock-far-ahead",
         law="lease",
         guard="A worker whose clock is more than a minute ahead of the ledger's begins nothing.",
-        module="airflow_kafka_lake.services.claiming",
+        module="airflow_kafka_lake.services.claims",
         function="_refuse_fast_clock",
         old="ahead <= TOLERANCE",
         new="ahead >= TOLERANCE or ahead <= TOLERANCE",

@@ -6,10 +6,10 @@ from tests.mutants.mutant import Mutant
 
 _SEGMENTS = "airflow_kafka_lake.core.ordering.segments"
 _LAYOUTS = "airflow_kafka_lake.core.ordering.layouts"
-_SEALING = "airflow_kafka_lake.core.ordering.sealing"
+_SEALING = "airflow_kafka_lake.core.ordering.seals"
 _PACKING = "airflow_kafka_lake.core.planning.packing"
 _STAGING = "airflow_kafka_lake.services.staging"
-_SERVICE = "airflow_kafka_lake.services.sealing"
+_SERVICE = "airflow_kafka_lake.services.segment_declarations"
 _UNIT = "tests/unit/services/test_order.py::"
 _CONTRACT = "tests/contracts/test_ledger_segments.py::"
 

@@ -37,7 +37,7 @@ DECISIONS = (
         function="may_be_withdrawn",
         old="unread and fence == NEVER_CLAIMED and (not item.generation)",
         new="unread and fence == NEVER_CLAIMED",
-        red=("tests/unit/services/test_withdrawing.py::test_reopened_offsets_are_not_withdrawn",),
+        red=("tests/unit/services/test_withdrawals.py::test_reopened_offsets_are_not_withdrawn",),
     ),
     Mutant(
         name="all-goes-on-after-any-skip",

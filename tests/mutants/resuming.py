@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_RESUMING = "airflow_kafka_lake.services.resuming"
-_TESTS = "tests/unit/services/test_resuming.py::"
+_RESUMING = "airflow_kafka_lake.services.earlier_attempts"
+_TESTS = "tests/unit/services/test_earlier_attempts.py::"
 _REAL = "tests/contracts/test_resuming_on_real_tables.py::"
 
 RESUMING = (
@@ -153,7 +153,7 @@ RESUMING = (
         name="trust-a-job-that-left-out-rows",
         law="L8",
         guard="A branch is gone on with beside a hold only where nothing is wrong but the log start.",
-        module="airflow_kafka_lake.services.auditing",
+        module="airflow_kafka_lake.services.attempt_audit",
         function="_passed",
         old="left - RangeSet((lost.lost,) if lost.lost else ())",
         new="()",
@@ -163,7 +163,7 @@ RESUMING = (
         name="pass-markers-unseen",
         law="L8",
         guard="Offsets without a row that the log start has passed before they were explained wait for a person.",
-        module="airflow_kafka_lake.services.auditing",
+        module="airflow_kafka_lake.services.attempt_audit",
         function="_passed",
         old="[passed(item, part) for part in left]",
         new="[]",

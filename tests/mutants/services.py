@@ -6,14 +6,14 @@ from tests.mutants.mutant import Mutant
 
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
-_DECISIONS = "tests/unit/services/test_deciding.py"
-_TAKING = "airflow_kafka_lake.services.taking"
+_DECISIONS = "tests/unit/services/test_decisions.py"
+_TAKING = "airflow_kafka_lake.services.revocation"
 _FENCING = "airflow_kafka_lake.services.fencing"
-_DECIDING = "airflow_kafka_lake.services.deciding"
-_CLAIMING = "airflow_kafka_lake.services.claiming"
+_DECIDING = "airflow_kafka_lake.services.decisions"
+_CLAIMING = "airflow_kafka_lake.services.claims"
 _SETTLEMENT = "airflow_kafka_lake.services.settlement"
-_SWEEPING = "airflow_kafka_lake.services.sweeping"
-_AUDITING = "airflow_kafka_lake.services.auditing"
+_SWEEPING = "airflow_kafka_lake.services.branch_cleanup"
+_AUDITING = "airflow_kafka_lake.services.attempt_audit"
 _OWNERS = "tests/unit/services/test_identity.py::"
 _HIDES_NONE = f"{_OWNERS}test_commit_that_an_old_ledger_knows_hides_none_before_it"
 _REOPENING = "airflow_kafka_lake.services.reopening"
@@ -21,7 +21,7 @@ _IDENTITY = "airflow_kafka_lake.services.identity"
 _TOPICS = "airflow_kafka_lake.services.topics"
 _PARTIAL = "tests/unit/services/test_partial_answers.py::"
 _EPOCHS = "airflow_kafka_lake.core.kafka.epochs"
-_OBSERVING = "airflow_kafka_lake.services.observing"
+_OBSERVING = "airflow_kafka_lake.services.observation"
 
 PUBLISHING = (
     Mutant(
@@ -132,7 +132,7 @@ PUBLISHING = (
         function="_commit",
         old="ports.ledger.mark_publishing(claim.key)",
         new="",
-        red=("tests/unit/services/test_deciding.py::test_zombie_publisher_is_stopped_by_a_cancel",),
+        red=("tests/unit/services/test_decisions.py::test_zombie_publisher_is_stopped_by_a_cancel",),
     ),
     Mutant(
         name="publish-without-identity",
@@ -250,7 +250,7 @@ PUBLISHING = (
         function="_stage",
         old="History.of(held.attempts).in_doubt",
         new="False",
-        red=("tests/unit/services/test_bisecting.py::test_records_before_one_that_no_job_can_hold_are_not_blamed",),
+        red=("tests/unit/services/test_bisection.py::test_records_before_one_that_no_job_can_hold_are_not_blamed",),
     ),
     Mutant(
         name="begin-silently-at-the-log-start",
@@ -334,7 +334,7 @@ TAKING = (
         old="outcome = table.fence(...)",
         new="return seen",
         red=(
-            "tests/unit/services/test_deciding.py::test_zombie_publisher_is_stopped_by_a_cancel",
+            "tests/unit/services/test_decisions.py::test_zombie_publisher_is_stopped_by_a_cancel",
             "tests/unit/services/test_rebuilding.py::test_publisher_of_the_old_life_is_stopped[lost-first]",
         ),
     ),
@@ -346,7 +346,7 @@ TAKING = (
         function="move_main",
         old="seen = look()\nif ...:\n    ...",
         new="seen = Absent(head=table.head())\nif ...:\n    ...",
-        red=("tests/unit/services/test_deciding.py::test_commit_that_lands_during_a_cancel_is_seen_or_stopped",),
+        red=("tests/unit/services/test_decisions.py::test_commit_that_lands_during_a_cancel_is_seen_or_stopped",),
     ),
     Mutant(
         name="take-before-our-fence-commit",
@@ -356,7 +356,7 @@ TAKING = (
         function="move_main",
         old="seen.head.last.get(owner) == token != head.last.get(owner)",
         new="outcome",
-        red=("tests/unit/services/test_deciding.py::test_cancel_waits_until_main_has_moved",),
+        red=("tests/unit/services/test_decisions.py::test_cancel_waits_until_main_has_moved",),
     ),
     Mutant(
         name="take-the-first-commit-for-the-second",
@@ -386,19 +386,21 @@ TAKING = (
         function="_move_main_from",
         old="FenceCommit(ended=ended, line=...)",
         new="FenceCommit(line=...)",
-        red=("tests/unit/services/test_deciding.py::test_zombie_commit_stays_stopped_when_main_is_rolled_back[by us]",),
+        red=(
+            "tests/unit/services/test_decisions.py::test_zombie_commit_stays_stopped_when_main_is_rolled_back[by us]",
+        ),
     ),
     Mutant(
         name="take-what-is-published",
         law="L11",
         guard="Ranges of a wave that turns out to be published are not taken away.",
         module=_TAKING,
-        function="take",
+        function="revoke",
         old=(
             "raise StateError(f'wave {wave.id} was published meanwhile: its rows are visible and stay', wave=wave.id)"
         ),
         new="return",
-        red=("tests/unit/services/test_deciding.py::test_cancel_of_a_wave_published_but_not_settled_adopts_it",),
+        red=("tests/unit/services/test_decisions.py::test_cancel_of_a_wave_published_but_not_settled_adopts_it",),
     ),
     Mutant(
         name="owner-by-properties-only",
@@ -430,7 +432,7 @@ TAKING = (
         function="skip",
         old="if (claim := fenced(...)):\n    claims.append(claim)",
         new=(
-            "from airflow_kafka_lake.services.claiming import claim as claim_wave\n"
+            "from airflow_kafka_lake.services.claims import claim as claim_wave\n"
             "if (claim := claim_wave(ports, wave)):\n"
             "    claims.append(claim)"
         ),
@@ -787,7 +789,7 @@ IDENTITY = (
         name="decide-about-what-is-left-of-a-period",
         law="L5",
         guard="A decision by time is refused where the period may begin among offsets that are gone.",
-        module="airflow_kafka_lake.services.selecting",
+        module="airflow_kafka_lake.services.stream_choice",
         function="refuse_gone",
         old="if (below := gone_below(...)):\n    ...",
         new="",

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.ledger.waves import PUBLISHES, UNFINISHED, RangeSta
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding, planning, reopening, staging
+from airflow_kafka_lake.services import decisions, planning, reopening, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -139,9 +139,9 @@ class History(Surroundings):
         item = found[step.a % len(found)]
         subject = item.wave if step.b else item.id
         if step.what == "cancel":
-            self.start(step, lambda ports: deciding.cancel(ports, subject, "not now"))
+            self.start(step, lambda ports: decisions.cancel(ports, subject, "not now"))
         else:
-            self.start(step, lambda ports: deciding.release(ports, subject, None))
+            self.start(step, lambda ports: decisions.release(ports, subject, None))
 
     def ingest(self, step: Step) -> None:
         """Start the work on one wave that is there."""
@@ -326,4 +326,4 @@ class History(Surroundings):
 def plan_period(ports: Ports, partition: int, start: int) -> object:
     """Plan three offsets of a partition."""
     bounds = Bounds(partitions=(partition,), start=start, end=start + 3)
-    return planning.plan(ports, SPEC, bounds, plan_id=deciding.new_id())
+    return planning.plan(ports, SPEC, bounds, plan_id=decisions.new_id())

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.ordering.segments import Graph, is_drained
 from airflow_kafka_lake.core.planning.plan import Blocked, Plan
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.world import World
 
 ROUNDS = 12
@@ -78,7 +78,7 @@ def pass_unread(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> Pas
     """Skip a stretch of a stream, and give up what is staged beside it where that is asked."""
 
     def skip(*, drop_staged: bool) -> Passed:
-        return deciding.skip(
+        return decisions.skip(
             ports, "orders", stream, stretch, reason="gone", acknowledge_order=False, drop_staged=drop_staged
         )
 
@@ -100,7 +100,7 @@ def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
     stuck = (RangeState.HELD, RangeState.CANCELLED)
     for item in world.ledger.ranges(pipeline=world.spec.name, states=stuck):
         if release or item.state is RangeState.CANCELLED:
-            deciding.release(ports, item.id, None)
+            decisions.release(ports, item.id, None)
         else:
             pass_unread(ports, streams[item.stream], _proposed(item))
     for item in blocked:
@@ -117,14 +117,14 @@ def _acknowledge(world: World, messages: Sequence[str]) -> None:
     for found in filter(None, map(OUT_OF_ORDER.search, messages)):
         key, stretch = Stream(found[1], found[2], int(found[3])), OffsetRange(int(found[4]), int(found[5]))
         stream = next(item for item in world.ledger.streams(world.spec.name) if item.key == key)
-        deciding.skip(world.worker(), "orders", stream, stretch, reason="gone", acknowledge_order=True)
+        decisions.skip(world.worker(), "orders", stream, stretch, reason="gone", acknowledge_order=True)
 
 
 def _give_up(world: World, messages: Sequence[str]) -> None:
     """Give up what is staged, exists nowhere else, and cannot be published; unless all of it was skipped just now."""
     for found in filter(None, map(GIVEN_UP.search, messages)):
         if any(item.state is RangeState.PLANNED for item in world.ledger.ranges(wave=found[1])):
-            deciding.cancel(world.worker(), found[1], "given up", drop_staged=True)
+            decisions.cancel(world.worker(), found[1], "given up", drop_staged=True)
 
 
 def _proposed(item: RangeRecord) -> OffsetRange:

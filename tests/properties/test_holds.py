@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from airflow_kafka_lake.core.errors import HeldError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests import truth
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_lake import Answer
@@ -48,12 +48,12 @@ class Partition:
                 world.ingest(wave)
                 self.settled.add(offset)
             case "cancelled":
-                deciding.cancel(world.worker(), wave, "not now")
+                decisions.cancel(world.worker(), wave, "not now")
             case "cancelled by range":
-                deciding.cancel(world.worker(), world.ledger.ranges(wave=wave)[0].id, "not now")
+                decisions.cancel(world.worker(), world.ledger.ranges(wave=wave)[0].id, "not now")
             case "cancelled at work":
                 self._die(offset, "table.publish")
-                deciding.cancel(world.worker(), wave, "not now")
+                decisions.cancel(world.worker(), wave, "not now")
             case "failed":
                 world.runner.tamper = lambda rows: rows[1:]
                 with pytest.raises(HeldError):
@@ -81,7 +81,7 @@ class Partition:
 
         with pytest.raises(KilledError):
             self.world.ingest(self.waves[offset], self.world.worker(passing))
-        deciding.cancel(self.world.worker(), self.waves[offset], "not now")
+        decisions.cancel(self.world.worker(), self.waves[offset], "not now")
         self.world.table.land_late()
 
     def _cancel_under(self, offset: int, call: str) -> None:
@@ -92,7 +92,7 @@ class Partition:
             worker.step()
         self.stale.append(worker)
         with suppress(KafkaLakeError):
-            deciding.cancel(self.world.worker(), wave, "not now")
+            decisions.cancel(self.world.worker(), wave, "not now")
         if self.world.ledger.wave(wave).state is WaveState.COMMITTED:
             self.settled.add(offset)
 
@@ -116,7 +116,7 @@ class Partition:
         """Take every hold off, and run what is left."""
         read = len(self.world.runner.jobs)
         for item in self.world.ledger.ranges(pipeline="orders", states=UNRESOLVED - {RangeState.PLANNED}):
-            deciding.release(self.world.worker(), item.id, None)
+            decisions.release(self.world.worker(), item.id, None)
         self.world.lease_ends()
         assert self.world.run().exit_code == 0
         again = {s.range.start for job in self.world.runner.jobs[read:] for s in job.stretches}
@@ -150,14 +150,14 @@ def test_the_trace_of_one_partition() -> None:
         return world.stream().watermark
 
     world.ingest(waves[9])
-    deciding.cancel(world.worker(), waves[10], "poison")
+    decisions.cancel(world.worker(), waves[10], "poison")
     world.ingest(waves[11])
     world.ingest(waves[12])
     assert watermark() == 10
     world.ingest(waves[13])
     assert watermark() == 10
     jobs = len(world.runner.jobs)
-    deciding.release(world.worker(), waves[10], None)
+    decisions.release(world.worker(), waves[10], None)
     assert world.run().exit_code == 0
     assert [str(s.range) for job in world.runner.jobs[jobs:] for s in job.stretches] == ["10-11"]
     assert watermark() == 14

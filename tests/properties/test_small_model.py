@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding, settlement, staging
+from airflow_kafka_lake.services import decisions, settlement, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -39,12 +39,12 @@ def _ingest(ports: Ports) -> object:
 
 
 def _cancel(ports: Ports) -> object:
-    return deciding.cancel(ports, RANGE, "not this one")
+    return decisions.cancel(ports, RANGE, "not this one")
 
 
 def _skip(ports: Ports) -> object:
     (stream,) = ports.ledger.streams("orders")
-    return deciding.skip(ports, "orders", stream, OffsetRange(0, 1), reason="bad", acknowledge_order=False)
+    return decisions.skip(ports, "orders", stream, OffsetRange(0, 1), reason="bad", acknowledge_order=False)
 
 
 def _settle(ports: Ports) -> object:
@@ -176,7 +176,7 @@ class Model:
         world.table.land_late()
         world.lease_ends()
         for item in world.ledger.ranges(pipeline="orders", states=(RangeState.CANCELLED, RangeState.HELD)):
-            deciding.release(world.worker(), item.id, None)
+            decisions.release(world.worker(), item.id, None)
         try:
             world.run()
         except LedgerBehindError:

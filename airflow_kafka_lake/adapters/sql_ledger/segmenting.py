@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import rows, upsert
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, SegmentKey, gate_of
 from airflow_kafka_lake.core.spec import Ordering
 

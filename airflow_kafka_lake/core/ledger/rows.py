@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, Holder, WaveState
-from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

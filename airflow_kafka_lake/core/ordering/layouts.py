@@ -16,7 +16,7 @@ from datetime import timedelta
 from math import gcd
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.ordering.growth import Growth, Known, Layout, Settling, Topic
+from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Layout, Settling, Topic
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core.errors import GroupOffsetError, PendingCommitError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, UnknownPartition
-from airflow_kafka_lake.core.ordering.growth import Grown, Growth, Known, Topic, grown
+from airflow_kafka_lake.core.ordering.layout_changes import Grown, Growth, Known, Topic, grown
 from airflow_kafka_lake.core.ordering.layouts import develop, topics_seen
-from airflow_kafka_lake.core.ordering.sealing import check_seals
+from airflow_kafka_lake.core.ordering.seals import check_seals
 from airflow_kafka_lake.core.planning.estimates import heaviest, to_read, weights
 from airflow_kafka_lake.core.planning.facts import Facts
 from airflow_kafka_lake.core.planning.in_period import period_of

@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey, epochs_in_
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ordering.growth import Known, Layout
+from airflow_kafka_lake.core.ordering.layout_changes import Known, Layout
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.estimates import WaveCost
 from airflow_kafka_lake.core.planning.plan import Blocked

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition, waiting_for_stable
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.growth import Grown
+from airflow_kafka_lake.core.ordering.layout_changes import Grown
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels
 from airflow_kafka_lake.core.planning.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Slice, Stream

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
-from airflow_kafka_lake.core.ordering.growth import Growth
+from airflow_kafka_lake.core.ordering.layout_changes import Growth
 from airflow_kafka_lake.core.planning.periods import Period
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.audit.check import offsets_seen
 from airflow_kafka_lake.core.audit.evidence import Evidence
 from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
-from airflow_kafka_lake.core.lake.bisecting import OUT_OF_MEMORY
+from airflow_kafka_lake.core.lake.halving import OUT_OF_MEMORY
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec

@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.ordering.growth import Layout
+from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, gate_of
 from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.slices import Stream

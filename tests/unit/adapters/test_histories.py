@@ -16,7 +16,7 @@ import pytest
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
 from airflow_kafka_lake.core.ledger.waves import Holder, Unknown
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.kit import arming
 from tests.kit.interceptors import PortCall, intercepted
 from tests.kit.memory_lake import Answer
@@ -94,8 +94,8 @@ def test_nothing_of_a_record_a_reason_or_a_setting_is_told(world: World) -> None
     world.produce(2)
     worker = recorded(recorder_of(lines, world), world.worker())
     wave = world.planned_wave()
-    deciding.cancel(worker, wave, "the customer Miller asked for it")
-    deciding.release(worker, wave, "Miller paid")
+    decisions.cancel(worker, wave, "the customer Miller asked for it")
+    decisions.release(worker, wave, "Miller paid")
     assert world.run(worker=worker).exit_code == 0
     text = "".join(lines)
     assert "ledger.take" in text

@@ -12,14 +12,14 @@ from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import checking, deciding
+from airflow_kafka_lake.services import decisions, pipeline_audit
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
 
 
 def audit(world: World, **words: Any) -> dict[str, Any]:
-    return checking.audit(world.worker(), world.spec, **words)
+    return pipeline_audit.audit(world.worker(), world.spec, **words)
 
 
 def change_rows(world: World, change: Any) -> None:
@@ -40,7 +40,7 @@ def world() -> World:
     world.run()
     world.produce(4)
     skipped = OffsetRange(5, 7)
-    deciding.skip(world.worker(), "orders", world.stream(), skipped, reason="bad", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), skipped, reason="bad", acknowledge_order=False)
     world.run()
     return world
 

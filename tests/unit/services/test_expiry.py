@@ -7,7 +7,7 @@ import pytest
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer, Row
 from tests.world import World
@@ -127,7 +127,7 @@ def test_log_start_that_passed_the_range_holds_it_with_the_exact_skip(world: Wor
         "next run"
     )
     stream = world.stream()
-    skipped = deciding.skip(
+    skipped = decisions.skip(
         world.worker(), "orders", stream, OffsetRange(0, 2), reason="expired", acknowledge_order=False
     )
     assert skipped.offsets == 2
@@ -230,7 +230,7 @@ def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:
     world.advance()
     assert (world.offsets(), world.stream().watermark) == ([0, 1, 5, 6, 7], 2)
     gap = OffsetRange(2, 5)
-    deciding.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
     assert world.run().exit_code == 0
     assert (world.stream().watermark, len(world.runner.jobs)) == (8, 1)
     world.check()

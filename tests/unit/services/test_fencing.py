@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.lake.staging import StageJob, job_name
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
-from airflow_kafka_lake.services.claiming import RENEW_AFTER, Heartbeat, claim
+from airflow_kafka_lake.services.claims import RENEW_AFTER, Heartbeat, claim
 from tests.gates import Before, Calls, Killed, KilledError, gated
 from tests.kit.memory_runner import Position
 from tests.world import World

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
 )
 from airflow_kafka_lake.core.ledger.waves import RangeState, Token, WaveState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.kit.memory_ledger import MemoryLedger
@@ -228,7 +228,7 @@ def test_ledger_behind_cannot_hide_it_by_a_cancel(world: World, wave: str) -> No
     world.ingest(wave)
     world.ledger.restore(backup)
     with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
-        deciding.cancel(world.worker(), wave, "not now")
+        decisions.cancel(world.worker(), wave, "not now")
     with pytest.raises(LedgerBehindError):
         world.plan()
     assert world.ledger.ranges(wave=wave)[0].state is RangeState.PLANNED
@@ -245,7 +245,7 @@ def cancelled(world: World, passing: Passing) -> None:
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("runner.stage")))
     world.lease_ends()
-    deciding.cancel(world.worker(passing), wave, "not now")
+    decisions.cancel(world.worker(passing), wave, "not now")
 
 
 def reopened(world: World, passing: Passing) -> None:
@@ -282,7 +282,7 @@ def test_commit_that_an_old_ledger_knows_hides_none_before_it(
     assert world.offsets(1) == [0, 1, 2, 3]
     rebuild(world.worker(), world.spec)
     for item in world.ledger.ranges(pipeline="orders", states=(RangeState.CANCELLED,)):
-        deciding.release(world.worker(), item.id, None)
+        decisions.release(world.worker(), item.id, None)
     assert world.run().exit_code == 0
     world.check()
 
@@ -496,7 +496,7 @@ def test_cancel_does_not_hide_a_rollback(world: World, wave: str) -> None:
     world.lease_ends()
     world.table.roll_back(before)
     with pytest.raises(IdentityError, match="rolled back"):
-        deciding.cancel(world.worker(), other, "not now")
+        decisions.cancel(world.worker(), other, "not now")
     with pytest.raises(IdentityError, match="rolled back"):
         world.plan()
 

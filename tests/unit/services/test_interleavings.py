@@ -11,7 +11,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer, Row
 from tests.truth import check_always, check_tokens
@@ -60,7 +60,7 @@ def comes_right(world: World) -> None:
     check_always(world)
     world.lease_ends()
     with suppress(KafkaLakeError):
-        deciding.release(world.worker(), "p1-w0", None)
+        decisions.release(world.worker(), "p1-w0", None)
     world.run()
     world.check()
     check_tokens(world)
@@ -117,13 +117,13 @@ def settler(world: World) -> bool:
 
 
 def canceller(world: World) -> bool:
-    return done(lambda: deciding.cancel(world.worker(), "p1-w0", "stop"))
+    return done(lambda: decisions.cancel(world.worker(), "p1-w0", "stop"))
 
 
 def skipper_without_waiting(world: World) -> bool:
     part = OffsetRange(1, 3)
     return done(
-        lambda: deciding.skip(world.worker(), "orders", world.stream(), part, reason="bad", acknowledge_order=False)
+        lambda: decisions.skip(world.worker(), "orders", world.stream(), part, reason="bad", acknowledge_order=False)
     )
 
 

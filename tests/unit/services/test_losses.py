@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Killed, KilledError
 from tests.world import World
 
@@ -30,7 +30,7 @@ def obey(world: World, reason: str) -> list[str]:
         (stream,) = world.ledger.streams(pipeline, topic=given["--topic"], partitions=[int(given["--partition"])])
         assert given.get("--topic-id", stream.key.topic_id) == stream.key.topic_id
         stretch = OffsetRange(int(given["--from"]), int(given["--to"]))
-        deciding.skip(world.worker(), pipeline, stream, stretch, reason=given["--reason"], acknowledge_order=False)
+        decisions.skip(world.worker(), pipeline, stream, stretch, reason=given["--reason"], acknowledge_order=False)
         done.append(name)
     return done
 
@@ -145,12 +145,12 @@ def test_skip_while_somebody_works_says_whose_and_how_to_end_it(world: World) ->
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("table.publish")))
     with pytest.raises(ConcurrentError, match=rf"Wave {wave} is being worked on by alpha/\d/1.00") as refused:
-        deciding.skip(
+        decisions.skip(
             world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False
         )
     way_out = f"take it from its holder now with: kafka-lake cancel {wave} --reason TEXT"
     assert refused.value.message.endswith(f"Nothing was changed; repeat when its lease has ended, or {way_out}")
     assert pieces(world) == [("0-5", "PLANNED")]
-    deciding.cancel(world.worker(), wave, "lost in part")
-    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False)
+    decisions.cancel(world.worker(), wave, "lost in part")
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False)
     assert pieces(world) == [("0-2", "SKIPPED"), ("2-5", "CANCELLED")]

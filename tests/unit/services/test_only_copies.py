@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.services import deciding, rebuilding, reopening, withdrawing
+from airflow_kafka_lake.services import decisions, rebuilding, reopening, withdrawals
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_order import expanded, of_three
@@ -60,12 +60,12 @@ def attempt(world: World) -> str:
 def cancel(world: World, **options: Any) -> None:
     """Take the other partition's range away."""
     (other,) = [item for item in world.ledger.ranges(wave="p1-w0") if item.stream.partition == 1]
-    deciding.cancel(world.worker(), other.id, "not now", **options)
+    decisions.cancel(world.worker(), other.id, "not now", **options)
 
 
 def skip(world: World, start: int = 1, end: int = 2, partition: int = 1, **options: Any) -> None:
     """Pass a record of the other partition."""
-    deciding.skip(
+    decisions.skip(
         world.worker(),
         "orders",
         world.stream(partition),
@@ -165,7 +165,7 @@ def test_repeat_that_would_decode_otherwise_does_not_drop_the_only_copy(world: W
         world.ingest("p1-w0")
     assert (world.table.branches(), len(world.runner.jobs)) == ((attempt,), 1)
     assert world.ledger.wave("p1-w0").state is WaveState.PLANNED
-    deciding.cancel(world.worker(), "p1-w0", "decoded anew", drop_staged=True)
+    decisions.cancel(world.worker(), "p1-w0", "decoded anew", drop_staged=True)
     assert world.table.branches() == ()
 
 
@@ -230,15 +230,15 @@ def test_cancel_of_what_was_read_again_drops_its_branch(world: World) -> None:
         world.ingest(again, world.worker(Killed("table.publish")))
     world.lease_ends()
     world.retain_from(5)
-    deciding.cancel(world.worker(), again, "not now")
+    decisions.cancel(world.worker(), again, "not now")
     assert world.table.branches() == ()
 
 
 def test_withdraw_never_meets_a_branch(world: World, attempt: str) -> None:
     """Only what was never claimed is withdrawn, and only what was claimed has staged."""
-    everything = withdrawing.named(world.ledger, "orders")
+    everything = withdrawals.named(world.ledger, "orders")
     with pytest.raises(StateError):
-        withdrawing.withdraw(world.worker(), everything, Selection(), reason="not needed")
+        withdrawals.withdraw(world.worker(), everything, Selection(), reason="not needed")
     assert world.table.branches() == (attempt,)
 
 

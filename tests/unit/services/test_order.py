@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
-from airflow_kafka_lake.services import deciding, reopening, sealing
+from airflow_kafka_lake.services import decisions, reopening, segment_declarations
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_lake import Answer
@@ -229,7 +229,7 @@ def test_topic_with_partitions_that_have_not_settled_cannot_be_declared_to_end()
     world.kafka.add_partitions("orders", 3)
     world.run()
     with pytest.raises(StateError, match="orders/2 has not settled"):
-        sealing.migrate(world.worker(), world.spec, "orders", target="payments", seals={0: 2, 1: 2, 2: 0})
+        segment_declarations.migrate(world.worker(), world.spec, "orders", target="payments", seals={0: 2, 1: 2, 2: 0})
 
 
 def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
@@ -282,14 +282,14 @@ def test_child_waits_until_its_parents_are_drained() -> None:
     world.produce(1, 0)
     first, second = world.plan().waves
     (old,) = [item.id for item in first.ranges if item.stream.partition == 0]
-    deciding.cancel(world.worker(), old, "look at it first")
+    decisions.cancel(world.worker(), old, "look at it first")
     with pytest.raises(GateClosedError, match=r"orders/0 from 0 to its seal 7 has 1 open offsets: 6-7"):
         world.ingest(second.id)
     assert world.ledger.wave(second.id).fence == 0
     done = world.run()
     assert done.exit_code == 1
     assert world.offsets(3) == []
-    deciding.release(world.worker(), old, None)
+    decisions.release(world.worker(), old, None)
     assert world.run().exit_code == 0
     assert world.offsets(3) == [0, 1]
     world.check()
@@ -307,13 +307,13 @@ def test_cancelled_range_keeps_nothing_else_of_its_wave_waiting() -> None:
     first, second = world.plan().waves
     (parent,) = [item.id for item in first.ranges if item.stream.partition == 1]
     (child,) = [item.id for item in second.ranges if item.stream.partition == 3]
-    deciding.cancel(world.worker(), parent, "look at it first")
-    deciding.cancel(world.worker(), child, "and at what continues it")
+    decisions.cancel(world.worker(), parent, "look at it first")
+    decisions.cancel(world.worker(), child, "and at what continues it")
     done = world.run()
     assert (done.exit_code, done.problems) == (1, ()), "the holds need a person; nothing has to wait"
     assert (world.offsets(2), world.offsets(3)) == ([0, 1], [])
-    deciding.release(world.worker(), parent, None)
-    deciding.release(world.worker(), child, None)
+    decisions.release(world.worker(), parent, None)
+    decisions.release(world.worker(), child, None)
     assert world.run().exit_code == 0
     assert world.offsets(3) == [0, 1]
     world.check()
@@ -361,7 +361,7 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     _, second = made.waves
     stretch = OffsetRange(6, 7)
     skip = {"reason": "poison", "acknowledge_order": False}
-    assert deciding.skip(world.worker(), "orders", world.stream(0), stretch, **skip).offsets == 1
+    assert decisions.skip(world.worker(), "orders", world.stream(0), stretch, **skip).offsets == 1
     assert world.run().exit_code == 1
     assert world.stream(0).watermark == 7
     words = (
@@ -371,7 +371,7 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
         world.ingest(second.id)
     with pytest.raises(HeldError, match=f"1 ranges of plan {made.id} are not settled; first orders/3 .*{words}"):
         finish_plan(world.worker(), made.id)
-    again = deciding.skip(world.worker(), "orders", world.stream(0), stretch, reason="known", acknowledge_order=True)
+    again = decisions.skip(world.worker(), "orders", world.stream(0), stretch, reason="known", acknowledge_order=True)
     assert again.offsets == 0
     assert world.ingest(second.id).state is WaveState.COMMITTED
 
@@ -398,11 +398,11 @@ def test_new_generation_waits_for_what_was_left_of_the_old_one() -> None:
     world.produce(2, 1)
     assert world.run().exit_code == 1
     skip = {"reason": "the topic is gone", "acknowledge_order": False}
-    deciding.skip(world.worker(), "orders", old, OffsetRange(4, 7), **skip)
+    decisions.skip(world.worker(), "orders", old, OffsetRange(4, 7), **skip)
     world.advance()
     world.run()
     assert (world.offsets(0), world.offsets(1)) == ([], [0, 1])
-    deciding.skip(world.worker(), "orders", old, OffsetRange(4, 7), reason="known", acknowledge_order=True)
+    decisions.skip(world.worker(), "orders", old, OffsetRange(4, 7), reason="known", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets(0) == world.offsets(1) == [0, 1]
 
@@ -418,7 +418,7 @@ def test_new_generation_that_grew_before_its_first_plan_waits_for_nothing_endles
     assert world.run().exit_code == 1
     expanded(world, 4)
     for stream in old:
-        deciding.skip(
+        decisions.skip(
             world.worker(), "orders", stream, OffsetRange(4, 5), reason="the topic is gone", acknowledge_order=True
         )
     world.advance()
@@ -438,7 +438,7 @@ def test_new_generation_names_what_an_open_transaction_left_below_the_seal() -> 
     world.produce(2, 0)
     (reason,) = world.run().held
     assert "settled only up to 4 of 6" in reason
-    deciding.skip(world.worker(), "orders", old, OffsetRange(4, 6), reason="the topic is gone", acknowledge_order=True)
+    decisions.skip(world.worker(), "orders", old, OffsetRange(4, 6), reason="the topic is gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets(0) == [0, 1]
 
@@ -477,7 +477,7 @@ def two_topics(**changes: object) -> World:
 def migrate(world: World, *, source: str = "old", target: str = "orders", **seals: int) -> None:
     """Declare that a topic continues another, which ends where the keywords `p0`, `p1`… say."""
     given = {int(name[1:]): seal for name, seal in seals.items()}
-    sealing.migrate(world.worker(), world.spec, source, target=target, seals=given)
+    segment_declarations.migrate(world.worker(), world.spec, source, target=target, seals=given)
 
 
 def test_migration_waits_for_its_second_look_and_then_for_the_parents() -> None:
@@ -501,10 +501,10 @@ def test_migrated_topic_is_drained_by_position_and_not_by_its_last_record() -> N
     world.clock.advance(SETTLE)
     plan = world.plan()
     (last,) = [item for item in plan.ranges if item.stream.topic == "old" and item.stream.partition == 1]
-    deciding.cancel(world.worker(), last.id, "later")
+    decisions.cancel(world.worker(), last.id, "later")
     world.run()
     assert world.offsets() == []
-    deciding.release(world.worker(), last.id, None)
+    decisions.release(world.worker(), last.id, None)
     assert world.run().exit_code == 0
     assert (world.offsets(1, "old"), world.offsets()) == ([0, 1, 2, 3, 4, 5], [0, 1, 2])
 
@@ -539,7 +539,7 @@ def test_log_that_runs_past_its_seal_is_named_until_somebody_decides() -> None:
     assert world.run().exit_code == 1
     assert (world.offsets(1, "old"), world.offsets()) == ([0, 1, 2, 3], [])
     stretch = OffsetRange(4, 6)
-    deciding.skip(world.worker(), "orders", world.stream(1, "old"), stretch, reason="late", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(1, "old"), stretch, reason="late", acknowledge_order=False)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1, 2]
 
@@ -548,13 +548,13 @@ def test_seal_is_declared_once() -> None:
     """The same seal again changes nothing; another one is refused."""
     world = two_topics()
     world.run()
-    sealing.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
+    segment_declarations.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
     before = world.ledger.segments("orders")
-    sealing.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
+    segment_declarations.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
     assert world.ledger.segments("orders") == before
     world.produce(1, 0, topic="old")
     with pytest.raises(StateError, match="old/0 is sealed at 4: a seal is never moved"):
-        sealing.seal(world.worker(), world.spec, world.stream(0, "old"), 5)
+        segment_declarations.seal(world.worker(), world.spec, world.stream(0, "old"), 5)
 
 
 def test_migration_splits_waves_that_would_wait_for_themselves() -> None:

@@ -23,8 +23,8 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.services import checking, deciding, withdrawing
-from airflow_kafka_lake.services.selecting import choose
+from airflow_kafka_lake.services import decisions, pipeline_audit, withdrawals
+from airflow_kafka_lake.services.stream_choice import choose
 from airflow_kafka_lake.triggers.conditions import WatermarkReached, time_in_ms
 from tests.unit.services.test_identity import held_reasons
 from tests.world import World
@@ -141,7 +141,7 @@ def test_cluster_that_was_set_back_is_led_out_of_by_a_skip(world: World, monkeyp
     earlier = replace(seen, leader_epoch=0, last_stable=3, high_watermark=3)
     monkeypatch.setattr(world.kafka, "snapshot", told(world, earlier))
     assert "the cluster was set back to an earlier state: skip" in world.plan().blocked[0].reason
-    deciding.skip(
+    decisions.skip(
         world.worker(), "orders", world.stream(), OffsetRange(3, 5), reason="set back", acknowledge_order=False
     )
     monkeypatch.setattr(world.kafka, "snapshot", told(world, replace(earlier, last_stable=7, high_watermark=7)))
@@ -226,8 +226,8 @@ def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None
     two.run()
     scope = Scope(topic="orders", partitions=frozenset({0, 9}))
     with pytest.raises(UnknownSubjectError, match="has no stream orders/9: it has 0 to 1"):
-        checking.audit(two.worker(), two.spec, scope=scope)
-    assert checking.audit(two.worker(), two.spec, scope=replace(scope, partitions=frozenset({0})))["ok"]
+        pipeline_audit.audit(two.worker(), two.spec, scope=scope)
+    assert pipeline_audit.audit(two.worker(), two.spec, scope=replace(scope, partitions=frozenset({0})))["ok"]
 
 
 def test_withdrawal_by_time_leaves_nothing_of_its_period_planned_unnamed(world: World) -> None:
@@ -237,8 +237,8 @@ def test_withdrawal_by_time_leaves_nothing_of_its_period_planned_unnamed(world: 
     world.plan()
     world.retain_from(5)
     period = Selection(start=begin - timedelta(minutes=1))
-    subject = withdrawing.named(world.ledger, "orders")
+    subject = withdrawals.named(world.ledger, "orders")
     with pytest.raises(RangeExpiredError, match="Kafka has no longer: orders/0 0-5"):
-        withdrawing.withdraw(world.worker(), subject, period, reason="wrong period")
-    done = withdrawing.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")
+        withdrawals.withdraw(world.worker(), subject, period, reason="wrong period")
+    done = withdrawals.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")
     assert (done.what.offsets, done.kept) == (10, ())

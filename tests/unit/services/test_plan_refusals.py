@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.unit.services.test_planning import pieces
 from tests.world import World
 
@@ -107,7 +107,7 @@ def test_retention_that_passed_unplanned_offsets_blocks_only_them(world: World) 
     assert "--from 3 --to 5" in plan.blocked[0].reason
     assert world.run().exit_code == 1
     assert world.stream().watermark == 3
-    deciding.skip(
+    decisions.skip(
         world.worker(), "orders", world.stream(), OffsetRange(3, 5), reason="expired", acknowledge_order=False
     )
     assert world.run().exit_code == 0
@@ -133,9 +133,9 @@ def test_shrunken_log_blocks_that_partition_only() -> None:
     assert stop.reason.startswith("LogRewrittenError: the log was cut at 3 after leader epoch 0 had reached 5")
     assert "--partition 0 --from 3 --to 5 --reason" in stop.reason
     accept = {"reason": "lost", "acknowledge_order": False}
-    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(4, 5), **accept)
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(4, 5), **accept)
     assert world.plan().blocked, "a skip that does not reach down to the cut accepts nothing"
-    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(3, 5), **accept)
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(3, 5), **accept)
     plan = world.plan()
     assert pieces(plan) == [(0, OffsetRange(5, 7))]
     assert plan.blocked == ()
@@ -153,7 +153,7 @@ def test_recreated_topic_is_blocked_until_its_old_generation_is_resolved(world: 
     (blocked,) = plan.blocked
     assert f"--topic-id={old.key.topic_id} --partition 0 --from 3 --to 5" in blocked.reason
     assert "--acknowledge-order" in blocked.reason
-    deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
+    decisions.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     world.check()
     assert world.offsets() == [0, 1]
@@ -175,7 +175,7 @@ def test_partition_that_a_recreated_topic_lacks_is_not_forgotten() -> None:
     (blocked,) = plan.blocked
     assert "settled only up to 3 of 5 in its partition 2" in blocked.reason
     assert f"--topic-id={old.key.topic_id} --partition 2 --from 3 --to 5" in blocked.reason
-    deciding.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
+    decisions.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1]
 

@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import checking, deciding
+from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer, Row
@@ -67,7 +67,7 @@ def lived(world: World) -> World:
     world.end("worse", commit=False)
     assert world.run().exit_code == 0
     world.produce(4)
-    deciding.skip(
+    decisions.skip(
         world.worker(), "orders", world.stream(), OffsetRange(8, 10), reason="poison", acknowledge_order=False
     )
     assert world.run().exit_code == 0
@@ -82,8 +82,10 @@ def goes_on(world: World, *, reads: int) -> None:
     read = [stretch.range.span for job in world.runner.jobs[jobs:] for stretch in job.stretches]
     assert sum(read) == reads, f"a run after the rebuild read {read}"
     world.check()
-    assert [*checking.topics_of(world.ledger, world.spec)] == [world.table.identifier], "an audit reads only tables"
-    audited = checking.audit(world.worker(), world.spec)
+    assert [*pipeline_audit.topics_of(world.ledger, world.spec)] == [world.table.identifier], (
+        "an audit reads only tables"
+    )
+    audited = pipeline_audit.audit(world.worker(), world.spec)
     assert audited["ok"], audited
 
 
@@ -296,7 +298,7 @@ def test_older_backup_learns_how_long_the_log_was(world: World) -> None:
     world.produce(2)
     (reason,) = world.run().held
     assert "settled only up to 2 of 10" in reason
-    deciding.skip(world.worker(), "orders", old, OffsetRange(2, 10), reason="gone", acknowledge_order=True)
+    decisions.skip(world.worker(), "orders", old, OffsetRange(2, 10), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1]
     world.check()
@@ -315,12 +317,12 @@ def test_older_backup_is_brought_up_to_date(world: World, moment: int) -> None:
     back_up()
     first = world.planned_wave()
     back_up()
-    deciding.cancel(world.worker(), first, "later")
+    decisions.cancel(world.worker(), first, "later")
     back_up()
     key = world.stream()
-    deciding.skip(world.worker(), "orders", key, OffsetRange(0, 1), reason="poison", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", key, OffsetRange(0, 1), reason="poison", acknowledge_order=False)
     back_up()
-    deciding.release(world.worker(), first, None)
+    decisions.release(world.worker(), first, None)
     with pytest.raises(KilledError):
         world.run(worker=world.worker(Killed("ledger.mark_publishing")))
     back_up()
@@ -372,7 +374,7 @@ def test_fence_that_the_older_ledger_gave_out_again_stays_its_own(world: World) 
     restored(world)
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
     assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.COMMITTED, AttemptOutcome.FAILED]
-    assert checking.audit(world.worker(), world.spec)["problems"] == []
+    assert pipeline_audit.audit(world.worker(), world.spec)["problems"] == []
     goes_on(world, reads=1)
 
 
@@ -866,7 +868,7 @@ def test_publish_between_rows_and_receipts_is_no_rollback(world: World, ledger: 
 
 
 CHANGES: dict[str, Callable[[World], object]] = {
-    "skip": lambda world: deciding.skip(
+    "skip": lambda world: decisions.skip(
         world.worker(), "orders", world.stream(), OffsetRange(3, 4), reason="poison", acknowledge_order=False
     ),
     "rebuild": restored,

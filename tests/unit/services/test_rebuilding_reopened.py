@@ -11,7 +11,7 @@ import pytest
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError, LogRewrittenError
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.unit.services.test_expiry import expire
@@ -160,7 +160,7 @@ def test_reopened_skip_is_read_again(landed: World, loss: Loss) -> None:
     """A skip counts until something reopens it; what is left of it stays passed."""
     landed.produce(6)
     landed.planned_wave()
-    deciding.skip(landed.worker(), "orders", landed.stream(), OffsetRange(14, 20), reason="x", acknowledge_order=False)
+    decisions.skip(landed.worker(), "orders", landed.stream(), OffsetRange(14, 20), reason="x", acknowledge_order=False)
     landed.advance()
     landed.reopen(15, 18)
     before = [(part, state) for part, state, _ in pieces(landed) if int(part.split("-")[0]) >= 14]
@@ -175,7 +175,7 @@ def test_reopened_skip_is_read_again(landed: World, loss: Loss) -> None:
 def test_skip_of_what_was_reopened_counts(landed: World, loss: Loss) -> None:
     """The second reading was given up, and the earlier rows stay; later it is reopened once more."""
     landed.reopen(3, 9)
-    deciding.skip(landed.worker(), "orders", landed.stream(), OffsetRange(3, 9), reason="x", acknowledge_order=False)
+    decisions.skip(landed.worker(), "orders", landed.stream(), OffsetRange(3, 9), reason="x", acknowledge_order=False)
     landed.advance()
     loss(landed)
     rebuilt(landed)
@@ -280,7 +280,7 @@ def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: Wo
     backup = landed.ledger.snapshot()
     landed.reopen(0, 14)
     stretch = OffsetRange(0, 14)
-    deciding.skip(landed.worker(), "orders", landed.stream(), stretch, reason="gone", acknowledge_order=False)
+    decisions.skip(landed.worker(), "orders", landed.stream(), stretch, reason="gone", acknowledge_order=False)
     visible = landed.offsets()
     landed.ledger.restore(backup)
     landed.watermarks.clear()
@@ -298,7 +298,7 @@ def test_wave_without_a_settled_range_stays_published(world: World) -> None:
     world.spec = replace(world.spec, target_range_bytes=1)
     world.produce(2)
     wave, (first, _) = world.planned_wave(), world.ledger.ranges(pipeline="orders")
-    deciding.cancel(world.worker(), first.id, "later")
+    decisions.cancel(world.worker(), first.id, "later")
     world.ingest(wave)
     world.reopen(1, 2)
     assert rebuilt(world).waves == 0
@@ -313,7 +313,7 @@ def test_published_wave_is_never_run_again_by_an_older_ledger(world: World) -> N
     world.produce(2)
     wave, (first, _) = world.planned_wave(), world.ledger.ranges(pipeline="orders")
     backup = world.ledger.snapshot()
-    deciding.cancel(world.worker(), first.id, "later")
+    decisions.cancel(world.worker(), first.id, "later")
     world.ingest(wave)
     world.reopen(1, 2)
     world.ledger.restore(backup)

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import checking, deciding, reopening
+from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.unit.services.test_expiry import expire
@@ -64,7 +64,7 @@ def by_attempt(world: World) -> list[str]:
 
 def audited(world: World) -> list[str]:
     """Return what an audit finds."""
-    found = checking.audit(world.worker(), world.spec)
+    found = pipeline_audit.audit(world.worker(), world.spec)
     return [*found["problems"], *(text for stream in found["streams"] for text in stream["problems"])]
 
 
@@ -144,7 +144,7 @@ def test_skipped_offsets_are_read_after_all(world: World) -> None:
     """A skip is left by a reopen; the watermark waits for what comes."""
     world.produce(6)
     world.run(Bounds(start=0, end=2))
-    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(2, 5), reason="bad", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(2, 5), reason="bad", acknowledge_order=False)
     world.run()
     assert (world.offsets(), world.stream().watermark) == ([0, 1, 5], 6)
     world.reopen(1, 4)
@@ -185,7 +185,7 @@ def test_smaller_result_is_held_until_a_person_accepts_it(landed: World) -> None
         held.reason or ""
     )
     assert (landed.offsets(), audited(landed)) == (before, [])
-    deciding.release(landed.worker(), held.id, None)
+    decisions.release(landed.worker(), held.id, None)
     assert landed.run().exit_code == 1
     landed.reopen(3, 12, accept_fewer=True)
     assert landed.run().exit_code == 0
@@ -223,7 +223,9 @@ def test_skip_of_what_is_reopened_keeps_the_earlier_rows(landed: World) -> None:
     landed.reopen(3, 9)
     landed.retain_from(9)
     assert landed.run().exit_code == 1
-    deciding.skip(landed.worker(), "orders", landed.stream(), OffsetRange(3, 9), reason="gone", acknowledge_order=False)
+    decisions.skip(
+        landed.worker(), "orders", landed.stream(), OffsetRange(3, 9), reason="gone", acknowledge_order=False
+    )
     landed.advance()
     assert (landed.offsets(), landed.stream().watermark, audited(landed)) == (before, 14, [])
 
@@ -245,7 +247,7 @@ def test_what_is_not_settled_is_named(landed: World) -> None:
     refused(landed, 10, 16, StateError, "offsets 14-16 of orders/0 are neither settled nor skipped: .* kafka-lake run")
     wave = landed.planned_wave(Bounds(start=14, end=18))
     refused(landed, 10, 16, StateError, f"14-18 .* is planned, and not read yet. .*: kafka-lake ingest {wave}")
-    deciding.cancel(landed.worker(), wave, "poison")
+    decisions.cancel(landed.worker(), wave, "poison")
     refused(landed, 10, 16, StateError, "14-18 .* is cancelled: poison. .*: kafka-lake release")
 
 
@@ -459,12 +461,12 @@ def test_cancelled_second_reading_holds_the_watermark(landed: World) -> None:
     """It is a wave as any other: cancel, release, run; the earlier rows stay as long as it takes."""
     before = landed.offsets()
     (wave,) = landed.reopen(3, 9).waves
-    deciding.cancel(landed.worker(), wave, "not now")
+    decisions.cancel(landed.worker(), wave, "not now")
     with pytest.raises(StateError):
         landed.ingest(wave)
     landed.advance()
     assert (landed.offsets(), landed.stream().watermark, audited(landed)) == (before, 3, [])
-    deciding.release(landed.worker(), wave, None)
+    decisions.release(landed.worker(), wave, None)
     assert landed.run().exit_code == 0
     landed.check()
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import checking, deciding, reporting
+from airflow_kafka_lake.services import decisions, pipeline_audit, reporting
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -33,7 +33,7 @@ def status(world: World, **subject: Any) -> dict[str, Any]:
 
 def audit(world: World) -> dict[str, Any]:
     """Return the audit document."""
-    return checking.audit(world.worker(), world.spec)
+    return pipeline_audit.audit(world.worker(), world.spec)
 
 
 def change_rows(world: World, change: Any) -> None:
@@ -97,7 +97,7 @@ def test_status_names_what_blocks_and_the_way_out(landed: World) -> None:
     landed.produce(4)
     landed.run(Bounds(start=7, end=9))
     wave = landed.planned_wave()
-    deciding.cancel(landed.worker(), wave, "not now")
+    decisions.cancel(landed.worker(), wave, "not now")
     (stream,) = status(landed)["streams"]
     assert (stream["watermark"], stream["hold"], stream["coverage"]) == (5, 5, [[0, 5], [7, 9]])
     assert "range 5-7 cancelled: not now" in stream["blocked_by"][0]
@@ -154,7 +154,7 @@ def test_audit_of_a_sound_world_is_ok(landed: World) -> None:
     """Every settled offset is accounted for and every row is where it should be; skips included."""
     landed.produce(4)
     stretch = OffsetRange(6, 7)
-    deciding.skip(landed.worker(), "orders", landed.stream(), stretch, reason="bad", acknowledge_order=False)
+    decisions.skip(landed.worker(), "orders", landed.stream(), stretch, reason="bad", acknowledge_order=False)
     landed.run()
     document = audit(landed)
     assert (document["ok"], document["problems"]) == (True, [])
@@ -201,7 +201,7 @@ def test_audit_finds_rows_of_a_skipped_range(landed: World) -> None:
     """What was passed unread must not be visible."""
     landed.produce(1)
     stretch = OffsetRange(5, 6)
-    deciding.skip(landed.worker(), "orders", landed.stream(), stretch, reason="bad", acknowledge_order=False)
+    decisions.skip(landed.worker(), "orders", landed.stream(), stretch, reason="bad", acknowledge_order=False)
     landed.advance()
     change_rows(landed, lambda rows: [*rows, replace(rows[0], offset=5)])
     assert "range 5-6 is skipped and has 1 rows" in audit(landed)["streams"][0]["problems"]

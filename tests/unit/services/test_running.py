@@ -15,8 +15,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import deciding
-from airflow_kafka_lake.services.claiming import claim
+from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services.claims import claim
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
@@ -230,7 +230,7 @@ def test_unknown_outweighs_held_outweighs_transient(world: World) -> None:
     world.plan(Bounds(start=0, end=1))
     world.plan()
     waves = world.ledger.waves("orders")
-    deciding.cancel(world.worker(), waves[0].id, "not now")
+    decisions.cancel(world.worker(), waves[0].id, "not now")
     world.runner.failures.append("out of memory")
     assert world.run().exit_code == 1
 
@@ -248,10 +248,10 @@ def test_plan_is_finished_only_when_every_range_is_settled(world: World) -> None
     plan = world.plan()
     with pytest.raises(UnfinishedError, match="kafka-lake run orders"):
         finish_plan(world.worker(), plan.id)
-    deciding.cancel(world.worker(), plan.waves[0].id, "not now")
+    decisions.cancel(world.worker(), plan.waves[0].id, "not now")
     with pytest.raises(HeldError, match="not now"):
         finish_plan(world.worker(), plan.id)
-    deciding.release(world.worker(), plan.waves[0].id, None)
+    decisions.release(world.worker(), plan.waves[0].id, None)
     world.run()
     finish_plan(world.worker(), plan.id)
 
@@ -342,8 +342,8 @@ def test_bounded_run_takes_what_its_waves_come_apart_into() -> None:
     world.plan()
     wave = next(iter(world.ledger.waves("orders"))).id
     first, second = world.ledger.ranges(wave=wave)
-    deciding.cancel(world.worker(), second.id, "later")
-    apart, _ = deciding.release(world.worker(), second.id, None)
+    decisions.cancel(world.worker(), second.id, "later")
+    apart, _ = decisions.release(world.worker(), second.id, None)
     assert apart != wave
     assert [item.id for item in world.run(bounded(second.stream.partition)).waves] == [apart]
     assert [item.id for item in world.run(bounded(first.stream.partition, 0, 1)).waves] == [wave]

@@ -7,7 +7,7 @@ import pytest
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.world import World
@@ -197,7 +197,7 @@ def test_settle_drops_the_branches_of_abandoned_attempts(world: World, wave: str
 def test_run_sweeps_before_it_begins(world: World, wave: str) -> None:
     """No command besides `run` is needed; branches of waves that are over for good go too."""
     attempt = staged_and_dead(world, wave)
-    deciding.cancel(world.worker(), wave, "not now")
+    decisions.cancel(world.worker(), wave, "not now")
     world.table.stage(attempt, [])  # by a job that outlived its worker and had not begun its branch
     assert branches(world) == (attempt,)
     world.run()

@@ -7,7 +7,7 @@ import pytest
 from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, RangeBeyondEndError, StaleFenceError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Killed, KilledError
 from tests.world import AFTER_THE_LEASE, World
 
@@ -24,7 +24,7 @@ def wave(world: World) -> str:
 def skip(world: World, start: int, end: int) -> int:
     """Skip a stretch of partition 0; returns how many offsets."""
     stretch = OffsetRange(start, end)
-    done = deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    done = decisions.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
     return done.offsets
 
 
@@ -48,7 +48,7 @@ def test_skip_frees_the_watermark(world: World) -> None:
     world.produce(10)
     world.run(Bounds(start=4, end=10))
     hold = world.planned_wave(Bounds(start=0, end=4))
-    deciding.cancel(world.worker(), hold, "not now")
+    decisions.cancel(world.worker(), hold, "not now")
     world.advance()
     assert world.stream().watermark == 0
     assert skip(world, 0, 4) == 4
@@ -107,7 +107,7 @@ def test_wave_claimed_while_a_skip_decides_is_not_robbed(world: World, wave: str
             world.ingest(wave, world.worker(Killed("table.publish")))
 
     with pytest.raises(ConcurrentError, match="Nothing was skipped"):
-        deciding.skip(
+        decisions.skip(
             world.worker(Before("ledger.skip", claimed)),
             "orders",
             world.stream(),

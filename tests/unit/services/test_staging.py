@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.wire import timestamp
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Calls
 from tests.kit.memory_runner import Position
 from tests.world import World
@@ -154,7 +154,7 @@ def test_range_that_fails_its_audit_is_held_and_the_rest_published(
     world.advance()
     world.check()
     world.runner.tamper = lambda rows: rows
-    deciding.release(world.worker(), world.ledger.ranges(wave=wave)[0].id, None)
+    decisions.release(world.worker(), world.ledger.ranges(wave=wave)[0].id, None)
     assert world.run().exit_code == 0
     world.check()
     assert world.offsets(0) == [0, 1, 2]
@@ -270,7 +270,7 @@ def test_ingest_of_a_cancelled_wave_is_refused(world: World) -> None:
     """The message names the way out."""
     world.produce(2)
     wave = world.planned_wave()
-    deciding.cancel(world.worker(), wave, "not now")
+    decisions.cancel(world.worker(), wave, "not now")
     with pytest.raises(StateError, match=f"kafka-lake release {wave}"):
         world.ingest(wave)
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.features.cutover.check import CutoverCheck
-from airflow_kafka_lake.services import checking
+from airflow_kafka_lake.services import pipeline_audit
 from tests.kit.memory_lake import Row
 from tests.world import SPEC, World
 
@@ -42,7 +42,7 @@ def write(world: World, *offsets: int, topic: str = "orders") -> None:
 
 
 def seam(world: World, columns: str | None = None) -> dict[str, Any]:
-    return checking.audit(world.worker(), world.spec, checks=(CutoverCheck(table=LIVE, columns=columns),))
+    return pipeline_audit.audit(world.worker(), world.spec, checks=(CutoverCheck(table=LIVE, columns=columns),))
 
 
 def test_a_plan_freezes_the_seam(world: World) -> None:
@@ -86,7 +86,7 @@ def test_a_generation_that_is_gone_is_not_judged(world: World) -> None:
 def test_a_table_that_is_not_there_is_refused(world: World) -> None:
     """A typing error must not look like a live stream without rows."""
     with pytest.raises(UnknownSubjectError):
-        checking.audit(world.worker(), world.spec, checks=(CutoverCheck(table="live.order"),))
+        pipeline_audit.audit(world.worker(), world.spec, checks=(CutoverCheck(table="live.order"),))
 
 
 def test_columns_that_cannot_be_read_are_refused(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -89,7 +89,7 @@ def test_corrected_file_leads_out_also_when_nothing_new_is_planned() -> None:
     world.spec = replace(world.spec, decoding=Decoding(format=Format.STRING, limit=Limit(records=0)))
     assert world.plan().ranges == ()
     (item,) = world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,))
-    deciding.release(world.worker(), item.id, None)
+    decisions.release(world.worker(), item.id, None)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1]
     world.check()

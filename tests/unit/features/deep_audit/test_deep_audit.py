@@ -12,14 +12,14 @@ from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.features.deep_audit.check import DeepCheck
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
-from airflow_kafka_lake.services import checking, polling
+from airflow_kafka_lake.services import pipeline_audit, polling
 from tests.world import World
 
 pytestmark = pytest.mark.unit
 
 
 def deep(world: World, **words: Any) -> dict[str, Any]:
-    return checking.audit(world.worker(), world.spec, checks=(DeepCheck(),), **words)
+    return pipeline_audit.audit(world.worker(), world.spec, checks=(DeepCheck(),), **words)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
 
     late: Any = Late()
     with pytest.raises(IdentityError, match="while it was compared"):
-        checking.audit(replace(worker, runner=late), world.spec, checks=(DeepCheck(),))
+        pipeline_audit.audit(replace(worker, runner=late), world.spec, checks=(DeepCheck(),))
 
 
 def test_a_cleaned_record_is_no_finding_and_a_lost_row_is() -> None:

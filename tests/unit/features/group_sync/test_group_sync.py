@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.features.group_sync.sync import sync_group
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before
 from tests.world import World
 
@@ -106,7 +106,7 @@ def test_new_topic_never_receives_an_old_offset(mirrored: World) -> None:
 def test_skipped_offsets_count_as_settled(mirrored: World) -> None:
     """The group is told the watermark, which passes what a person skipped."""
     mirrored.planned_wave()
-    deciding.skip(
+    decisions.skip(
         mirrored.worker(), "orders", mirrored.stream(0), OffsetRange(0, 3), reason="x", acknowledge_order=True
     )
     mirrored.run()

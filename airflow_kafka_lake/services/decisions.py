@@ -22,12 +22,12 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.claims import ending_on_error
 from airflow_kafka_lake.services.fencing import fenced
 from airflow_kafka_lake.services.losses import accepted_epoch
 from airflow_kafka_lake.services.only_copies import REPEAT
+from airflow_kafka_lake.services.revocation import revoke
 from airflow_kafka_lake.services.settlement import flush
-from airflow_kafka_lake.services.taking import take
 
 
 def new_id() -> str:
@@ -62,7 +62,7 @@ def cancel(ports: Ports, subject: str, reason: str, *, drop_staged: bool = False
         states = ", ".join(sorted({item.state for item in found})) or "no open range"
         raise StateError(f"{subject} cannot be cancelled: it has {states}. Only what is PLANNED can", subject=subject)
     verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in found]
-    take(ports, ports.ledger.wave(found[0].wave), verdicts, by_force=True, drop_staged=drop_staged)
+    revoke(ports, ports.ledger.wave(found[0].wave), verdicts, by_force=True, drop_staged=drop_staged)
     return tuple(item.id for item in found)
 
 

@@ -10,12 +10,12 @@ from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger.records import Claim, Staged
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.auditing import audit_attempt
-from airflow_kafka_lake.services.claiming import LEASE
+from airflow_kafka_lake.services.attempt_audit import audit_attempt
+from airflow_kafka_lake.services.claims import LEASE
 from airflow_kafka_lake.services.fencing import newest_resumable
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import Proven, receipts_left_by, replaced
-from airflow_kafka_lake.services.taking import Shortfall
+from airflow_kafka_lake.services.revocation import Shortfall
 
 UNUSABLE = (AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError)
 """What says that a branch cannot be published as it is, whenever it is tried."""

@@ -15,8 +15,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.selection import Chosen, Selection
-from airflow_kafka_lake.services import deciding, reopening
-from airflow_kafka_lake.services.selecting import all_or_nothing, choose, one_by_one
+from airflow_kafka_lake.services import decisions, reopening
+from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -96,7 +96,7 @@ def test_what_was_done_before_a_failure_is_named(world: World) -> None:
     ports = world.worker()
     some = choose(ports, "orders", Selection(topic="orders", start=1, end=4))
     prepared = [reopening.prepare(ports, world.spec, i.stream, i.stretch, reason="again") for i in some]
-    deciding.skip(ports, "orders", some[1].stream, some[1].stretch, reason="meanwhile", acknowledge_order=False)
+    decisions.skip(ports, "orders", some[1].stream, some[1].stretch, reason="meanwhile", acknowledge_order=False)
     with pytest.raises(ConcurrentError, match=r"Done: orders/0 1-4\. Not done: orders/1 1-4\. Repeat") as failed:
         one_by_one(some, prepared, lambda part: reopening.carry_out(ports, world.spec, part))
     assert failed.value.facts == {"done": ["orders/0 1-4"], "not_done": ["orders/1 1-4"]}
@@ -110,14 +110,14 @@ def test_skip_is_shown_before_it_is_done(world: World) -> None:
     ports, stream = world.worker(), world.stream(0)
     (some,) = choose(ports, "orders", Selection(topic="orders", partitions=frozenset({0}), start=3, end=7))
     before = world.ledger.snapshot()
-    shown = deciding.preview_skip(ports, "orders", some.stream, some.stretch, reason="bad")
+    shown = decisions.preview_skip(ports, "orders", some.stream, some.stretch, reason="bad")
     assert (shown.offsets, shown.waves, shown.fenced, shown.goes_on) == (2, (wave,), (), RangeSet())
     assert world.ledger.snapshot() == before
-    done = deciding.skip(ports, "orders", stream, some.stretch, reason="bad", acknowledge_order=False)
+    done = decisions.skip(ports, "orders", stream, some.stretch, reason="bad", acknowledge_order=False)
     assert done.offsets == shown.offsets
     (beyond,) = choose(ports, "orders", Selection(topic="orders", partitions=frozenset({0}), start=3, end=70))
     with pytest.raises(RangeBeyondEndError):
-        deciding.preview_skip(ports, "orders", beyond.stream, beyond.stretch, reason="bad")
+        decisions.preview_skip(ports, "orders", beyond.stream, beyond.stretch, reason="bad")
 
 
 def test_skip_shows_what_would_go_on(world: World) -> None:
@@ -128,5 +128,5 @@ def test_skip_shows_what_would_go_on(world: World) -> None:
     with pytest.raises(Exception, match="held"):
         world.ingest(wave)
     (some,) = choose(world.worker(), "orders", Selection(topic="orders", partitions=frozenset({0}), start=6, end=7))
-    shown = deciding.preview_skip(world.worker(), "orders", some.stream, some.stretch, reason="bad")
+    shown = decisions.preview_skip(world.worker(), "orders", some.stream, some.stretch, reason="bad")
     assert (shown.offsets, shown.goes_on) == (1, RangeSet.of((5, 6), (7, 9)))

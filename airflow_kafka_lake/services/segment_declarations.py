@@ -11,18 +11,18 @@ from airflow_kafka_lake.core.errors import StateError, UnavailableError, Unknown
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState
-from airflow_kafka_lake.core.ordering.growth import Growth, Known, Topic, grown
-from airflow_kafka_lake.core.ordering.sealing import declared, migrated
+from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Topic, grown
+from airflow_kafka_lake.core.ordering.seals import declared, migrated
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels, Segment
 from airflow_kafka_lake.core.planning.decision import Declare
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.deciding import new_id
-from airflow_kafka_lake.services.observing import observe
+from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.services.observation import observe
 from airflow_kafka_lake.services.planning import gather, plan_from, record
-from airflow_kafka_lake.services.taking import take
+from airflow_kafka_lake.services.revocation import revoke
 
 
 def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Segment:
@@ -105,7 +105,7 @@ def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
             continue
         reason = "it continues what the same wave reads, and goes into a wave of its own"
         verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in moved]
-        take(ports, wave, verdicts, by_force=True)
+        revoke(ports, wave, verdicts, by_force=True)
         by_level: dict[int, list[str]] = defaultdict(list)
         for item in moved:
             by_level[levels.at(item.stream, item.range.start)].append(item.id)

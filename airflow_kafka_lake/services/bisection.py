@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError, TransientError
-from airflow_kafka_lake.core.lake import bisecting
+from airflow_kafka_lake.core.lake import halving
 from airflow_kafka_lake.core.lake.accounting import Fate
-from airflow_kafka_lake.core.lake.bisecting import History
+from airflow_kafka_lake.core.lake.halving import History
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice
@@ -26,7 +26,7 @@ def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     why = "workers died over it, or lost their lease, twice"
     ports.say(f"wave {held.key.wave} is halved: {why}")
     (first, *_) = held.ranges
-    return bisecting.apart(held.ranges, why) or (bisecting.held(first, first.range, why),)
+    return halving.apart(held.ranges, why) or (halving.held(first, first.range, why),)
 
 
 def read_otherwise(
@@ -49,7 +49,7 @@ def read_otherwise(
         try:
             return stage(held.ranges, untimely)
         except Exception as problem:
-            if not bisecting.is_unknown(problem) or not history.asks_for_trials(problem):
+            if not halving.is_unknown(problem) or not history.asks_for_trials(problem):
                 raise
             error = problem
     return (
@@ -74,14 +74,14 @@ def _asked(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[tu
     late = [
         (item, RangeSet(known.range for known in said[item.id] if known.fate is Fate.UNTIMELY)) for item in held.ranges
     ]
-    few, too_many = bisecting.affordable(late)
+    few, too_many = halving.affordable(late)
     verdicts = []
     for item in held.ranges:
         wrong = [known.range for known in said[item.id] if known.fate is Fate.UNREADABLE]
         wrong += [part for source, part in too_many if source is item]
-        for part in RangeSet(wrong).joined(bisecting.MOST_PARTS):
+        for part in RangeSet(wrong).joined(halving.MOST_PARTS):
             known = next(known for known in said[item.id] if known.fate in FAULTS and known.range.overlaps(part))
-            verdicts.append(bisecting.held(item, part, known.seen))
+            verdicts.append(halving.held(item, part, known.seen))
     return tuple(verdicts), few
 
 
@@ -96,7 +96,7 @@ def _tried(
 ) -> tuple[Verdict, ...]:
     """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
     table, wave = ports.lake.table(held.table), held.key.wave
-    trials, most = 0, bisecting.most_trials(held.ranges)
+    trials, most = 0, halving.most_trials(held.ranges)
 
     def fails(part: Sequence[RangeRecord]) -> bool:
         nonlocal trials, error
@@ -109,23 +109,23 @@ def _tried(
         try:
             stage(part, untimely)
         except Exception as problem:
-            if not bisecting.is_unknown(problem):
+            if not halving.is_unknown(problem):
                 raise
             error = problem
             return True
         return False
 
-    found = bisecting.search(held.ranges, fails)
+    found = halving.search(held.ranges, fails)
     if found.culprit is not None:
-        return (bisecting.held(bisecting.source_of(held.ranges, found.culprit), found.culprit.range, _words(error)),)
+        return (halving.held(halving.source_of(held.ranges, found.culprit), found.culprit.range, _words(error)),)
     ports.say(f"no single record of wave {wave} is the cause")
-    return bisecting.apart(held.ranges, "its parts can be read, and not all at once") if found.read_well else ()
+    return halving.apart(held.ranges, "its parts can be read, and not all at once") if found.read_well else ()
 
 
 def _words(error: Exception) -> str:
     """Return the last line that a job said; of any other exception its name alone, for its text may hold a secret."""
     if isinstance(error, KafkaLakeError):
-        if error.facts.get("reason") == bisecting.OUT_OF_MEMORY:
+        if error.facts.get("reason") == halving.OUT_OF_MEMORY:
             return "Spark runs out of memory over it"
         last = next((line for line in reversed(error.message.splitlines()) if line.strip()), "")
         return last.strip().removeprefix("Caused by: ")

@@ -23,8 +23,8 @@ from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Verdict
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.services import auditing, checking, deciding, rebuilding
-from airflow_kafka_lake.services.taking import take
+from airflow_kafka_lake.services import attempt_audit, decisions, pipeline_audit, rebuilding
+from airflow_kafka_lake.services.revocation import revoke
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.kit.memory_lake import Answer, Row
 from tests.kit.memory_ledger import MemoryLedger
@@ -232,13 +232,13 @@ def test_without_receipts_it_is_audited_again(world: World, wave: str) -> None:
 def cancel_the_other_partition(world: World, wave: str) -> None:
     """Take a whole range away."""
     (other,) = [item for item in world.ledger.ranges(wave=wave) if item.stream.partition == 1]
-    deciding.cancel(world.worker(), other.id, "not now")
+    decisions.cancel(world.worker(), other.id, "not now")
 
 
 def skip_a_record(world: World, wave: str) -> None:
     """Take the middle of a range away."""
     poison = OffsetRange(1, 2)
-    deciding.skip(world.worker(), "orders", world.stream(1), poison, reason="poison", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(1), poison, reason="poison", acknowledge_order=False)
 
 
 @pytest.mark.parametrize("call", ["table.add_receipts", "ledger.mark_publishing"])
@@ -310,8 +310,8 @@ def test_branch_that_cannot_be_read_now_is_kept(world: World, wave: str) -> None
 def test_cancelled_wave_is_staged_again_after_its_release(world: World, wave: str) -> None:
     """What a person has taken away is not published by what was staged before."""
     dies(world, wave, "table.publish")
-    deciding.cancel(world.worker(), wave, "not now")
-    deciding.release(world.worker(), wave, "now")
+    decisions.cancel(world.worker(), wave, "not now")
+    decisions.release(world.worker(), wave, "now")
     assert world.run().exit_code == 0
     came_right(world, wave, world.ledger.attempts(wave)[-1].attempt, jobs=2)
 
@@ -372,7 +372,7 @@ def test_main_that_others_move_and_expire_costs_no_second_job(world: World, wave
 def test_branch_of_a_finished_wave_goes(world: World, wave: str) -> None:
     """It is kept for as long as somebody may go on with it, and not longer."""
     attempt = dies(world, wave, "table.publish")
-    deciding.cancel(world.worker(), wave, "not now")
+    decisions.cancel(world.worker(), wave, "not now")
     world.table.stage(attempt, [])
     assert world.settle().swept.dropped == (attempt,)
     assert all(item.state is RangeState.CANCELLED for item in world.ledger.ranges(wave=wave))
@@ -425,7 +425,7 @@ def all_but_the_markers(world: World, wave: str, attempt: str) -> None:
     world.advance()
     assert (world.stream().watermark, world.stream(1).watermark) == (3, 3)
     gap = OffsetRange(3, 6)
-    deciding.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
     came_right(world, wave, attempt)
     assert world.stream().watermark == 8
 
@@ -463,7 +463,7 @@ def test_markers_that_go_after_the_audit_and_before_its_receipts_are_held_alone(
 
 def test_too_many_gaps_hold_their_range(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody passes thousands of markers one by one: their range is held as a whole, and the others go on."""
-    monkeypatch.setattr(auditing, "MOST_PASSED", 0)
+    monkeypatch.setattr(attempt_audit, "MOST_PASSED", 0)
     world.ingest(wave, world.worker(passed_by_retention(world, "batches.explain")))
     (held,) = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
     assert (held.range, held.held_for) == (OffsetRange(0, 8), RangeSet.of((0, 8)))
@@ -484,14 +484,14 @@ def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wa
     attempt = dies(world, wave, "ledger.mark_publishing")
     (other,) = [item for item in world.ledger.ranges(wave=wave) if item.stream.partition == 1]
     verdict = Verdict(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
-    take(world.worker(), world.ledger.wave(wave), [verdict], spared=attempt)
+    revoke(world.worker(), world.ledger.wave(wave), [verdict], spared=attempt)
     assert world.table.branches() == ()
 
 
 def skip_the_markers(world: World) -> None:
     """Do what the hold says."""
     gap = OffsetRange(3, 6)
-    deciding.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), gap, reason="markers", acknowledge_order=False)
 
 
 def lose_the_ledger(world: World) -> None:
@@ -507,7 +507,7 @@ def agrees_with_a_rebuild(world: World, *, lost: bool) -> None:
             if lost:
                 lose_the_ledger(world)
             rebuilding.rebuild(world.worker(), world.spec)
-        assert check(checking.gather(world.ledger, world.lake, world.spec)) == ()
+        assert check(pipeline_audit.gather(world.ledger, world.lake, world.spec)) == ()
         world.check()
         assert (world.offsets(), world.offsets(1)) == ([0, 1, 2, 6, 7], [0, 1, 2])
 
@@ -577,7 +577,7 @@ def test_skip_of_what_is_staged_spares_no_branch(world: World, wave: str) -> Non
         world.ingest(wave, world.worker(both))
     world.lease_ends()
     first = OffsetRange(2, 4)
-    deciding.skip(
+    decisions.skip(
         world.worker(), "orders", world.stream(), first, reason="wrong", acknowledge_order=False, drop_staged=True
     )
     assert world.table.branches() == ()

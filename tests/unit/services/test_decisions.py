@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Rejected, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import deciding, running
+from airflow_kafka_lake.services import decisions, running
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.world import FOLLOW, LEDGER_ID, SPEC, World
@@ -32,7 +32,7 @@ def wave(world: World) -> str:
 
 def cancel(world: World, subject: str) -> tuple[str, ...]:
     """Cancel with a reason."""
-    return deciding.cancel(world.worker(), subject, "not now")
+    return decisions.cancel(world.worker(), subject, "not now")
 
 
 def states(world: World) -> list[tuple[str, str]]:
@@ -46,7 +46,7 @@ def test_cancelled_wave_is_never_published_and_can_be_released(world: World, wav
     assert world.ledger.wave(wave).state is WaveState.CANCELLED
     assert world.run().exit_code == 1
     assert (world.offsets(), world.stream().watermark) == ([], 0)
-    assert deciding.release(world.worker(), wave, "now")[0] == wave
+    assert decisions.release(world.worker(), wave, "now")[0] == wave
     assert world.run().exit_code == 0
     world.check()
 
@@ -121,10 +121,10 @@ def test_zombie_commit_stays_stopped_when_main_is_rolled_back(world: World, wave
         world.table.write_foreign()
 
     person = world.worker(Before("table.fence", lost_beside_another_writer) if moved == "by others" else None)
-    deciding.cancel(person, wave, "not now")
+    decisions.cancel(person, wave, "not now")
     assert states(world) == [("0-5", "CANCELLED")]
     assert world.table.branches() == ()
-    deciding.release(world.worker(), wave, None)
+    decisions.release(world.worker(), wave, None)
     world.table.roll_back(looked_at)
     assert isinstance(world.table.land_late(), Rejected)
     assert world.run().exit_code == 0
@@ -149,11 +149,11 @@ def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave
         world.ingest(wave, world.worker(passing))
     landing = world.worker(Before(call, world.table.land_late))
     if call == "ledger.take":
-        deciding.cancel(landing, wave, "not now")
+        decisions.cancel(landing, wave, "not now")
         assert states(world) == [("0-5", "CANCELLED")]
     else:
         with pytest.raises(StateError, match="published meanwhile"):
-            deciding.cancel(landing, wave, "not now")
+            decisions.cancel(landing, wave, "not now")
         assert states(world) == [("0-5", "SETTLED")]
     world.advance()
     world.check()
@@ -167,7 +167,7 @@ def test_wave_claimed_while_a_cancel_decides_is_not_robbed(world: World, wave: s
             world.ingest(wave, world.worker(Killed("table.publish")))
 
     with pytest.raises(StaleFenceError):
-        deciding.cancel(world.worker(Before("ledger.take", claimed)), wave, "not now")
+        decisions.cancel(world.worker(Before("ledger.take", claimed)), wave, "not now")
     assert states(world) == [("0-5", "PLANNED")]
 
 
@@ -181,7 +181,7 @@ def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
             world.table.next_answer = Answer.LOST
 
     with pytest.raises(UnavailableError, match="repeat the call"):
-        deciding.cancel(world.worker(always), wave, "not now")
+        decisions.cancel(world.worker(always), wave, "not now")
     assert states(world) == [("0-5", "PLANNED")]
     assert (world.ledger.wave(wave).state, world.ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
     assert world.ledger.attempts(wave)[-1].outcome is AttemptOutcome.UNKNOWN
@@ -199,7 +199,7 @@ def test_lost_answer_of_a_fence_commit_is_settled_by_looking(world: World, wave:
         calls(call)
         world.table.next_answer = Answer.LOST_LANDED if call == "table.fence" else Answer.GIVEN
 
-    deciding.cancel(world.worker(lose), wave, "not now")
+    decisions.cancel(world.worker(lose), wave, "not now")
     assert calls.made.count("table.fence") == 1
     assert states(world) == [("0-5", "CANCELLED")]
 
@@ -234,7 +234,7 @@ def test_cancel_of_one_range_lets_the_rest_go_on() -> None:
     assert world.ingest(wave).state is WaveState.COMMITTED
     world.advance()
     assert (world.stream(0).watermark, world.stream(1).watermark) == (0, 3)
-    fresh, ranges = deciding.release(world.worker(), first.id, None)
+    fresh, ranges = decisions.release(world.worker(), first.id, None)
     assert (fresh != wave, ranges) == (True, (first.id,))
     assert world.run().exit_code == 0
     world.check()
@@ -244,9 +244,9 @@ def test_cancel_of_one_range_lets_the_rest_go_on() -> None:
 def test_decisions_need_a_reason(world: World, wave: str, reason: str) -> None:
     """Others will read it."""
     with pytest.raises(UsageError, match="--reason"):
-        deciding.cancel(world.worker(), wave, reason)
+        decisions.cancel(world.worker(), wave, reason)
     with pytest.raises(UsageError, match="--reason"):
-        deciding.skip(
+        decisions.skip(
             world.worker(), "orders", world.stream(), OffsetRange(0, 1), reason=reason, acknowledge_order=False
         )
     assert states(world) == [("0-5", "PLANNED")]
@@ -257,7 +257,7 @@ def test_decisions_about_nothing_are_refused(world: World, wave: str) -> None:
     with pytest.raises(UnknownSubjectError):
         cancel(world, "nothing")
     with pytest.raises(StateError, match="nothing to release"):
-        deciding.release(world.worker(), wave, None)
+        decisions.release(world.worker(), wave, None)
     cancel(world, wave)
     with pytest.raises(StateError, match="cannot be cancelled"):
         cancel(world, wave)
@@ -274,7 +274,7 @@ def test_refused_cancel_leaves_no_lease_behind() -> None:
     first = world.ledger.ranges(wave=wave)[0].id
     late = world.worker(Before("ledger.wave", lambda: cancel(world, first), nth=2))
     with pytest.raises(StateError, match="Nothing was taken"):
-        deciding.cancel(late, first, "not now")
+        decisions.cancel(late, first, "not now")
     assert not world.ledger.wave(wave).lease_live
     assert world.ingest(wave).state is WaveState.COMMITTED
 
@@ -295,7 +295,7 @@ def test_cancel_and_release_of_one_range_leave_the_others(claimed: bool) -> None
     assert (world.table.head().snapshot != head) is claimed
     assert world.ingest(wave).state is WaveState.COMMITTED
     jobs = len(world.runner.jobs)
-    alone, _ = deciding.release(world.worker(), second.id, "repaired")
+    alone, _ = decisions.release(world.worker(), second.id, "repaired")
     assert world.ingest(alone).rows == 3
     assert [(s.stream.partition, str(s.range)) for s in world.runner.jobs[jobs].stretches] == [(1, "0-3")]
     world.advance()
@@ -306,7 +306,7 @@ def test_hold_of_one_pipeline_touches_no_other_on_the_topic(world: World, wave: 
     """Two pipelines land the same topic in tables of their own: what one holds, skips or cancels, the other reads."""
     other = replace(SPEC, name="copies", table="raw.copies")
     cancel(world, wave)
-    deciding.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="bad", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="bad", acknowledge_order=False)
     done = running.run(world.worker(), other, FOLLOW)
     assert (done.exit_code, done.waves[0].rows) == (0, 5)
     (copied,) = world.ledger.streams("copies")
@@ -314,6 +314,6 @@ def test_hold_of_one_pipeline_touches_no_other_on_the_topic(world: World, wave: 
     world.advance()
     assert (world.stream().watermark, world.offsets()) == (2, [])
     assert {item.state.value for item in world.ledger.ranges(pipeline="copies")} == {"SETTLED"}
-    deciding.release(world.worker(), wave, None)
+    decisions.release(world.worker(), wave, None)
     assert world.run().exit_code == 0
     assert world.offsets() == [2, 3, 4]

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.growth import Growth, Known, Overrun, Settling, Topic
+from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Overrun, Settling, Topic
 from airflow_kafka_lake.core.ordering.layouts import related, written_under
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Slice

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.ledger.records import Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.claiming import ending_on_error
+from airflow_kafka_lake.services.claims import ending_on_error
 from airflow_kafka_lake.services.fencing import fenced
 from airflow_kafka_lake.services.only_copies import cancelled
 
@@ -25,7 +25,7 @@ class Shortfall:
     spared: str | None = None
 
 
-def take(
+def revoke(
     ports: Ports,
     wave: WaveRecord,
     verdicts: Sequence[Verdict],

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnexpectedError
-from airflow_kafka_lake.core.lake import bisecting
+from airflow_kafka_lake.core.lake import halving
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.jobs import stage
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Killed, KilledError, Passing
 from tests.world import World
 
@@ -50,7 +50,7 @@ def test_record_that_the_raw_batches_name_is_held_by_itself() -> None:
     }
     assert (world.offsets(0), world.offsets(1)) == ([*range(5)], [0, 1, 2, 3, 4, 6, 7, 8])
     assert (world.stream(0).watermark, world.stream(1).watermark) == (5, 5)
-    deciding.skip(
+    decisions.skip(
         world.worker(), "orders", world.stream(1), OffsetRange(5, 6), reason="no time", acknowledge_order=False
     )
     assert (world.run().exit_code, world.stream(1).watermark) == (0, 9)
@@ -72,7 +72,7 @@ def test_records_of_a_time_that_spark_cannot_read_land_by_the_driver(world: Worl
 
 def test_what_is_too_much_for_a_driver_is_held(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver reads one by one: what comes after the bound waits for a person, and its release reads as much again."""
-    monkeypatch.setattr(bisecting, "MOST_UNTIMELY", 4)
+    monkeypatch.setattr(halving, "MOST_UNTIMELY", 4)
     for offset in range(6):
         world.visible[world.key()][2 * offset] = value = b"late %d" % offset
         world.kafka.produce("orders", 0, value, timestamp_ms=NANOSECONDS)
@@ -80,7 +80,7 @@ def test_what_is_too_much_for_a_driver_is_held(world: World, monkeypatch: pytest
     assert (world.run().exit_code, world.offsets()) == (1, [0, 1, 2, 3, 4, 5, 6, 7, 9, 11])
     assert sorted(held(world)) == [(0, "10-11"), (0, "8-9")]
     for item in world.ledger.ranges(pipeline="orders", states=(RangeState.HELD,)):
-        deciding.release(world.worker(), item.id, None)
+        decisions.release(world.worker(), item.id, None)
     assert (world.run().exit_code, world.offsets()) == (0, [*range(12)])
     world.check()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.planning.choosing import Choice, choose
 from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.work import Choice, choose
 from airflow_kafka_lake.ports import Ports
 
 

@@ -12,8 +12,8 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
 from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdrawal, withdrawal
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services.deciding import needed_reason
-from airflow_kafka_lake.services.selecting import refuse_gone, stretches
+from airflow_kafka_lake.services.decisions import needed_reason
+from airflow_kafka_lake.services.stream_choice import refuse_gone, stretches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from airflow_kafka_lake.core.audit.report import EVERYTHING, Scope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.features.deep_audit.check import DeepCheck
-from airflow_kafka_lake.services import checking, reopening
-from airflow_kafka_lake.services.accepting import Accepted, accept_deletes
+from airflow_kafka_lake.services import pipeline_audit, reopening
+from airflow_kafka_lake.services.accepted_deletes import Accepted, accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
@@ -45,7 +45,7 @@ def accepted(world: World, asked: OffsetRange | None = None, scope: Scope = EVER
 
 def audited(world: World, *checks: DeepCheck) -> dict[str, Any]:
     """Return what an audit says."""
-    return checking.audit(world.worker(), world.spec, checks=checks)
+    return pipeline_audit.audit(world.worker(), world.spec, checks=checks)
 
 
 def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:

@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.features.cutover.check import CutoverCheck
 from airflow_kafka_lake.features.deep_audit.check import DeepCheck
-from airflow_kafka_lake.services import checking, deciding
-from airflow_kafka_lake.services.claiming import LEASE
+from airflow_kafka_lake.services import decisions, pipeline_audit
+from airflow_kafka_lake.services.claims import LEASE
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
 from tests.kit.history_check import check
@@ -105,7 +105,7 @@ def scene() -> Scene:
     scene.run()
     world.produce(3)
     stretch = OffsetRange(4, 7)
-    deciding.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    decisions.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
     assert world.produce(1, transaction="b") == [ABORTED]
     world.end("b", commit=False)
     scene.run()
@@ -243,9 +243,9 @@ def test_a_damaged_table_is_lost_as_a_whole(scene: Scene) -> None:
             return Damaged()
 
     lake: Any = Lake()
-    (finding,) = check(checking.gather(scene.world.ledger, lake, scene.world.spec))
+    (finding,) = check(pipeline_audit.gather(scene.world.ledger, lake, scene.world.spec))
     assert (finding.kind, finding.table, finding.words) == (FindingKind.LOST, "raw.orders", "2 data files are missing")
-    document = checking.audit(replace(scene.world.worker(), lake=lake), scene.world.spec)
+    document = pipeline_audit.audit(replace(scene.world.worker(), lake=lake), scene.world.spec)
     assert [stream["rows"] for stream in document["streams"]] == [None]
 
 
@@ -473,9 +473,9 @@ def test_what_is_left_over_at_rest_is_stuck(scene: Scene) -> None:
     assert words(scene) == ["2 acknowledged records at 12-14 are not even planned"]
     wave = world.planned_wave()
     assert words(scene) == [f"wave {wave} is still PLANNED at fence 0"]
-    deciding.cancel(world.worker(), wave, "not now")
+    decisions.cancel(world.worker(), wave, "not now")
     assert words(scene) == ["range 12-14 is CANCELLED: not now"]
-    deciding.release(world.worker(), wave, None)
+    decisions.release(world.worker(), wave, None)
     world.ingest(wave)
     assert words(scene) == ["the watermark 12 could be at 14: run kafka-lake advance"]
     world.advance()
@@ -512,13 +512,13 @@ def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
             return getattr(world.ledger, name)
 
     busy: Any = Busy()
-    assert check(checking.gather(busy, world.lake, world.spec)) == ()
+    assert check(pipeline_audit.gather(busy, world.lake, world.spec)) == ()
 
 
 def test_audit_says_every_finding_as_json(scene: Scene) -> None:
     """What is wrong, where, and in words; streams keep their numbers."""
     scene.change_rows(lambda rows: [*rows[1:], rows[-1]])
-    document = checking.audit(scene.world.worker(), scene.world.spec)
+    document = pipeline_audit.audit(scene.world.worker(), scene.world.spec)
     assert not document["ok"]
     assert [(item["kind"], item["offsets"], item["span"]) for item in document["findings"]] == [
         ("duplicate", [], 0),
@@ -534,7 +534,7 @@ def test_a_lake_out_of_reach_is_no_finding(scene: Scene) -> None:
     """What could not be read is neither right nor wrong: worth repeating."""
     scene.world.lake.reachable = False
     with pytest.raises(UnavailableError):
-        checking.audit(scene.world.worker(), scene.world.spec)
+        pipeline_audit.audit(scene.world.worker(), scene.world.spec)
 
 
 def test_every_kind_of_finding_has_a_test_here() -> None:
@@ -547,7 +547,7 @@ def test_contents_that_kafka_does_not_have_are_different(scene: Scene) -> None:
     """Only a comparison sees it: offsets and numbers are all right."""
     scene.change_rows(lambda rows: [replace(row, value=b"!") if row.offset == 10 else row for row in rows])
     assert scene.findings() == ()
-    document = checking.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),))
+    document = pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),))
     (finding,) = document["findings"]
     assert (finding["kind"], finding["offsets"]) == (FindingKind.DIFFERENT, [[10, 11]])
     assert "the value is not what Kafka has, at 1 offset, the first 10" in finding["words"]
@@ -563,7 +563,7 @@ def seam(scene: Scene, *live: int) -> dict[str, Any]:
     ]
     scene.change_rows(lambda mine: [*mine, *rows])
     found = CutoverCheck(table=scene.world.table.identifier)
-    return checking.audit(scene.world.worker(), scene.world.spec, checks=(found,))
+    return pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(found,))
 
 
 def test_a_live_stream_that_goes_on_where_we_end_is_sound(scene: Scene) -> None:
@@ -597,7 +597,7 @@ def test_a_kafka_that_does_not_answer_proves_no_contents_and_no_seam(scene: Scen
     scene.world.kafka.down = True
     for asked in (DeepCheck(), CutoverCheck(table="raw.orders")):
         with pytest.raises(UnavailableError, match="Audit again when Kafka answers"):
-            checking.audit(scene.world.worker(), scene.world.spec, checks=(asked,))
+            pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(asked,))
 
 
 def test_keys_name_their_guard() -> None:

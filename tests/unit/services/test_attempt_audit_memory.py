@@ -13,9 +13,9 @@ from airflow_kafka_lake.core.ledger.records import Staged
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.services import auditing
-from airflow_kafka_lake.services.auditing import audit_attempt
-from airflow_kafka_lake.services.claiming import claim
+from airflow_kafka_lake.services import attempt_audit
+from airflow_kafka_lake.services.attempt_audit import audit_attempt
+from airflow_kafka_lake.services.claims import claim
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -63,5 +63,5 @@ def peak_of(transactions: int) -> int:
 @pytest.mark.slow
 def test_ten_times_the_gaps_need_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaps are asked about some at a time; nothing of their explanations is kept but how many offsets each fate has."""
-    monkeypatch.setattr(auditing, "GAPS_AT_ONCE", 2_000)
+    monkeypatch.setattr(attempt_audit, "GAPS_AT_ONCE", 2_000)
     assert peak_of(20_000) < 2 * peak_of(2_000)
