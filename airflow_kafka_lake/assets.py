@@ -26,7 +26,7 @@ def pipeline_asset(pipeline: str) -> Asset:
 
 
 def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> list[dict[str, Any]]:
-    """Return the extras of the events that tell of some moves (WIRE.md), in order: no stream is left out of them.
+    """Return the extras of the events that tell of some moves (docs/reference/json.md), in order, of every stream.
 
     Each has one stretch per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, so it grows from
     event to event and tells one that is told twice.

@@ -65,7 +65,7 @@ class KafkaLakeError(Exception):
         self.facts = facts
 
     def to_json(self) -> dict[str, object]:
-        """Return the wire form `{"type", "message", ...facts}` (WIRE.md, failures under `--json`)."""
+        """Return the wire form `{"type", "message", ...facts}` (docs/reference/json.md)."""
         return {"type": type(self).__name__, "message": self.message, **self.facts}
 
     @property

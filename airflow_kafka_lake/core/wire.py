@@ -1,4 +1,4 @@
-"""The forms that other programs read: digests, commit summaries, JSON documents (WIRE.md)."""
+"""The forms that other programs read: digests, commit summaries, JSON documents (docs/reference/json.md)."""
 
 from __future__ import annotations
 

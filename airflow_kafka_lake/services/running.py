@@ -47,7 +47,7 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """0 done; 1 something needs a person; 3 worth repeating, or settling; 4 an outcome is unknown (WIRE.md)."""
+        """0 done; 1 something needs a person; 3 worth repeating, or settling; 4 an outcome is unknown."""
         codes = {problem.exit_code for problem in self.problems} | ({1} if self.held else set())
         codes |= {3} if self.plan and self.plan.growth.settling else set()
         return next((code for code in (4, 1, 3, 2) if code in codes), 0)

@@ -193,3 +193,20 @@ def test_glossary_defines_each_word_once_and_the_package_uses_it() -> None:
     assert [word for word in words if words.count(word) > 1] == []
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "airflow_kafka_lake").rglob("*.py")).lower()
     assert [word for word in words if word.lower() not in code] == []
+
+
+MODULE = re.compile(r"`((?:adapters|cli|core|features|jobs|operators|pipeline|ports|services|wiring)/[\w/]+)(?:\.py)?`")
+
+
+def test_modules_that_a_document_names_are_there() -> None:
+    """A reader who follows a document finds the file; records of decisions speak of their day."""
+    package = ROOT / "airflow_kafka_lake"
+    named = [
+        (_name(path), module)
+        for path in DOCUMENTS
+        if path.parent.name != "decisions"
+        for module in MODULE.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 20
+    missing = [item for item in named if not (package / f"{item[1]}.py").exists() and not (package / item[1]).is_dir()]
+    assert missing == []

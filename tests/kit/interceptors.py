@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
+from airflow_kafka_lake.features.decoding.port import SchemaRegistry
+from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.ports import (
     BatchReader,
     JobRunner,
@@ -18,23 +18,16 @@ from airflow_kafka_lake.ports import (
     Ports,
 )
 
-
-def _of_a_feature(name: str, protocol: str) -> tuple[type, ...]:
-    with suppress(ModuleNotFoundError):
-        return (getattr(import_module(f"airflow_kafka_lake.features.{name}.port"), protocol),)
-    return ()
-
-
 PORTS: Mapping[str, tuple[type, ...]] = {
     "ledger": (LedgerReader, Ledger),
     "source": (OffsetSource,),
     "batches": (BatchReader,),
-    "mirror": _of_a_feature("group_sync", "GroupCommitter"),
+    "mirror": (GroupCommitter,),
     "table": (LakeTable,),
     "runner": (JobRunner,),
-    "schemas": _of_a_feature("decoding", "SchemaRegistry"),
+    "schemas": (SchemaRegistry,),
 }
-"""Port → the protocols of its methods, the last one with all of them; a feature that was taken out has none."""
+"""Port → the protocols of its methods, the last one with all of them."""
 
 _NO_CALL = frozenset({"runner.where", "ledger.commit"})
 """The one answers in words, and asks nobody for them; the other is called by the names of the writes."""

@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.ports import ReportingJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -98,8 +99,6 @@ class MemoryRunner:
 
     def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
         """Compare keys, values, headers and times."""
-        from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Record, differences
-
         assert isinstance(job, CompareJob)
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)

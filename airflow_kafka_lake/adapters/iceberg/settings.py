@@ -85,7 +85,7 @@ class LakeSettings:
         password: str | None = None,
         login: str | None = None,
     ) -> LakeSettings:
-        """Validate a connection of type `lake` (WIRE.md); ConnectionSettingsError names the key that is wrong.
+        """Validate a connection of type `lake`; ConnectionSettingsError names the key that is wrong.
 
         Login and password are the database's for `catalog: sql` and the credential (`id:secret`, or the secret
         alone) for `catalog: rest`.

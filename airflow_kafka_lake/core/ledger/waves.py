@@ -167,7 +167,7 @@ class AttemptKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What a commit of ours says about itself in its summary (WIRE.md, In the lake)."""
+    """What a commit of ours says about itself in its summary (docs/reference/json.md, In the lake)."""
 
     pipeline: str
     wave: str

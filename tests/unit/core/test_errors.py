@@ -37,7 +37,7 @@ LEAVES = list(_below(KafkaLakeError))
 
 
 def test_exit_code_follows_the_branch() -> None:
-    """2 wrong words, 3 worth repeating, 4 unknown, 1 everything else (WIRE.md)."""
+    """2 wrong words, 3 worth repeating, 4 unknown, 1 everything else."""
     codes = ((UsageError, 2), (TransientError, 3), (UnknownOutcomeError, 4), (KafkaLakeError, 1))
     expected = {kind: next(code for branch, code in codes if issubclass(kind, branch)) for kind in LEAVES}
     assert {kind: kind.exit_code for kind in LEAVES} == expected
