@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.audit.evidence import (
     TableEvidence,
 )
 from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
+from airflow_kafka_lake.core.audit.tables import tables_of
 from airflow_kafka_lake.core.audit.timeline import Bounds
 from airflow_kafka_lake.core.documents.status import bounds_states
 from airflow_kafka_lake.core.errors import (
@@ -141,21 +142,10 @@ def gather(
 
 
 def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHING) -> dict[str, set[str]]:
-    """Return the tables that the scope's streams go to, or ever went to, sorted, with the topic ids that go there now.
-
-    `written` comes from the waves: the record of a rebuild has some without a table.
-    """
-    streams = ledger.streams(spec.name)
-    waves = ledger.waves(spec.name)
-    if scope != EVERYTHING:
-        of_scope = {item.wave for item in ledger.ranges(pipeline=spec.name) if item.stream in scope}
-        waves = tuple(wave for wave in waves if wave.id in of_scope)
-    written = {wave.table for wave in waves if wave.table}
-    wanted = written | {spec.table_for(stream.key.topic) for stream in streams if stream.key in scope}
-    topics: dict[str, set[str]] = {table: set() for table in sorted(wanted)}
-    for stream in streams:
-        topics.get(spec.table_for(stream.key.topic), set()).add(stream.key.topic_id)
-    return topics
+    """Return the tables that an audit of a scope reads, with the topic ids that go there now (`tables_of`)."""
+    streams, waves = ledger.streams(spec.name), ledger.waves(spec.name)
+    ranges = () if scope == EVERYTHING else ledger.ranges(pipeline=spec.name)
+    return tables_of(spec, streams, waves, ranges=ranges, scope=scope)
 
 
 def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Sequence[OutboxItem]) -> TableEvidence:
