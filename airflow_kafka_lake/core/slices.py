@@ -106,16 +106,6 @@ class SliceSet:
     def __and__(self, other: SliceSet) -> SliceSet:
         return SliceSet._of((stream, offsets & other[stream]) for stream, offsets in self._offsets.items())
 
-    @property
-    def streams(self) -> tuple[Stream, ...]:
-        """The streams, sorted."""
-        return tuple(self._offsets)
-
-    @property
-    def span(self) -> int:
-        """The number of offsets."""
-        return sum(offsets.span for offsets in self._offsets.values())
-
     def items(self) -> Iterable[tuple[Stream, RangeSet]]:
         """Return each stream with its offsets."""
         return self._offsets.items()

@@ -8,7 +8,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.check import offsets_seen
 from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import DamagedTableError, StateError
-from airflow_kafka_lake.core.ledger.deletions import Deleted, undecided, unrecorded
+from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, Deleted, undecided, unrecorded
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -69,6 +69,8 @@ def accept_deletes(
     decision, now = new_id(), ports.clock.now()
     tables = {wave.id: wave.table for wave in evidence.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
-    ports.ledger.accept_deletes(spec.name, receipts, decision=decision, reason=reason, actor=ports.actor)
+    ports.ledger.commit(
+        AcceptDeletes(pipeline=spec.name, receipts=receipts, decision=decision, reason=reason, actor=ports.actor)
+    )
     flush(ports, spec.name)
     return Accepted(decision=decision, deleted=found)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import AttemptRejectedError, KafkaLakeError, StaleFenceError, UnknownOutcomeError
 from airflow_kafka_lake.core.lake.staging import job_name
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Renew
 from airflow_kafka_lake.core.ledger.records import Claim
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
 from airflow_kafka_lake.ports import Ports
@@ -31,7 +32,9 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     over = record.fence if by_force or dead else None
     attempt = secrets.token_hex(8)
     clock = host_clock(ports)
-    held = ports.ledger.claim(wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+    held = ports.ledger.commit(
+        ClaimWave(wave=wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
+    )
     _refuse_fast_clock(ports, held, clock)
     for earlier in held.attempts:
         if earlier.outcome is AttemptOutcome.ABANDONED:
@@ -83,7 +86,7 @@ def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDo
         outcome = AttemptOutcome.FAILED
     reason = error.named if isinstance(error, KafkaLakeError) else type(error).__name__
     try:
-        ports.ledger.end_attempt(claim.key, outcome, reason)
+        ports.ledger.commit(EndAttempt(key=claim.key, outcome=outcome, error=reason))
     except KafkaLakeError as problem:
         ports.say(f"could not record the end of attempt {claim.key.attempt}: {problem}")
 
@@ -115,5 +118,5 @@ class Heartbeat:
     def __call__(self) -> None:
         now = self._ports.clock.monotonic()
         if now - self._renewed >= RENEW_AFTER.total_seconds():
-            self._ports.ledger.renew(self._key, LEASE)
+            self._ports.ledger.commit(Renew(key=self._key, lease=LEASE))
             self._renewed = now

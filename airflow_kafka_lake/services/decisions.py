@@ -14,8 +14,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
-from airflow_kafka_lake.core.ledger.skips import cut_for_skip, skipped_range
+from airflow_kafka_lake.core.ledger.skips import Skip, cut_for_skip, skipped_range
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import FINISHED, RangeState
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -72,7 +73,7 @@ def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[
     if not found:
         raise StateError(f"nothing of {subject} is cancelled or held: there is nothing to release", subject=subject)
     ids = tuple(item.id for item in found)
-    return ports.ledger.release(ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason), ids
+    return ports.ledger.commit(Release(ranges=ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason)), ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,16 +133,17 @@ def skip(
                 continue
             if claim := fenced(ports, wave, skipped=gone, give_up=None if drop_staged else REPEAT):
                 claims.append(claim)
-        skipped = ports.ledger.skip(
-            pipeline,
-            stream.key,
-            stretch,
-            skip_id=new_id(),
-            reason=reason,
-            actor=ports.actor,
-            acknowledge_order=acknowledge_order,
-            guards=[claim.key for claim in claims],
-            epoch=accepted,
+        skipped = ports.ledger.commit(
+            Skip(
+                pipeline=pipeline,
+                slice=Slice(stream.key, stretch),
+                id=new_id(),
+                reason=reason,
+                actor=ports.actor,
+                acknowledge_order=acknowledge_order,
+                guards=[claim.key for claim in claims],
+                epoch=accepted,
+            )
         )
     flush(ports, pipeline)
     return skipped

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError
 from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.records import Claim, Staged
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.ports import LakeTable, Ports
@@ -67,7 +68,7 @@ def _proven(
     asked: Decoding | None,
     heartbeat: Callable[[], None],
 ) -> Proven | Shortfall | None:
-    ports.ledger.renew(held.key, LEASE)
+    ports.ledger.commit(Renew(key=held.key, lease=LEASE))
     staged = table.staged(source.attempt, heartbeat)
     if staged is None or staged.snapshot != source.audited:
         raise AttemptRejectedError("its branch is not what was audited", attempt=source.attempt)

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
 from airflow_kafka_lake.ports import Ports
 
@@ -142,7 +143,7 @@ def take_possession(ports: Ports, pipeline: str, table: str, *, partition_by: st
     look_at_table(ports, pipeline, table, topic_ids)
     lake = ports.lake.table(table)
     head = lake.ensure(partition_by)
-    ports.ledger.bind_table(pipeline, table, head.uuid)
+    ports.ledger.commit(BindTable(pipeline=pipeline, table=table, uuid=head.uuid))
     ledger_id = ports.ledger.ledger_id()
     for _ in range(OWNERSHIP_TRIES):
         check_head(ports, pipeline, table, head=lake.head(), topic_ids=topic_ids)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.kafka.times import Times
+from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.decision import Declare, decide, declare_nothing, want
 from airflow_kafka_lake.core.planning.estimates import heaviest
@@ -78,7 +79,7 @@ def plan(
         hanging=hanging(decided, holding, bounds),
     )
     if not dry_run and decided.changes_nothing and facts.seen.known:
-        ports.ledger.save_pipeline(spec)  # what was planned before is decoded as the file says now
+        ports.ledger.commit(SavePipeline(spec=spec))  # what was planned before is decoded as the file says now
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
     record(ports, decided, facts.seen)
@@ -88,10 +89,10 @@ def plan(
 def record(ports: Ports, decided: Plan, seen: Observed) -> None:
     """Record a plan, after its tables are there and ours."""
     spec = decided.spec
-    ports.ledger.save_pipeline(spec)
+    ports.ledger.commit(SavePipeline(spec=spec))
     for table, topic_ids in seen.tables(spec).items():
         take_possession(ports, spec.name, table, partition_by=spec.partition_by, topic_ids=topic_ids)
-    ports.ledger.record_plan(decided, ports.actor, host_clock(ports))
+    ports.ledger.commit(RecordPlan(plan=decided, actor=ports.actor, clock=host_clock(ports)))
     if any(stream.version is None for stream in decided.streams):
         flush(ports, spec.name)  # their origins, before the first of their rows is there
 

@@ -14,7 +14,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.attempts import MarkPublishing
 from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.settling import Settle
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptKey,
@@ -112,7 +114,7 @@ def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -
             f"{missing.stream} {missing.range}. Run: {remedies.rebuild(claim.pipeline)}",
             wave=claim.key.wave,
         )
-    ports.ledger.settle(claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values()))
+    ports.ledger.commit(Settle(key=claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values())))
 
 
 def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, Receipt]:
@@ -213,7 +215,7 @@ def _commit(
     )
     check_settled(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
-    ports.ledger.mark_publishing(claim.key)
+    ports.ledger.commit(MarkPublishing(key=claim.key))
     publication = Publication(
         head=head,
         audited=proven.snapshot,
@@ -240,6 +242,8 @@ def _commit(
 
 def _settle(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) -> None:
     if proven.attempt == claim.key:
-        ports.ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)
+        ports.ledger.commit(
+            Settle(key=claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)
+        )
     else:
         _settle_as(ports, claim, proven.attempt.attempt, snapshot)

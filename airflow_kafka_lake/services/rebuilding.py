@@ -34,6 +34,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.rebuilding.comparison import compare
 from airflow_kafka_lake.core.rebuilding.decision import restoration
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
+from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, Ports
@@ -124,7 +125,7 @@ def _reinstate(
     what = restoration(
         spec, token, ports.ledger.ledger_id(), now=now, readings=readings, known=known, comparison=comparison
     )
-    ports.ledger.reinstate(what, ports.actor)
+    ports.ledger.commit(Reinstate(what=what, actor=ports.actor))
     return what, comparison
 
 

@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
     reopening,
     table_of,
 )
+from airflow_kafka_lake.core.ledger.rereading import Reopen
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
@@ -161,7 +162,7 @@ def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
         return _finish(
             ports, spec, stream, stretch=stretch, token=prepared.begun, ranges=prepared.ranges, table=prepared.table
         )
-    watermark = ports.ledger.reopen(what, ports.actor)
+    watermark = ports.ledger.commit(Reopen(what=what, actor=ports.actor))
     _stop_publishers(ports, spec, stream, token=what.token, table=prepared.table)
     flush(ports, spec.name)
     started = _started(ports, spec, stream, stretch)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.ledger.records import Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.taking import Take
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.ports import Ports
@@ -41,7 +42,9 @@ def revoke(
     """
     apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
     if wave.fence == NEVER_CLAIMED:
-        ports.ledger.take(wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
+        ports.ledger.commit(
+            Take(wave=wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
+        )
         return
     if wave.state is WaveState.COMMITTED:
         raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
@@ -51,6 +54,6 @@ def revoke(
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
     key = claim.key
     with ending_on_error(ports, [claim]):
-        ports.ledger.take(
-            wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart
+        ports.ledger.commit(
+            Take(wave=wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart)
         )

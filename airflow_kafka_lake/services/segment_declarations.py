@@ -10,6 +10,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UnavailableError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState
 from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Topic, grown
 from airflow_kafka_lake.core.ordering.seals import declared, migrated
@@ -110,7 +111,7 @@ def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
         for item in moved:
             by_level[levels.at(item.stream, item.range.start)].append(item.id)
         for _, ids in sorted(by_level.items()):
-            ports.ledger.release(ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason)
+            ports.ledger.commit(Release(ranges=ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason))
 
 
 def _waiting_for_each_other(graph: Graph, ranges: Sequence[RangeRecord]) -> list[RangeRecord]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError, expected
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState
 from airflow_kafka_lake.ports import Ports
@@ -63,7 +64,11 @@ def _settle_wave(ports: Ports, wave: WaveRecord) -> bool:
         if isinstance(look, Found):
             adopt(ports, claim, look)
             return True
-    ports.ledger.end_attempt(claim.key, AttemptOutcome.ABANDONED, "the lake holds nothing of it: to be tried again")
+    ports.ledger.commit(
+        EndAttempt(
+            key=claim.key, outcome=AttemptOutcome.ABANDONED, error="the lake holds nothing of it: to be tried again"
+        )
+    )
     return False
 
 

@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import held_by
 from airflow_kafka_lake.core.lake.halving import History
 from airflow_kafka_lake.core.lake.staging import StageJob, packing
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
 from airflow_kafka_lake.core.ordering.segments import gate_closed
@@ -119,7 +120,7 @@ def _attempt(ports: Ports, held: Claim) -> Shortfall | None:
                 raise
             raise problem from error
     if short:
-        ports.ledger.end_attempt(held.key, AttemptOutcome.FAILED, short.verdicts[0].reason)
+        ports.ledger.commit(EndAttempt(key=held.key, outcome=AttemptOutcome.FAILED, error=short.verdicts[0].reason))
     return short
 
 
@@ -133,7 +134,9 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
     topic_ids = sorted({item.stream.topic_id for item in held.ranges})
     check_head(ports, held.pipeline, held.table, head=found.head, topic_ids=topic_ids)
     require_replaceable(ports.lake.table(held.table), replaced(held))
-    ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
+    ports.ledger.commit(
+        RecordBase(key=held.key, base=EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
+    )
     heartbeat = Heartbeat(ports, held.key)
     asked = _decoding_of(ports, held.pipeline)
     proven = resumed(ports, held, asked, heartbeat) or _staged_anew(ports, held, asked, heartbeat)
@@ -142,7 +145,7 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
     heartbeat()
     tell_first(ports, held)
     # First: what has a receipt is on record as audited, so that an attempt that goes on with it finds it.
-    ports.ledger.mark_staged(held.key, proven.snapshot, proven.bytes)
+    ports.ledger.commit(MarkStaged(key=held.key, audited=proven.snapshot, staged_bytes=proven.bytes))
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))
     ports.say(f"publishing wave {held.key.wave}")
     publish(ports, held, proven, in_doubt)
@@ -167,10 +170,10 @@ def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: H
     staged = _stage_or_find(ports, held, how, heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
-    ports.ledger.renew(held.key, LEASE)
+    ports.ledger.commit(Renew(key=held.key, lease=LEASE))
     audited = audit_attempt(ports, held, staged, heartbeat)
     if audited.stands:
-        ports.ledger.mark_staged(held.key, staged.snapshot, staged.bytes)
+        ports.ledger.commit(MarkStaged(key=held.key, audited=staged.snapshot, staged_bytes=staged.bytes))
         return Shortfall(verdicts=audited.failed, spared=held.key.attempt)
     if failed := (
         audited.failed
@@ -243,7 +246,7 @@ def _stage(
     ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
-        started=lambda reference: ports.ledger.record_job(held.key, reference),
+        started=lambda reference: ports.ledger.commit(RecordJob(key=held.key, job=reference)),
         heartbeat=heartbeat,
     )
     staged = ports.lake.table(held.table).staged(held.key.attempt, heartbeat)

@@ -9,7 +9,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
-from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdrawal, withdrawal
+from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdraw, Withdrawal, withdrawal
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.decisions import needed_reason
@@ -82,5 +82,5 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
         why = stays[0] if stays else f"nothing is planned there that is not read yet (see {remedies.status()})"
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
     if not dry_run:
-        ports.ledger.withdraw(what, ports.actor)
+        ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
     return Done(what=what, kept=kept)

@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UsageError,
 )
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
@@ -364,7 +365,7 @@ def test_ingest_waits_without_a_slot_while_somebody_else_works(world: World, con
     """A wave in other hands defers the task; once it is free the same task goes on."""
     world.produce(2)
     (wave,) = plan(world, context)
-    world.ledger.claim(wave, attempt="f" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    world.ledger.commit(ClaimWave(wave=wave, attempt="f" * 16, holder=OTHER, lease=timedelta(minutes=2)))
     with pytest.raises(TaskDeferred) as deferred:
         ingest(context, wave)
     assert deferred.value.method_name == "execute_complete"
@@ -384,7 +385,7 @@ def test_ingest_waits_for_whoever_took_its_wave_over(
 
     def slow(*arguments: Any, **named: Any) -> None:
         world.clock.advance(timedelta(minutes=3))
-        world.ledger.claim(wave, attempt="f" * 16, holder=OTHER, lease=timedelta(minutes=2))
+        world.ledger.commit(ClaimWave(wave=wave, attempt="f" * 16, holder=OTHER, lease=timedelta(minutes=2)))
         real(*arguments, **named)
 
     monkeypatch.setattr(world.runner, "stage", slow)

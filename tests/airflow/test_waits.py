@@ -29,6 +29,8 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave
+from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
@@ -124,7 +126,7 @@ def no_until(end: float) -> Callable[[float], Answer]:
 def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) -> None:
     """An event of the pipeline resets the pauses at the next look at the ledger, five seconds at most later."""
     trigger = Clocked(world.ledger, no_until(1110))
-    trigger.happens[1100] = lambda: world.ledger.save_pipeline(ORDERS.spec)
+    trigger.happens[1100] = lambda: world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     assert fired(trigger) == [{"status": "success", "message": "asked at 1116"}]
     # Noticed at 1102, so the waits begin anew there.
     assert trigger.checks == [2, 6, 14, 30, 62, 126, 254, 510, 1022, 1104, 1108, 1116]
@@ -296,7 +298,7 @@ def test_what_can_be_known_before_the_first_plan_is_refused(
     for pipeline in ("ordres.toml", "Orders!"):
         with pytest.raises(AirflowFailException):
             WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", **goal).execute(context)
-    world.ledger.save_pipeline(ORDERS.spec)
+    world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", **goal), context)
     assert trigger is not None
     words = trigger.condition()(world.ledger, lambda: world.kafka).message
@@ -309,7 +311,7 @@ def test_topic_that_its_producers_have_not_made_yet_is_waited_for(
 ) -> None:
     """One that a plan has read and Kafka has no more is not."""
     monkeypatch.setattr(WatermarkSensor, "_source", lambda *_: world.kafka)
-    world.ledger.save_pipeline(ORDERS.spec)
+    world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     world.kafka.delete_topic("orders")
     assert waits(reached(partition=0, **goal), context) is not None
     world.kafka.create_topic("orders", 1)
@@ -388,14 +390,14 @@ def test_sensor_that_cannot_ask_waits(world: World, context: dict[str, Any], mon
 )
 def test_wrong_words_fail_at_once(sensor: Callable[[], Any], world: World, context: dict[str, Any]) -> None:
     """A sensor that could never be satisfied does not begin to wait."""
-    world.ledger.save_pipeline(ORDERS.spec)
+    world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     with pytest.raises(AirflowFailException):
         sensor().execute(context)
 
 
 def test_sensor_needs_exactly_one_goal(world: World, context: dict[str, Any]) -> None:
     """Two goals or none are a mistake, found when the templates are rendered: a task that returned nothing is one."""
-    world.ledger.save_pipeline(ORDERS.spec)
+    world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     for sensor in (drained(), drained(plan="p", until=UNTIL), reached(), reached(offset=1, time=AT)):
         with pytest.raises(AirflowFailException, match=r"UsageError: either .* exactly one"):
             sensor.execute(context)
@@ -406,7 +408,7 @@ def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
     land(world, 3, run=False)
     (wave,) = world.ledger.waves("orders")
     condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
-    world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    world.ledger.commit(ClaimWave(wave=wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2)))
     assert not condition(world.ledger, lambda: world.kafka).done
     world.clock.advance(timedelta(minutes=3))
     assert condition(world.ledger, lambda: world.kafka).done
@@ -597,7 +599,7 @@ def test_watermark_answers_name_what_is_missing(world: World) -> None:
         return condition(world.ledger, lambda: world.kafka)
 
     assert look(offset=1).message == look(at_ms=1).message == "the ledger knows no pipeline 'orders' yet"
-    world.ledger.save_pipeline(ORDERS.spec)
+    world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     assert look(offset=1).message == "the ledger knows no stream of orders yet"
     assert look(offset=1, partition=1).message == "the ledger knows no stream orders/1 yet"
     land(world, 5)
@@ -615,7 +617,7 @@ def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
     land(world, 3, run=False)
     (wave,) = world.ledger.waves("orders")
     condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
-    world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    world.ledger.commit(ClaimWave(wave=wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2)))
     assert str(OTHER) in condition(world.ledger, lambda: world.kafka).message
 
 
@@ -704,7 +706,7 @@ def test_tasks_without_a_triggerer_fail_and_may_be_retried(world: World, context
     """Instead of a wait that nothing would end, Airflow's retries wait."""
     land(world, 3, run=False)
     (wave,) = world.ledger.waves("orders")
-    world.ledger.claim(wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2))
+    world.ledger.commit(ClaimWave(wave=wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2)))
     with pytest.raises(ConcurrentError):
         IngestWaveOperator(task_id="ingest", wave=wave.id, deferrable=False).execute(context)
     pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders", end="group:live", stable_wait=60)

@@ -8,7 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, MarkPublishing, MarkStaged, RecordBase
+from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.taking import Take
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, Holder, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.layout_changes import Growth
@@ -93,14 +98,14 @@ def _planned(name: str, topic: str, partition: int, start: int, end: int) -> Pla
 def planned(ledger: Ledger, *waves: Sequence[tuple[int, int, int]], **options: object) -> list[str]:
     """Record a plan and return its wave ids."""
     plan = plan_of(ledger, *waves, **options)  # type: ignore[arg-type]
-    ledger.save_pipeline(plan.spec)
-    ledger.record_plan(plan, "tester")
+    ledger.commit(SavePipeline(spec=plan.spec))
+    ledger.commit(RecordPlan(plan=plan, actor="tester"))
     return [wave.id for wave in plan.waves]
 
 
 def claimed(ledger: Ledger, wave: str, *, lease: timedelta = LEASE, over: int | None = None) -> Claim:
     """Claim a wave."""
-    return ledger.claim(wave, attempt=attempt_id(), holder=HOLDER, lease=lease, over=over)
+    return ledger.commit(ClaimWave(wave=wave, attempt=attempt_id(), holder=HOLDER, lease=lease, over=over))
 
 
 def receipts_of(ranges: Iterable[RangeRecord], control: int = 0) -> list[Receipt]:
@@ -124,15 +129,15 @@ def receipts_of(ranges: Iterable[RangeRecord], control: int = 0) -> list[Receipt
 def staged(ledger: Ledger, wave: str) -> Claim:
     """Claim a wave and stage it."""
     claim = claimed(ledger, wave)
-    ledger.record_base(claim.key, 7)
-    ledger.mark_staged(claim.key, audited=8, staged_bytes=1000)
+    ledger.commit(RecordBase(key=claim.key, base=7))
+    ledger.commit(MarkStaged(key=claim.key, audited=8, staged_bytes=1000))
     return claim
 
 
 def publishing(ledger: Ledger, wave: str) -> Claim:
     """Bring a wave to the moment of its commit."""
     claim = staged(ledger, wave)
-    ledger.mark_publishing(claim.key)
+    ledger.commit(MarkPublishing(key=claim.key))
     return claim
 
 
@@ -140,7 +145,7 @@ def settled(ledger: Ledger, wave: str, control: int = 0) -> Claim:
     """Bring a wave all the way."""
     claim = publishing(ledger, wave)
     receipts = receipts_of(claim.ranges, control)
-    ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=99, receipts=receipts)
+    ledger.commit(Settle(key=claim.key, attempt=claim.key.attempt, snapshot=99, receipts=receipts))
     return claim
 
 
@@ -154,12 +159,14 @@ def taken(
 ) -> None:
     """Take ranges from a wave: all PLANNED ones when none is named."""
     names = ranges or tuple(item.id for item in ledger.ranges(wave=wave, states={RangeState.PLANNED}))
-    ledger.take(
-        wave,
-        fence=key.fence if key else 0,
-        attempt=key.attempt if key else None,
-        verdicts=[Verdict(range_id=name, state=state, reason="because", held_for=held_for) for name in names],
-        actor="tester",
+    ledger.commit(
+        Take(
+            wave=wave,
+            fence=key.fence if key else 0,
+            attempt=key.attempt if key else None,
+            verdicts=[Verdict(range_id=name, state=state, reason="because", held_for=held_for) for name in names],
+            actor="tester",
+        )
     )
 
 
@@ -179,15 +186,16 @@ def skipped(
     acknowledge_order: bool = False,
 ) -> int:
     """Skip a stretch of a partition; returns how many offsets."""
-    passed = ledger.skip(
-        SPEC.name,
-        key_of(partition),
-        OffsetRange(start, end),
-        skip_id=skip_id or f"s{next(_numbers)}",
-        reason="poison",
-        actor="tester",
-        acknowledge_order=acknowledge_order,
-        guards=held,
-        epoch=epoch,
+    passed = ledger.commit(
+        Skip(
+            pipeline=SPEC.name,
+            slice=Slice(key_of(partition), OffsetRange(start, end)),
+            id=skip_id or f"s{next(_numbers)}",
+            reason="poison",
+            actor="tester",
+            acknowledge_order=acknowledge_order,
+            guards=held,
+            epoch=epoch,
+        )
     )
     return passed.offsets

@@ -17,8 +17,20 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.ledger.attempts import (
+    ClaimWave,
+    EndAttempt,
+    MarkPublishing,
+    MarkStaged,
+    RecordBase,
+    RecordJob,
+    Renew,
+)
 from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.records import Claim, Published, Verdict
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.taking import Take
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -52,18 +64,18 @@ Write = Callable[[Ledger, AttemptKey], None]
 
 def _settle(ledger: Ledger, key: AttemptKey) -> None:
     ranges = ledger.ranges(wave=key.wave, states={RangeState.PLANNED})
-    ledger.settle(key, attempt=key.attempt, snapshot=5, receipts=receipts_of(ranges))
+    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=5, receipts=receipts_of(ranges)))
 
 
 WRITES: dict[str, Write] = {
-    "renew": lambda ledger, key: ledger.renew(key, LEASE),
-    "record_base": lambda ledger, key: ledger.record_base(key, 1),
-    "record_job": lambda ledger, key: ledger.record_job(key, "job"),
-    "mark_staged": lambda ledger, key: ledger.mark_staged(key, audited=1, staged_bytes=1),
-    "mark_publishing": lambda ledger, key: ledger.mark_publishing(key),
+    "renew": lambda ledger, key: ledger.commit(Renew(key=key, lease=LEASE)),
+    "record_base": lambda ledger, key: ledger.commit(RecordBase(key=key, base=1)),
+    "record_job": lambda ledger, key: ledger.commit(RecordJob(key=key, job="job")),
+    "mark_staged": lambda ledger, key: ledger.commit(MarkStaged(key=key, audited=1, staged_bytes=1)),
+    "mark_publishing": lambda ledger, key: ledger.commit(MarkPublishing(key=key)),
     "settle": _settle,
-    "give up": lambda ledger, key: ledger.end_attempt(key, AttemptOutcome.FAILED, "no"),
-    "unknown": lambda ledger, key: ledger.end_attempt(key, AttemptOutcome.UNKNOWN, "no"),
+    "give up": lambda ledger, key: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error="no")),
+    "unknown": lambda ledger, key: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.UNKNOWN, error="no")),
     "take": lambda ledger, key: taken(ledger, key.wave, f"{key.wave}r0", key=key),
 }
 
@@ -88,8 +100,8 @@ def refusals(ledger: Ledger) -> list[Event]:
 def test_claim_gives_everything_a_job_needs(ledger: Ledger) -> None:
     """Fence 1, the PLANNED ranges in order, the configuration, the table and its UUID."""
     (wave,) = planned(ledger, [(1, 0, 5), (0, 10, 20), (0, 0, 10)])
-    ledger.bind_table(SPEC.name, "raw.orders", "u1")
-    claim = ledger.claim(wave, attempt="a" * 16, holder=HOLDER, lease=LEASE)
+    ledger.commit(BindTable(pipeline=SPEC.name, table="raw.orders", uuid="u1"))
+    claim = ledger.commit(ClaimWave(wave=wave, attempt="a" * 16, holder=HOLDER, lease=LEASE))
     assert claim.key == AttemptKey(wave=wave, fence=1, attempt="a" * 16)
     assert (claim.pipeline, claim.spec, claim.table, claim.table_uuid) == (SPEC.name, SPEC, "raw.orders", "u1")
     assert claim.ranges == ledger.ranges(wave=wave)
@@ -120,7 +132,7 @@ def test_claim_over_a_dead_holder(ledger: Ledger) -> None:
     """Naming the current fence vouches for the holder's death; the fence grows, the attempt is abandoned."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     first = claimed(ledger, wave)
-    second = ledger.claim(wave, attempt=attempt_id(), holder=OTHER, lease=LEASE, over=1)
+    second = ledger.commit(ClaimWave(wave=wave, attempt=attempt_id(), holder=OTHER, lease=LEASE, over=1))
     assert (second.key.fence, ledger.wave(wave).holder) == (2, OTHER)
     (earlier,) = second.attempts
     assert (earlier.key, earlier.outcome) == (first.key, AttemptOutcome.ABANDONED)
@@ -164,7 +176,7 @@ def test_renew_prolongs(ledger: Ledger) -> None:
     """A renewed lease is live again as long as nobody else has claimed."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     claim = claimed(ledger, wave, lease=timedelta())
-    ledger.renew(claim.key, LEASE)
+    ledger.commit(Renew(key=claim.key, lease=LEASE))
     assert ledger.wave(wave).lease_live
     assert (ledger.wave(wave).state, ledger.wave(wave).fence) == (WaveState.CLAIMED, 1)
 
@@ -172,10 +184,10 @@ def test_renew_prolongs(ledger: Ledger) -> None:
 def test_attempt_ids_are_used_once(ledger: Ledger) -> None:
     """Rows and branches carry the id: a second use is refused, and the wave stays as it was."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
-    ledger.claim(first, attempt="b" * 16, holder=HOLDER, lease=LEASE)
+    ledger.commit(ClaimWave(wave=first, attempt="b" * 16, holder=HOLDER, lease=LEASE))
     before = everything(ledger)
     with pytest.raises(StateError, match="b" * 16):
-        ledger.claim(second, attempt="b" * 16, holder=HOLDER, lease=LEASE)
+        ledger.commit(ClaimWave(wave=second, attempt="b" * 16, holder=HOLDER, lease=LEASE))
     assert everything(ledger) == before
 
 
@@ -183,14 +195,14 @@ def test_progress_is_recorded(ledger: Ledger) -> None:
     """Base, job, audited snapshot and bytes stand on the attempt."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
-    ledger.record_base(key, -1)
-    ledger.record_job(key, "application_1")
-    ledger.mark_staged(key, audited=2**62, staged_bytes=123)
+    ledger.commit(RecordBase(key=key, base=-1))
+    ledger.commit(RecordJob(key=key, job="application_1"))
+    ledger.commit(MarkStaged(key=key, audited=2**62, staged_bytes=123))
     (attempt,) = ledger.attempts(wave)
     assert (attempt.base, attempt.job, attempt.audited) == (-1, "application_1", 2**62)
     assert (attempt.outcome, attempt.ended_at) == (AttemptOutcome.STAGED, None)
-    ledger.mark_publishing(key)
-    ledger.mark_publishing(key)
+    ledger.commit(MarkPublishing(key=key))
+    ledger.commit(MarkPublishing(key=key))
     assert ledger.wave(wave).state is WaveState.PUBLISHING
 
 
@@ -264,9 +276,9 @@ def test_writes_that_are_not_late_leave_no_refusal(ledger: Ledger) -> None:
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = staged(ledger, wave).key
     with pytest.raises(StateError):
-        ledger.mark_staged(key, audited=1, staged_bytes=1)
+        ledger.commit(MarkStaged(key=key, audited=1, staged_bytes=1))
     with pytest.raises(ValueError, match="receipts"):
-        ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=[])
+        ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=[]))
     settled_key = publishing(ledger, planned(ledger, [(0, 10, 20)])[0]).key
     _settle(ledger, settled_key)
     assert refusals(ledger) == []
@@ -332,7 +344,7 @@ def test_ended_attempt_frees_the_wave(ledger: Ledger, outcome: AttemptOutcome) -
     """The wave returns to PLANNED without lease and holder; the error stays on the attempt."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
-    ledger.end_attempt(key, outcome, "out of disk")
+    ledger.commit(EndAttempt(key=key, outcome=outcome, error="out of disk"))
     record = ledger.wave(wave)
     assert (record.state, record.holder, record.lease_until, record.fence) == (WaveState.PLANNED, None, None, 1)
     (attempt,) = ledger.attempts(wave)
@@ -354,7 +366,7 @@ def test_unknown_outcome_stays_until_somebody_looks(ledger: Ledger) -> None:
     """The wave stays PUBLISHING without a lease; the next claim leaves the outcome unknown."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = publishing(ledger, wave).key
-    ledger.end_attempt(key, AttemptOutcome.UNKNOWN, "connection reset")
+    ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.UNKNOWN, error="connection reset"))
     assert (ledger.wave(wave).state, ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
     (attempt,) = claimed(ledger, wave).attempts
     assert attempt.outcome is AttemptOutcome.UNKNOWN
@@ -363,8 +375,12 @@ def test_unknown_outcome_stays_until_somebody_looks(ledger: Ledger) -> None:
 def test_attempt_that_could_not_look_leaves_the_wave_publishing(ledger: Ledger) -> None:
     """An earlier commit may be in the lake: the wave does not look as if nothing of it had been sent."""
     (wave,) = planned(ledger, [(0, 0, 10)])
-    ledger.end_attempt(publishing(ledger, wave).key, AttemptOutcome.UNKNOWN, "connection reset")
-    ledger.end_attempt(claimed(ledger, wave).key, AttemptOutcome.UNKNOWN, "the catalog is away")
+    ledger.commit(
+        EndAttempt(key=publishing(ledger, wave).key, outcome=AttemptOutcome.UNKNOWN, error="connection reset")
+    )
+    ledger.commit(
+        EndAttempt(key=claimed(ledger, wave).key, outcome=AttemptOutcome.UNKNOWN, error="the catalog is away")
+    )
     assert (ledger.wave(wave).state, ledger.wave(wave).lease_live) == (WaveState.PUBLISHING, False)
 
 
@@ -374,7 +390,7 @@ def test_attempt_cannot_end_as_if_it_had_not(ledger: Ledger, outcome: AttemptOut
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
     with pytest.raises(ValueError, match=outcome.value):
-        ledger.end_attempt(key, outcome, None)
+        ledger.commit(EndAttempt(key=key, outcome=outcome, error=None))
     assert ledger.wave(wave).state is WaveState.CLAIMED
 
 
@@ -382,7 +398,11 @@ def test_errors_may_hold_any_text(ledger: Ledger) -> None:
     """What a dying job says is kept, as far as a database can keep it."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
-    ledger.end_attempt(key, AttemptOutcome.FAILED, "nul \x00, half a pair \ud800, quote ' % :x {y} ü 🦆 \\")
+    ledger.commit(
+        EndAttempt(
+            key=key, outcome=AttemptOutcome.FAILED, error="nul \x00, half a pair \ud800, quote ' % :x {y} ü 🦆 \\"
+        )
+    )
     (attempt,) = ledger.attempts(wave)
     assert attempt.error is not None
     assert "quote ' % :x {y} ü 🦆 \\" in attempt.error
@@ -393,7 +413,7 @@ def test_settle_records_the_numbers(ledger: Ledger) -> None:
     (wave,) = planned(ledger, [(0, 0, 10), (1, 5, 8)])
     key = publishing(ledger, wave).key
     receipts = receipts_of(ledger.ranges(wave=wave), control=3)
-    ledger.settle(key, attempt=key.attempt, snapshot=2**62 + 1, receipts=list(reversed(receipts)))
+    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=2**62 + 1, receipts=list(reversed(receipts))))
     record = ledger.wave(wave)
     assert (record.state, record.snapshot, record.rows) == (WaveState.COMMITTED, 2**62 + 1, 7)
     assert (record.holder, record.lease_live, record.ranges) == (None, False, 2)
@@ -419,7 +439,9 @@ def test_wave_of_markers_settles_with_zero_rows(ledger: Ledger) -> None:
     """Completion is by position: no row, and no snapshot of its own, is still complete."""
     (wave,) = planned(ledger, [(0, 0, 3)])
     key = claimed(ledger, wave).key
-    ledger.settle(key, attempt=key.attempt, snapshot=None, receipts=receipts_of(ledger.ranges(wave=wave), control=3))
+    ledger.commit(
+        Settle(key=key, attempt=key.attempt, snapshot=None, receipts=receipts_of(ledger.ranges(wave=wave), control=3))
+    )
     assert (ledger.wave(wave).rows, ledger.wave(wave).snapshot) == (0, None)
 
 
@@ -463,8 +485,10 @@ def test_receipts_must_be_exact(ledger: Ledger, how: str) -> None:
     key = publishing(ledger, wave).key
     before = everything(ledger)
     with pytest.raises(ValueError, match=r"receipts|account"):
-        ledger.settle(
-            key, attempt=key.attempt, snapshot=1, receipts=SPOILT[how](*receipts_of(ledger.ranges(wave=wave)))
+        ledger.commit(
+            Settle(
+                key=key, attempt=key.attempt, snapshot=1, receipts=SPOILT[how](*receipts_of(ledger.ranges(wave=wave)))
+            )
         )
     assert everything(ledger) == before
 
@@ -473,14 +497,14 @@ def test_earlier_commit_is_adopted(ledger: Ledger) -> None:
     """The current holder settles with the attempt that is in the lake; all others end."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     failed = claimed(ledger, wave).key
-    ledger.end_attempt(failed, AttemptOutcome.FAILED, "early")
+    ledger.commit(EndAttempt(key=failed, outcome=AttemptOutcome.FAILED, error="early"))
     first = publishing(ledger, wave).key
-    ledger.end_attempt(first, AttemptOutcome.UNKNOWN, "lost")
+    ledger.commit(EndAttempt(key=first, outcome=AttemptOutcome.UNKNOWN, error="lost"))
     lost = publishing(ledger, wave).key
-    ledger.end_attempt(lost, AttemptOutcome.UNKNOWN, "lost")
+    ledger.commit(EndAttempt(key=lost, outcome=AttemptOutcome.UNKNOWN, error="lost"))
     holder = claimed(ledger, wave).key
     receipts = receipts_of(ledger.ranges(wave=wave))
-    ledger.settle(holder, attempt=first.attempt, snapshot=4, receipts=receipts)
+    ledger.commit(Settle(key=holder, attempt=first.attempt, snapshot=4, receipts=receipts))
     assert [attempt.outcome for attempt in ledger.attempts(wave)] == [
         AttemptOutcome.FAILED,
         AttemptOutcome.COMMITTED,
@@ -499,7 +523,9 @@ def test_attempt_of_another_wave_is_not_adopted(ledger: Ledger) -> None:
     key = claimed(ledger, second).key
     before = everything(ledger)
     with pytest.raises(ValueError, match=foreign.attempt):
-        ledger.settle(key, attempt=foreign.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=second)))
+        ledger.commit(
+            Settle(key=key, attempt=foreign.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=second)))
+        )
     assert everything(ledger) == before
 
 
@@ -510,15 +536,15 @@ def test_success_that_arrives_late_is_adopted_not_obeyed(ledger: Ledger) -> None
     holder = claimed(ledger, wave, over=1).key
     receipts = receipts_of(ledger.ranges(wave=wave))
     with pytest.raises(StaleFenceError):
-        ledger.settle(late, attempt=late.attempt, snapshot=4, receipts=receipts)
+        ledger.commit(Settle(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
     assert ledger.wave(wave).state is WaveState.CLAIMED
-    ledger.settle(holder, attempt=late.attempt, snapshot=4, receipts=receipts)
+    ledger.commit(Settle(key=holder, attempt=late.attempt, snapshot=4, receipts=receipts))
     assert [attempt.outcome for attempt in ledger.attempts(wave)] == [
         AttemptOutcome.COMMITTED,
         AttemptOutcome.ABANDONED,
     ]
     with pytest.raises(StaleFenceError):
-        ledger.settle(late, attempt=late.attempt, snapshot=4, receipts=receipts)
+        ledger.commit(Settle(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
 
 
 def test_success_that_arrives_after_a_cut_is_refused(ledger: Ledger) -> None:
@@ -527,9 +553,9 @@ def test_success_that_arrives_after_a_cut_is_refused(ledger: Ledger) -> None:
     late = publishing(ledger, wave)
     holder = claimed(ledger, wave, over=1).key
     verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="poison")
-    ledger.take(wave, fence=holder.fence, attempt=holder.attempt, verdicts=[verdict], actor="tester")
+    ledger.commit(Take(wave=wave, fence=holder.fence, attempt=holder.attempt, verdicts=[verdict], actor="tester"))
     with pytest.raises(StaleFenceError):
-        ledger.settle(late.key, attempt=late.key.attempt, snapshot=4, receipts=receipts_of(late.ranges))
+        ledger.commit(Settle(key=late.key, attempt=late.key.attempt, snapshot=4, receipts=receipts_of(late.ranges)))
     assert [item.state for item in ledger.ranges(wave=wave)] == [RangeState.HELD, RangeState.PLANNED]
 
 
@@ -586,11 +612,11 @@ def test_settled_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -> 
     (wave,) = planned(ledger, [(0, 0, 10)])
     first = staged(ledger, wave)
     second = claimed(ledger, wave, over=first.key.fence)
-    ledger.record_base(second.key, 12)
+    ledger.commit(RecordBase(key=second.key, base=12))
     third = claimed(ledger, wave, over=second.key.fence)
-    ledger.mark_staged(third.key, audited=8, staged_bytes=1000)
-    ledger.mark_publishing(third.key)
-    ledger.settle(third.key, attempt=first.key.attempt, snapshot=99, receipts=receipts_of(third.ranges))
+    ledger.commit(MarkStaged(key=third.key, audited=8, staged_bytes=1000))
+    ledger.commit(MarkPublishing(key=third.key))
+    ledger.commit(Settle(key=third.key, attempt=first.key.attempt, snapshot=99, receipts=receipts_of(third.ranges)))
     (found,) = ledger.published("orders")
     assert (found.attempt, found.base) == (first.key.attempt, 12)
 
@@ -599,7 +625,7 @@ def test_attempts_of_a_whole_pipeline(ledger: Ledger) -> None:
     """All of its waves' attempts by wave and fence, and nobody else's."""
     waves = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
     for wave in (*waves, waves[0]):
-        ledger.end_attempt(claimed(ledger, wave).key, AttemptOutcome.FAILED, "no")
+        ledger.commit(EndAttempt(key=claimed(ledger, wave).key, outcome=AttemptOutcome.FAILED, error="no"))
     by_wave = [item for wave in sorted(waves) for item in ledger.attempts(wave)]
     assert [item.fence for item in by_wave] == [1, 2, 1]
     assert list(ledger.attempts(pipeline=SPEC.name)) == by_wave

@@ -9,8 +9,11 @@ import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError
 from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.ledger.deletions import Deleted
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob
+from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, Deleted
+from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.ports import Ledger
@@ -41,7 +44,7 @@ def pieces(ledger: Ledger, partition: int = 0) -> list[tuple[int, int, str]]:
 
 def release(ledger: Ledger, *ranges: str, wave: str = "again", reason: str | None = None) -> str:
     """Release ranges."""
-    return ledger.release(ranges, wave=wave, actor="tester", reason=reason)
+    return ledger.commit(Release(ranges=ranges, wave=wave, actor="tester", reason=reason))
 
 
 def test_unclaimed_wave_is_cancelled(ledger: Ledger) -> None:
@@ -82,7 +85,7 @@ def test_taking_from_a_claimed_wave_needs_its_guard(ledger: Ledger) -> None:
             taken(ledger, wave, f"{wave}r0", key=wrong)
     verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="x")
     with pytest.raises(StaleFenceError):
-        ledger.take(wave, fence=1, attempt=None, verdicts=[verdict], actor="tester")
+        ledger.commit(Take(wave=wave, fence=1, attempt=None, verdicts=[verdict], actor="tester"))
     assert everything(ledger) == before
 
 
@@ -98,14 +101,14 @@ def test_taking_ends_the_attempt(ledger: Ledger, ready: object) -> None:
     assert attempt.outcome is AttemptOutcome.ABANDONED
     assert attempt.ended_at is not None
     with pytest.raises(StaleFenceError):
-        ledger.record_job(key, "job")
+        ledger.commit(RecordJob(key=key, job="job"))
 
 
 def test_taking_after_the_end_keeps_the_outcome(ledger: Ledger) -> None:
     """An attempt that has failed may still be the guard, as long as nobody has claimed since."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
-    ledger.end_attempt(key, AttemptOutcome.FAILED, "unexplained offsets")
+    ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error="unexplained offsets"))
     taken(ledger, wave, key=key)
     (attempt,) = ledger.attempts(wave)
     assert (attempt.outcome, attempt.error) == (AttemptOutcome.FAILED, "unexplained offsets")
@@ -130,7 +133,7 @@ def test_taking_is_to_a_hold(ledger: Ledger, state: RangeState) -> None:
     with pytest.raises(ValueError, match=state.value):
         taken(ledger, wave, state=state)
     with pytest.raises(ValueError, match="no range"):
-        ledger.take(wave, fence=0, attempt=None, verdicts=[], actor="tester")
+        ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=[], actor="tester"))
     with pytest.raises(ValueError, match="twice"):
         taken(ledger, wave, f"{wave}r0", f"{wave}r0")
 
@@ -143,7 +146,7 @@ def test_ranges_set_apart_stay_planned_in_a_wave_of_their_own(ledger: Ledger) ->
         Verdict(range_id=f"{wave}r0", state=RangeState.PLANNED, reason="no leader"),
         Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="gone"),
     ]
-    ledger.take(wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0")
+    ledger.commit(Take(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
     moved, held, left = (ledger.range(f"{wave}r{number}") for number in range(3))
     assert (moved.wave, moved.state, moved.reason) == ("apart-w0", RangeState.PLANNED, None)
     assert (held.wave, held.state, held.reason) == (wave, RangeState.HELD, "gone")
@@ -165,7 +168,7 @@ def test_nothing_is_set_apart_without_a_wave_for_it(ledger: Ledger) -> None:
     ):
         verdict = Verdict(range_id=f"{wave}r0", state=state, reason="x")
         with pytest.raises(refusal):
-            ledger.take(wave, fence=0, attempt=None, verdicts=[verdict], actor="tester", apart=apart)
+            ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester", apart=apart))
     assert everything(ledger) == before
 
 
@@ -178,7 +181,7 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
         Verdict(range_id=source.id, state=RangeState.PLANNED, reason="later", part=OffsetRange(7, 10)),
         Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="whole"),
     ]
-    ledger.take(wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0")
+    ledger.commit(Take(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
     found = [item for item in ledger.ranges(pipeline=SPEC.name) if item.stream.partition == 0]
     assert [(item.id, str(item.range), item.state, item.wave, item.reason) for item in found] == [
         (source.id, "0-4", RangeState.PLANNED, wave, None),
@@ -194,7 +197,7 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
     assert [item.id for item in again.ranges] == [source.id, f"{source.id}.5"]
     key = again.key
     piece = Verdict(range_id=f"{source.id}.5", state=RangeState.HELD, reason="x", part=OffsetRange(6, 7))
-    ledger.take(wave, fence=key.fence, attempt=key.attempt, verdicts=[piece], actor="tester")
+    ledger.commit(Take(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=[piece], actor="tester"))
     assert ledger.range(f"{source.id}.6").range == OffsetRange(6, 7)
 
 
@@ -212,7 +215,7 @@ def test_parts_that_do_not_fit_their_range_take_nothing(ledger: Ledger, parts: l
         for part in parts
     ]
     with pytest.raises(ValueError, match="range"):
-        ledger.take(wave, fence=0, attempt=None, verdicts=verdicts, actor="tester")
+        ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=verdicts, actor="tester"))
     assert everything(ledger) == before
 
 
@@ -384,7 +387,7 @@ def test_unplanned_offsets_are_skipped(ledger: Ledger) -> None:
     (stream,) = ledger.streams(SPEC.name)
     assert stream.planned == stream.covered == RangeSet.of((5, 40))
     with pytest.raises(StateError, match="overlaps"):
-        ledger.record_plan(plan_of(ledger, [(0, 39, 41)]), "tester")
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 39, 41)]), actor="tester"))
 
 
 def test_settled_offsets_are_not_skipped(ledger: Ledger) -> None:
@@ -414,7 +417,7 @@ def test_skip_is_a_decision_about_the_stream(ledger: Ledger) -> None:
     plan = plan_of(ledger, [(0, 50, 60)])
     skipped(ledger, 0, 5)
     with pytest.raises(ConcurrentError):
-        ledger.record_plan(plan, "tester")
+        ledger.commit(RecordPlan(plan=plan, actor="tester"))
 
 
 def test_claimed_wave_loses_ranges_only_under_its_guard(ledger: Ledger) -> None:
@@ -432,13 +435,13 @@ def test_claimed_wave_loses_ranges_only_under_its_guard(ledger: Ledger) -> None:
     assert (record.state, record.holder, record.fence) == (WaveState.PLANNED, None, 2)
     assert [attempt.outcome for attempt in ledger.attempts(second)] == [AttemptOutcome.ABANDONED] * 2
     with pytest.raises(StaleFenceError):
-        ledger.record_job(key, "job")
+        ledger.commit(RecordJob(key=key, job="job"))
 
 
 def test_wave_that_was_ever_claimed_needs_the_guard(ledger: Ledger) -> None:
     """Also when nobody works on it now: a forgotten job may still want to publish."""
     (wave,) = planned(ledger, [(0, 0, 10)])
-    ledger.end_attempt(claimed(ledger, wave).key, AttemptOutcome.FAILED, None)
+    ledger.commit(EndAttempt(key=claimed(ledger, wave).key, outcome=AttemptOutcome.FAILED, error=None))
     with pytest.raises(ConcurrentError):
         skipped(ledger, 0, 10)
     assert skipped(ledger, 0, 10, claimed(ledger, wave).key) == 10
@@ -451,7 +454,7 @@ def test_what_is_on_hold_is_skipped_without_a_guard(ledger: Ledger) -> None:
     taken(ledger, wave, f"{wave}r0", state=RangeState.HELD, key=claimed(ledger, wave).key)
     key = claimed(ledger, wave).key
     assert skipped(ledger, 0, 10) == 10
-    ledger.record_job(key, "job")
+    ledger.commit(RecordJob(key=key, job="job"))
     assert ledger.wave(wave).state is WaveState.CLAIMED
 
 
@@ -557,7 +560,9 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     (item,) = ledger.ranges(pipeline=SPEC.name)
     gone = RangeSet.of((0, 2), (7, 8))
     row = Deleted(item=item, asked=item.range, rows=3, doubtful=0, offsets=gone).receipt("d1", datetime.now(UTC))
-    ledger.accept_deletes(SPEC.name, [("raw.orders", row)], decision="d1", reason="90 days", actor="ada")
+    ledger.commit(
+        AcceptDeletes(pipeline=SPEC.name, receipts=[("raw.orders", row)], decision="d1", reason="90 days", actor="ada")
+    )
     (told,) = ledger.outbox(SPEC.name, kind="deleted")
     assert (told.table, replace(told.row, recorded_at=row.recorded_at)) == ("raw.orders", row)
     assert (row.rows, row.offsets, row.attempt, row.wave) == (3, gone, "d1", wave)

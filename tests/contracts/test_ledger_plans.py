@@ -17,6 +17,9 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
+from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
+from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -47,7 +50,7 @@ def test_newest_configuration_is_returned(ledger: Ledger) -> None:
     changed = replace(SPEC, target_range_bytes=5)
     assert ledger.pipeline(SPEC.name) is None
     for spec in (SPEC, changed, SPEC):
-        ledger.save_pipeline(spec)
+        ledger.commit(SavePipeline(spec=spec))
         record = ledger.pipeline(SPEC.name)
         assert record is not None
         assert record.spec == spec
@@ -56,24 +59,24 @@ def test_newest_configuration_is_returned(ledger: Ledger) -> None:
 
 def test_unchanged_configuration_is_no_new_version(ledger: Ledger) -> None:
     """Saving the same again records nothing."""
-    ledger.save_pipeline(SPEC)
-    ledger.save_pipeline(SPEC)
+    ledger.commit(SavePipeline(spec=SPEC))
+    ledger.commit(SavePipeline(spec=SPEC))
     assert [event.kind for event in ledger.events(SPEC.name)] == ["pipeline"]
 
 
 def test_pipelines_are_sorted(ledger: Ledger) -> None:
     """All names come back once, in order."""
     for name in ("zeta", "a-b", "a_b", "a.b"):
-        ledger.save_pipeline(replace(SPEC, name=name))
+        ledger.commit(SavePipeline(spec=replace(SPEC, name=name)))
     assert ledger.pipelines() == ("a-b", "a.b", "a_b", "zeta")
 
 
 def test_first_table_uuid_stays(ledger: Ledger) -> None:
     """A table is bound to the UUID that was seen first, pipeline by pipeline."""
-    ledger.save_pipeline(SPEC)
-    assert ledger.bind_table(SPEC.name, "raw.orders", "u1") == "u1"
-    assert ledger.bind_table(SPEC.name, "raw.orders", "u2") == "u1"
-    assert ledger.bind_table(SPEC.name, "raw.more", "u3") == "u3"
+    ledger.commit(SavePipeline(spec=SPEC))
+    assert ledger.commit(BindTable(pipeline=SPEC.name, table="raw.orders", uuid="u1")) == "u1"
+    assert ledger.commit(BindTable(pipeline=SPEC.name, table="raw.orders", uuid="u2")) == "u1"
+    assert ledger.commit(BindTable(pipeline=SPEC.name, table="raw.more", uuid="u3")) == "u3"
     record = ledger.pipeline(SPEC.name)
     assert record is not None
     assert dict(record.tables) == {"raw.orders": "u1", "raw.more": "u3"}
@@ -111,7 +114,7 @@ def test_plan_raises_the_version(ledger: Ledger) -> None:
     planned(ledger, [(0, 0, 10)])
     plan = plan_of(ledger, [(0, 10, 20)], origin=7)
     newer = replace(snapshot_of(plan.streams[0].snapshot.stream, 2000), leader_epoch=9)
-    ledger.record_plan(replace(plan, streams=(replace(plan.streams[0], snapshot=newer),)), "tester")
+    ledger.commit(RecordPlan(plan=replace(plan, streams=(replace(plan.streams[0], snapshot=newer),)), actor="tester"))
     (stream,) = ledger.streams(SPEC.name)
     assert (stream.origin, stream.version, stream.end_seen, stream.leader_epoch) == (0, 2, 2000, 9)
 
@@ -119,25 +122,31 @@ def test_plan_raises_the_version(ledger: Ledger) -> None:
 def test_plan_by_a_clock_far_off_the_ledgers_is_refused(ledger: Ledger) -> None:
     """More than a minute ahead of it, or behind it: nothing is recorded, and the host is named."""
     (wave,) = planned(ledger, [(0, 0, 10)])
-    claim = ledger.claim(wave, attempt=attempt_id(), holder=HOLDER, lease=LEASE)
+    claim = ledger.commit(ClaimWave(wave=wave, attempt=attempt_id(), holder=HOLDER, lease=LEASE))
     plan, seen = plan_of(ledger, [(0, 10, 20)]), ledger.streams(SPEC.name)
     for off in (timedelta(seconds=120), timedelta(seconds=-120)):
         with pytest.raises(
             UnavailableError, match=r"the clock of alpha is 1[12][0-9] s (ahead of|behind) the ledger's"
         ):
-            ledger.record_plan(plan, "tester", HostClock(host="alpha", now=claim.claimed_at + off))
+            ledger.commit(
+                RecordPlan(plan=plan, actor="tester", clock=HostClock(host="alpha", now=claim.claimed_at + off))
+            )
         assert ledger.streams(SPEC.name) == seen
-    ledger.record_plan(plan, "tester", HostClock(host="alpha", now=claim.claimed_at + timedelta(seconds=5)))
+    ledger.commit(
+        RecordPlan(
+            plan=plan, actor="tester", clock=HostClock(host="alpha", now=claim.claimed_at + timedelta(seconds=5))
+        )
+    )
 
 
 def test_stream_knows_by_when_what_lies_below_its_origin_had_been_written(ledger: Ledger) -> None:
     """By its first plan, if the log was seen to reach to the origin then; later plans tell nothing new."""
     plan = plan_of(ledger, [(0, 5, 10)], origin=5)
     beyond = plan_of(ledger, [(1, 2000, 2001)], origin=2000)
-    ledger.record_plan(plan, "tester")
-    ledger.record_plan(beyond, "tester")
+    ledger.commit(RecordPlan(plan=plan, actor="tester"))
+    ledger.commit(RecordPlan(plan=beyond, actor="tester"))
     later = replace(plan_of(ledger, [(0, 10, 20)]), observed_at=plan.observed_at + timedelta(hours=1))
-    ledger.record_plan(later, "tester")
+    ledger.commit(RecordPlan(plan=later, actor="tester"))
     assert [stream.since for stream in ledger.streams(SPEC.name)] == [plan.observed_at, None]
 
 
@@ -171,10 +180,10 @@ def test_planned_from_old_versions_is_refused(ledger: Ledger) -> None:
     """Two plans from one look: the first wins, of the second nothing is recorded."""
     planned(ledger, [(0, 0, 10)])
     mine = plan_of(ledger, [(1, 0, 10)], [(0, 10, 20)])
-    ledger.record_plan(plan_of(ledger, [(0, 20, 30)]), "other")
+    ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 20, 30)]), actor="other"))
     before = (ledger.streams(SPEC.name), ledger.events(SPEC.name), ledger.waves(SPEC.name))
     with pytest.raises(ConcurrentError):
-        ledger.record_plan(mine, "tester")
+        ledger.commit(RecordPlan(plan=mine, actor="tester"))
     assert (ledger.streams(SPEC.name), ledger.events(SPEC.name), ledger.waves(SPEC.name)) == before
 
 
@@ -183,16 +192,16 @@ def test_stream_made_meanwhile_is_refused(ledger: Ledger) -> None:
     mine = plan_of(ledger, [(0, 0, 10)])
     planned(ledger, [(0, 10, 20)])
     with pytest.raises(ConcurrentError):
-        ledger.record_plan(mine, "tester")
+        ledger.commit(RecordPlan(plan=mine, actor="tester"))
 
 
 def test_plan_is_recorded_once(ledger: Ledger) -> None:
     """The same plan a second time is somebody else's success, also when it holds no stream."""
-    ledger.save_pipeline(SPEC)
+    ledger.commit(SavePipeline(spec=SPEC))
     for plan in (plan_of(ledger, [(0, 0, 10)]), plan_of(ledger)):
-        ledger.record_plan(plan, "tester")
+        ledger.commit(RecordPlan(plan=plan, actor="tester"))
         with pytest.raises(ConcurrentError):
-            ledger.record_plan(plan, "tester")
+            ledger.commit(RecordPlan(plan=plan, actor="tester"))
     assert len(ledger.waves(SPEC.name)) == 1
 
 
@@ -202,7 +211,7 @@ def test_overlap_with_a_recorded_range_is_refused(ledger: Ledger, stretch: tuple
     planned(ledger, [(0, 2, 10), (0, 30, 40)])
     before = (ledger.streams(SPEC.name), ledger.ranges(pipeline=SPEC.name))
     with pytest.raises(StateError, match="overlaps"):
-        ledger.record_plan(plan_of(ledger, [(0, 50, 60)], [(0, *stretch)]), "tester")
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 50, 60)], [(0, *stretch)]), actor="tester"))
     assert (ledger.streams(SPEC.name), ledger.ranges(pipeline=SPEC.name)) == before
 
 
@@ -227,19 +236,19 @@ def test_largest_offsets_fit(ledger: Ledger) -> None:
     planned(ledger, [(0, top - 2, top - 1), (0, top - 1, top), (1, 0, 1), (1, top - 1, top), (2, 0, 1)])
     assert [item.range.end for item in ledger.ranges(pipeline=SPEC.name)] == [top - 1, top, 1, top, 1]
     with pytest.raises(StateError, match="overlaps"):
-        ledger.record_plan(plan_of(ledger, [(0, top - 1, top)]), "tester")
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, top - 1, top)]), actor="tester"))
 
 
 def test_plan_keeps_the_configuration_it_was_made_with(ledger: Ledger) -> None:
     """A claim works with the plan's configuration, not with the newest."""
     (wave,) = planned(ledger, [(0, 0, 10)])
-    ledger.save_pipeline(replace(SPEC, max_wave_bytes=7))
+    ledger.commit(SavePipeline(spec=replace(SPEC, max_wave_bytes=7)))
     assert claimed(ledger, wave).spec == SPEC
 
 
 def test_plan_brings_an_unsaved_configuration(ledger: Ledger) -> None:
     """A plan whose configuration was not saved saves it."""
-    ledger.record_plan(plan_of(ledger, [(0, 0, 10)]), "tester")
+    ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 0, 10)]), actor="tester"))
     record = ledger.pipeline(SPEC.name)
     assert record is not None
     assert record.spec == SPEC
@@ -249,7 +258,7 @@ def test_range_of_no_planned_stream_is_a_mistake(ledger: Ledger) -> None:
     """A plan that does not hold its own ranges' streams is no plan."""
     plan = plan_of(ledger, [(0, 0, 10)])
     with pytest.raises(ValueError, match="no stream"):
-        ledger.record_plan(replace(plan, streams=()), "tester")
+        ledger.commit(RecordPlan(plan=replace(plan, streams=()), actor="tester"))
 
 
 def test_range_across_the_origin_is_a_mistake(ledger: Ledger) -> None:
@@ -257,9 +266,9 @@ def test_range_across_the_origin_is_a_mistake(ledger: Ledger) -> None:
     planned(ledger, [(0, 10, 20)], origin=10)
     before = (ledger.streams(SPEC.name), ledger.events(SPEC.name))
     with pytest.raises(ValueError, match="crosses the origin 10"):
-        ledger.record_plan(plan_of(ledger, [(0, 0, 4)], [(0, 4, 11)], origin=0), "tester")
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 0, 4)], [(0, 4, 11)], origin=0), actor="tester"))
     with pytest.raises(ValueError, match="crosses the origin 7"):
-        ledger.record_plan(plan_of(ledger, [(1, 6, 8)], origin=7), "tester")
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(1, 6, 8)], origin=7), actor="tester"))
     assert (ledger.streams(SPEC.name), ledger.events(SPEC.name)) == before
 
 
@@ -274,7 +283,7 @@ def test_unknown_subjects_are_named(ledger: Ledger) -> None:
     with pytest.raises(UnknownSubjectError, match="w9"):
         taken(ledger, "w9", "r9")
     with pytest.raises(UnknownSubjectError, match="r9"):
-        ledger.release(["r9"], wave="w", actor="tester", reason=None)
+        ledger.commit(Release(ranges=["r9"], wave="w", actor="tester", reason=None))
     with pytest.raises(UnknownSubjectError, match="orders"):
         skipped(ledger, 0, 10)
     assert ledger.attempts("w9") == ()
@@ -339,9 +348,9 @@ def test_newest_line_is_told_for_what_is_known(ledger: Ledger) -> None:
     first = ledger.knows(token)
     assert first
     assert [event.line for event in ledger.events(SPEC.name)][-1] == first
-    ledger.save_pipeline(replace(SPEC, name="payments"))
+    ledger.commit(SavePipeline(spec=replace(SPEC, name="payments")))
     assert ledger.knows(token, first) == first
-    ledger.end_attempt(key, AttemptOutcome.FAILED, None)
+    ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=None))
     second = ledger.knows(token, first)
     assert second
     assert second.sequence > first.sequence
@@ -355,7 +364,7 @@ def test_newest_line_is_told_for_what_is_known(ledger: Ledger) -> None:
 
 def test_ownership_commits_are_known(ledger: Ledger) -> None:
     """They belong to no wave; whose ledger they name is the caller's question."""
-    ledger.save_pipeline(SPEC)
+    ledger.commit(SavePipeline(spec=SPEC))
     assert ledger.knows(Token(pipeline=SPEC.name, wave="owner", attempt="-", fence=0, ranges="-", kind="owner"))
 
 
@@ -374,7 +383,7 @@ def test_of_many_planners_one_wins(ledger: Ledger) -> None:
 def _all_at_once(ledger: Ledger, plans: Sequence[Plan]) -> list[str]:
     def record(plan: Plan) -> str:
         try:
-            ledger.record_plan(plan, "tester")
+            ledger.commit(RecordPlan(plan=plan, actor="tester"))
         except KafkaLakeError as error:
             return type(error).__name__
         return "recorded"

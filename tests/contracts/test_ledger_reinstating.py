@@ -9,9 +9,11 @@ import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, origin_receipt
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream, RestoredWave
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ledger
@@ -97,7 +99,7 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     made = what(
         ledger, tables={"raw.orders": "u1"}, streams=streams, waves=(restored,), skips=(skip,), receipts=(told,)
     )
-    ledger.reinstate(made, "tester")
+    ledger.commit(Reinstate(what=made, actor="tester"))
     record = ledger.pipeline(SPEC.name)
     assert record is not None
     assert (record.spec, record.tables) == (SPEC, {"raw.orders": "u1"})
@@ -122,10 +124,10 @@ def test_token_is_known_from_then_on(ledger: Ledger) -> None:
     """Until the last write has ended, the commit that moved main says that the ledger is behind."""
     made = what(ledger)
     assert not ledger.knows(made.token)
-    ledger.reinstate(made, "tester")
+    ledger.commit(Reinstate(what=made, actor="tester"))
     assert ledger.knows(made.token)
     with pytest.raises(ConcurrentError):
-        ledger.reinstate(made, "tester")
+        ledger.commit(Reinstate(what=made, actor="tester"))
 
 
 def test_recorded_ranges_give_way(ledger: Ledger) -> None:
@@ -135,7 +137,7 @@ def test_recorded_ranges_give_way(ledger: Ledger) -> None:
     skipped(ledger, 4, 6)
     restored = wave("old-w0", receipt(2, 5), receipt(12, 14))
     skip = RestoredSkip(id="old-s", stream=key_of(), at=AT, passed=RangeSet.of((4, 8), (18, 22)))
-    ledger.reinstate(what(ledger, waves=(restored,), skips=(skip,)), "tester")
+    ledger.commit(Reinstate(what=what(ledger, waves=(restored,), skips=(skip,)), actor="tester"))
     assert ranges(ledger) == [
         (0, 2, RangeState.PLANNED),
         (2, 5, RangeState.SETTLED),
@@ -157,7 +159,7 @@ def test_wave_that_is_in_the_lake_is_committed(ledger: Ledger) -> None:
     """Its open attempt ends, its lease too; what of it was planned and not published is planned anew."""
     (name,) = planned(ledger, [(0, 0, 10), (0, 10, 20)])
     claim = claimed(ledger, name)
-    ledger.reinstate(what(ledger, claim.key, waves=(wave(name, receipt(0, 10), fence=1),)), "tester")
+    ledger.commit(Reinstate(what=what(ledger, claim.key, waves=(wave(name, receipt(0, 10), fence=1),)), actor="tester"))
     found = ledger.wave(name)
     assert (found.state, found.lease_live, found.holder) == (WaveState.COMMITTED, False, None)
     assert ranges(ledger) == [(0, 10, RangeState.SETTLED)]
@@ -171,7 +173,7 @@ def test_attempt_that_the_ledger_knows_is_the_one_in_the_lake(ledger: Ledger) ->
     (name,) = planned(ledger, [(0, 0, 10)])
     claim = claimed(ledger, name)
     restored = wave(name, receipt(0, 10), attempt=claim.key.attempt)
-    ledger.reinstate(what(ledger, claim.key, waves=(restored,)), "tester")
+    ledger.commit(Reinstate(what=what(ledger, claim.key, waves=(restored,)), actor="tester"))
     assert [(item.fence, item.outcome) for item in ledger.attempts(name)] == [(1, AttemptOutcome.COMMITTED)]
     assert [item.attempt for item in ledger.published(SPEC.name)] == [claim.key.attempt]
 
@@ -180,7 +182,7 @@ def test_claimed_wave_is_given_back(ledger: Ledger) -> None:
     """The caller's claim ends with the rebuild, and others may go on above the fences that the lake has seen."""
     (name,) = planned(ledger, [(0, 0, 10)])
     claim = claimed(ledger, name)
-    ledger.reinstate(what(ledger, claim.key, fences={name: 5, "unheard-of": 9}), "tester")
+    ledger.commit(Reinstate(what=what(ledger, claim.key, fences={name: 5, "unheard-of": 9}), actor="tester"))
     found = ledger.wave(name)
     assert (found.state, found.lease_live, found.fence) == (WaveState.PLANNED, False, 5)
     assert claimed(ledger, name).key.fence == 6
@@ -191,7 +193,7 @@ def test_fence_is_never_lowered(ledger: Ledger) -> None:
     (name,) = planned(ledger, [(0, 0, 10)])
     first = claimed(ledger, name)
     second = claimed(ledger, name, over=first.key.fence)
-    ledger.reinstate(what(ledger, second.key, fences={name: 1}), "tester")
+    ledger.commit(Reinstate(what=what(ledger, second.key, fences={name: 1}), actor="tester"))
     assert claimed(ledger, name).key.fence == 3
 
 
@@ -203,7 +205,7 @@ def test_reopened_range_is_missing_and_the_watermark_falls(ledger: Ledger) -> No
     ledger.advance(SPEC.name)
     row = outbox_of(ledger)[1].row
     gone = ("raw.orders", replace(row, kind="reopen"))
-    ledger.reinstate(what(ledger, reopened=(f"{second}r0",), receipts=(gone,)), "tester")
+    ledger.commit(Reinstate(what=what(ledger, reopened=(f"{second}r0",), receipts=(gone,)), actor="tester"))
     (stream,) = ledger.streams(SPEC.name)
     assert (stream.watermark, stream.covered) == (10, RangeSet.of((0, 10), (20, 30)))
     assert ledger.wave(second).state is WaveState.DISSOLVED
@@ -222,7 +224,7 @@ def test_commit_that_main_has_left_is_forgotten(ledger: Ledger) -> None:
     settled(ledger, second)
     before = {item.wave: item.snapshot for item in ledger.published(SPEC.name)}
     assert None not in before.values()
-    ledger.reinstate(what(ledger, undone=frozenset({first})), "tester")
+    ledger.commit(Reinstate(what=what(ledger, undone=frozenset({first})), actor="tester"))
     assert {item.wave: item.snapshot for item in ledger.published(SPEC.name)} == {**before, first: None}
     assert ledger.wave(first).state is WaveState.COMMITTED
 
@@ -230,7 +232,7 @@ def test_commit_that_main_has_left_is_forgotten(ledger: Ledger) -> None:
 def test_log_that_the_lake_has_seen_longer_is_recorded(ledger: Ledger) -> None:
     """Its end, and the leader epoch that it had then, where that is known."""
     planned(ledger, [(0, 0, 10), (1, 0, 10), (2, 0, 10)])
-    ledger.reinstate(what(ledger, ends={key_of(): (5000, 7), key_of(2): (6000, None)}), "tester")
+    ledger.commit(Reinstate(what=what(ledger, ends={key_of(): (5000, 7), key_of(2): (6000, None)}), actor="tester"))
     longer, same, unknown = ledger.streams(SPEC.name)
     assert (longer.end_seen, longer.leader_epoch) == (5000, 7)
     assert (unknown.end_seen, unknown.leader_epoch) == (6000, None)
@@ -257,7 +259,7 @@ def test_decisions_of_others_refuse_a_restoration(ledger: Ledger, happening: Any
     happening(ledger, name)
     before = (ranges(ledger), ledger.waves(SPEC.name), ledger.events(SPEC.name))
     with pytest.raises(ConcurrentError, match="rebuild again"):
-        ledger.reinstate(made, "tester")
+        ledger.commit(Reinstate(what=made, actor="tester"))
     assert (ranges(ledger), ledger.waves(SPEC.name), ledger.events(SPEC.name)) == before
 
 
@@ -267,19 +269,19 @@ def test_claim_that_was_taken_over_refuses_a_restoration(ledger: Ledger) -> None
     claim = claimed(ledger, name)
     claimed(ledger, name, over=claim.key.fence)
     with pytest.raises(ConcurrentError):
-        ledger.reinstate(what(ledger, claim.key), "tester")
+        ledger.commit(Reinstate(what=what(ledger, claim.key), actor="tester"))
 
 
 def test_claim_that_an_older_ledger_does_not_have_refuses_a_restoration(ledger: Ledger) -> None:
     """A ledger that was set back between the claims of a rebuild and its last write has other records."""
     unknown = AttemptKey(wave="p9-w0", fence=1, attempt="a" * 16)
     with pytest.raises(ConcurrentError, match="rebuild again"):
-        ledger.reinstate(what(ledger, unknown), "tester")
+        ledger.commit(Reinstate(what=what(ledger, unknown), actor="tester"))
     (name,) = planned(ledger, [(0, 0, 10)])
     claim = claimed(ledger, name)
-    ledger.end_attempt(claim.key, AttemptOutcome.FAILED, None)
+    ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error=None))
     with pytest.raises(ConcurrentError, match="rebuild again"):
-        ledger.reinstate(what(ledger, claim.key), "tester")
+        ledger.commit(Reinstate(what=what(ledger, claim.key), actor="tester"))
     assert ledger.wave(name).state is WaveState.PLANNED
 
 
@@ -290,5 +292,5 @@ def test_settled_range_in_the_way_refuses_a_restoration(ledger: Ledger) -> None:
     before: tuple[RangeRecord, ...] = ledger.ranges(pipeline=SPEC.name)
     for refused in (what(ledger, waves=(wave("other", receipt(5, 15)),)), what(ledger, reopened=("nothing",))):
         with pytest.raises(ConcurrentError):
-            ledger.reinstate(refused, "tester")
+            ledger.commit(Reinstate(what=refused, actor="tester"))
     assert ledger.ranges(pipeline=SPEC.name) == before

@@ -9,7 +9,9 @@ import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError
 from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.reopening import Reopening, Share, reopening, to_be_shared
+from airflow_kafka_lake.core.ledger.rereading import Reopen
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -88,7 +90,7 @@ def wave(ledger: Ledger) -> str:
 def test_middle_of_what_is_settled_is_planned_again(ledger: Ledger, wave: str) -> None:
     """The pieces beside it stay settled with their share; the watermark falls to its start."""
     what = decided(ledger, 4, 13)
-    assert ledger.reopen(what, "tester") == 4
+    assert ledger.commit(Reopen(what=what, actor="tester")) == 4
     assert pieces(ledger) == [
         ("0-4", "SETTLED", 0, 4),
         ("4-10", "PLANNED", 1, None),
@@ -110,7 +112,7 @@ def test_lake_is_told_what_is_reopened_and_what_stays(ledger: Ledger, wave: str)
     """The pieces that stay have receipts of the attempt that brought them: the old ones speak of the whole."""
     (attempt,) = ledger.attempts(wave)
     what = decided(ledger, 4, 13)
-    ledger.reopen(what, "tester")
+    ledger.commit(Reopen(what=what, actor="tester"))
     told = [(i.row.kind, str(i.row.range), i.row.generation, i.row.rows, i.row.attempt) for i in outbox_of(ledger)]
     assert told == [
         ("published", "0-4", 0, 4, attempt.attempt),
@@ -126,7 +128,7 @@ def test_lake_is_told_what_is_reopened_and_what_stays(ledger: Ledger, wave: str)
 
 def test_what_is_read_again_is_settled_again(ledger: Ledger, wave: str) -> None:
     """By the next fence of the new wave; its receipts have the new generation, and the watermark comes back."""
-    ledger.reopen(decided(ledger, 4, 13), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 13), actor="tester"))
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
     claim = settled(ledger, "again-w0")
     assert (claim.key.fence, [item.generation for item in claim.ranges]) == (2, [1, 1])
@@ -141,7 +143,7 @@ def test_what_is_read_again_is_settled_again(ledger: Ledger, wave: str) -> None:
 
 def test_wave_whose_ranges_were_all_reopened_brings_no_rows_any_more(ledger: Ledger, wave: str) -> None:
     """It stays COMMITTED: its commit was made; what it had is the new wave's."""
-    ledger.reopen(decided(ledger, 0, 20), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 0, 20), actor="tester"))
     assert (ledger.wave(wave).state, ledger.wave(wave).ranges) == (WaveState.COMMITTED, 0)
     assert ledger.published(SPEC.name) == ()
     assert ledger.pace(SPEC.name) == ()
@@ -151,7 +153,7 @@ def test_token_of_the_reopen_is_known(ledger: Ledger, wave: str) -> None:
     """What moves main afterwards is a commit that this ledger recorded; nobody holds the new wave."""
     what = decided(ledger, 0, 20)
     assert not ledger.knows(what.token)
-    ledger.reopen(what, "tester")
+    ledger.commit(Reopen(what=what, actor="tester"))
     assert ledger.knows(what.token)
     (attempt,) = ledger.attempts("again-w0")
     assert (attempt.outcome, attempt.base) == (AttemptOutcome.ABANDONED, None)
@@ -164,7 +166,7 @@ def test_skipped_offsets_are_reopened(ledger: Ledger) -> None:
     (name,) = planned(ledger, [(0, 0, 10)])
     skipped(ledger, 2, 20)
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
-    ledger.reopen(decided(ledger, 5, 15), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 5, 15), actor="tester"))
     assert pieces(ledger) == [
         ("0-2", "PLANNED", 0, None),
         ("2-5", "SKIPPED", 0, 0),
@@ -183,7 +185,7 @@ def test_watermark_never_falls_below_the_origin(ledger: Ledger) -> None:
     (name,) = planned(ledger, [(0, 0, 10), (0, 10, 20)], origin=10)
     settled(ledger, name)
     ledger.advance(SPEC.name)
-    assert ledger.reopen(decided(ledger, 2, 5), "tester") == 10
+    assert ledger.commit(Reopen(what=decided(ledger, 2, 5), actor="tester")) == 10
     assert [str(item.range) for item in ledger.ranges(wave="again-w0")] == ["2-5"]
 
 
@@ -191,14 +193,14 @@ def test_watermark_below_the_stretch_stays(ledger: Ledger, wave: str) -> None:
     """It falls only from above."""
     (hold,) = planned(ledger, [(0, 30, 40)])
     settled(ledger, hold)
-    assert ledger.reopen(decided(ledger, 33, 35), "tester") == 20
+    assert ledger.commit(Reopen(what=decided(ledger, 33, 35), actor="tester")) == 20
 
 
 def test_reopened_again_has_the_next_generation(ledger: Ledger, wave: str) -> None:
     """Each piece counts its own."""
-    ledger.reopen(decided(ledger, 4, 8), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     settled(ledger, "again-w0")
-    ledger.reopen(decided(ledger, 6, 12, name="once-more"), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 6, 12, name="once-more"), actor="tester"))
     assert pieces(ledger) == [
         ("0-4", "SETTLED", 0, 4),
         ("4-6", "SETTLED", 1, 2),
@@ -213,7 +215,9 @@ def test_large_stretch_is_read_in_several_waves(ledger: Ledger) -> None:
     """As a plan of it would be."""
     (name,) = planned(ledger, [(0, start, start + 10) for start in range(0, 50, 10)])
     settled(ledger, name)
-    ledger.reopen(decided(ledger, 0, 50, name="small", spec=replace(SPEC, max_wave_bytes=250)), "tester")
+    ledger.commit(
+        Reopen(what=decided(ledger, 0, 50, name="small", spec=replace(SPEC, max_wave_bytes=250)), actor="tester")
+    )
     waves = [(wave.id, wave.ranges, wave.fence) for wave in ledger.waves(SPEC.name, [WaveState.PLANNED])]
     assert waves == [("small-w0", 2, 1), ("small-w1", 2, 0), ("small-w2", 1, 0)]
 
@@ -222,7 +226,7 @@ def test_segments_are_read_again_in_waves_of_their_own(ledger: Ledger) -> None:
     """One may have to wait for the other; no range lies in two."""
     (name,) = planned(ledger, [(0, start, start + 10) for start in range(0, 50, 10)])
     settled(ledger, name)
-    ledger.reopen(decided(ledger, 5, 45, segments=(0, 20, 30)), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 5, 45, segments=(0, 20, 30)), actor="tester"))
     waves = {wave.id: [str(item.range) for item in ledger.ranges(wave=wave.id)] for wave in ledger.waves(SPEC.name)}
     assert waves == {
         name: ["0-5", "45-50"],
@@ -234,11 +238,11 @@ def test_segments_are_read_again_in_waves_of_their_own(ledger: Ledger) -> None:
 
 def test_smaller_result_is_accepted_on_the_same_stretch(ledger: Ledger, wave: str) -> None:
     """What was held after it was reopened goes on, in the same generation, with the acknowledgement."""
-    ledger.reopen(decided(ledger, 4, 8), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     claim = claimed(ledger, "again-w0")
     taken(ledger, "again-w0", state=RangeState.HELD, key=claim.key)
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
-    ledger.reopen(decided(ledger, 4, 8, name="fewer", accept_fewer=True), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 8, name="fewer", accept_fewer=True), actor="tester"))
     (item,) = claimed(ledger, "fewer-w0").ranges
     assert (str(item.range), item.generation, item.fewer_accepted, item.reason) == ("4-8", 1, True, None)
     assert outbox_of(ledger) == ()
@@ -253,8 +257,8 @@ def test_reopen_decided_from_other_records_is_refused(ledger: Ledger, wave: str,
     happenings: dict[str, Callable[[], object]] = {
         "advance": lambda: ledger.advance(SPEC.name),
         "skip": lambda: skipped(ledger, 30, 31),
-        "plan": lambda: ledger.record_plan(plan_of(ledger, [(0, 40, 41)]), "tester"),
-        "reopen": lambda: ledger.reopen(decided(ledger, 6, 7, name="first"), "tester"),
+        "plan": lambda: ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 40, 41)]), actor="tester")),
+        "reopen": lambda: ledger.commit(Reopen(what=decided(ledger, 6, 7, name="first"), actor="tester")),
         "held": lambda: None,
     }
     happenings[happening]()
@@ -262,22 +266,22 @@ def test_reopen_decided_from_other_records_is_refused(ledger: Ledger, wave: str,
         what = replace(what, cuts=tuple(replace(c, source=replace(c.source, state=RangeState.HELD)) for c in what.cuts))
     before = everything(ledger)
     with pytest.raises(ConcurrentError, match="repeat the call"):
-        ledger.reopen(what, "tester")
+        ledger.commit(Reopen(what=what, actor="tester"))
     assert everything(ledger) == before
 
 
 def test_id_of_a_reopen_is_new(ledger: Ledger, wave: str) -> None:
     """It names a plan and waves."""
-    ledger.reopen(decided(ledger, 4, 8), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     before = everything(ledger)
     with pytest.raises(StateError, match="again"):
-        ledger.reopen(decided(ledger, 10, 12), "tester")
+        ledger.commit(Reopen(what=decided(ledger, 10, 12), actor="tester"))
     assert everything(ledger) == before
 
 
 def test_reopen_is_told_as_an_event(ledger: Ledger, wave: str) -> None:
     """What was told stays explainable: the event names stretch, generation, both watermarks and the reason."""
-    ledger.reopen(decided(ledger, 4, 8), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     event = ledger.events(SPEC.name, limit=10_000)[-1]
     assert (event.kind, event.actor, event.subject) == ("reopen", "tester", "again")
     assert event.detail == "orders/0 4-8, 4 offsets, generation 1; watermark 20 → 4: wrong"
@@ -285,8 +289,8 @@ def test_reopen_is_told_as_an_event(ledger: Ledger, wave: str) -> None:
 
 def test_reopened_ranges_share_no_offset_with_a_plan(ledger: Ledger, wave: str) -> None:
     """Ranges of a stream never overlap, whatever their generations."""
-    ledger.reopen(decided(ledger, 4, 8), "tester")
+    ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     before = everything(ledger)
     with pytest.raises(StateError, match="overlaps"):
-        ledger.record_plan(plan_of(ledger, [(0, 5, 6)]), "tester")
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 5, 6)]), actor="tester"))
     assert everything(ledger) == before

@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, LedgerSchemaError
+from airflow_kafka_lake.core.ledger.attempts import MarkPublishing
+from airflow_kafka_lake.core.ledger.plans import SavePipeline
+from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.layout_changes import Growth, Layout
@@ -118,10 +121,10 @@ def test_publishing_is_not_recorded_while_the_gate_is_closed(ledger: Ledger) -> 
     parent, child = ordered(ledger)
     claim = staged(ledger, child)
     with pytest.raises(GateClosedError, match="orders/0 from 0 to its seal 10 has 10 open offsets: 0-10"):
-        ledger.mark_publishing(claim.key)
+        ledger.commit(MarkPublishing(key=claim.key))
     assert ledger.wave(child).state is WaveState.STAGED
     settled(ledger, parent)
-    ledger.mark_publishing(claim.key)
+    ledger.commit(MarkPublishing(key=claim.key))
     assert ledger.wave(child).state is WaveState.PUBLISHING
 
 
@@ -129,7 +132,7 @@ def test_plan_without_ordering_is_not_gated(ledger: Ledger) -> None:
     """The mode is the plan's own, whatever the pipeline says later."""
     _, child = ordered(ledger, spec=replace(SPEC, ordering=Ordering.NONE))
     assert ledger.gate(child) == ()
-    ledger.save_pipeline(SPEC)
+    ledger.commit(SavePipeline(spec=SPEC))
     assert ledger.gate(child) == ()
 
 
@@ -173,7 +176,7 @@ def test_range_on_hold_lets_the_rest_of_its_wave_pass_the_gate(ledger: Ledger, s
     taken(ledger, wave, late.id, state=state)
     assert ledger.gate(wave) == ()
     assert settled(ledger, wave).ranges[0].stream == other.stream
-    released = ledger.release([late.id], wave="late-w0", actor="tester", reason=None)
+    released = ledger.commit(Release(ranges=[late.id], wave="late-w0", actor="tester", reason=None))
     assert [blocker.parent.stream for blocker in ledger.gate(released)] == [PARENT]
     settled(ledger, parent)
     assert ledger.gate(released) == ()

@@ -8,6 +8,9 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.planning.estimates import TopicCost
 from airflow_kafka_lake.ports import Ledger
@@ -73,7 +76,7 @@ def test_watermark_never_passes_a_hold(ledger: Ledger, state: RangeState) -> Non
     assert moves(ledger) == [(0, 0, 10, 10)]
     wave = second
     if state is not RangeState.PLANNED:
-        wave = ledger.release([f"{second}r0"], wave="again", actor="tester", reason=None)
+        wave = ledger.commit(Release(ranges=[f"{second}r0"], wave="again", actor="tester", reason=None))
     settled(ledger, wave)
     assert moves(ledger) == [(0, 10, 30, 20)]
 
@@ -180,7 +183,7 @@ def test_cost_is_what_was_planned_written_and_waited_for(ledger: Ledger) -> None
     settled(ledger, waves[0], control=5)
     settled(ledger, waves[1])
     key = claimed(ledger, waves[2]).key
-    ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=waves[2])))
+    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=waves[2]))))
     costs = ledger.pace(SPEC.name)
     assert sorted((cost.lake_bytes or 0, cost.topics) for cost in costs) == [
         (0, (TopicCost(topic="orders", offsets=10, kafka_bytes=100),)),
@@ -197,9 +200,9 @@ def test_each_topic_of_a_wave_has_its_own_cost(ledger: Ledger) -> None:
     plans = [plan_of(ledger, [(0, 0, n)], spec=spec, topic=t, plan="p") for t, n in (("orders", 10), ("clicks", 4))]
     ranges = [replace(item, id=f"p-w0r{n}") for n, plan in enumerate(plans) for item in plan.ranges]
     wave = replace(plans[0].waves[0], ranges=tuple(ranges))
-    ledger.save_pipeline(spec)
+    ledger.commit(SavePipeline(spec=spec))
     both = replace(plans[0], streams=tuple(item for plan in plans for item in plan.streams), waves=(wave,))
-    ledger.record_plan(both, "tester")
+    ledger.commit(RecordPlan(plan=both, actor="tester"))
     settled(ledger, wave.id)
     (cost,) = ledger.pace(SPEC.name)
     assert cost.topics == (
@@ -226,7 +229,7 @@ def test_seconds_are_those_of_the_attempt(clock: FakeClock) -> None:
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
     clock.advance(timedelta(seconds=20))
-    ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=wave)))
+    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=wave))))
     assert [cost.seconds for cost in ledger.pace(SPEC.name)] == [20.0]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
-from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdrawal, withdrawal
+from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdraw, Withdrawal, withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import SPEC, claimed, key_of, plan_of, planned, settled, skipped, taken
@@ -26,7 +27,7 @@ def decided(ledger: Ledger, stretch: OffsetRange = EVERYTHING) -> tuple[Withdraw
 def withdrawn(ledger: Ledger, stretch: OffsetRange = EVERYTHING) -> tuple[Kept, ...]:
     """Withdraw a stretch; returns what stays."""
     what, kept = decided(ledger, stretch)
-    ledger.withdraw(what, "tester")
+    ledger.commit(Withdraw(what=what, actor="tester"))
     return kept
 
 
@@ -102,7 +103,7 @@ def test_what_was_decided_from_older_records_is_refused(ledger: Ledger, act: str
             planned(ledger, [(0, 10, 20)])
     before = everything(ledger)
     with pytest.raises(ConcurrentError, match="Nothing was withdrawn"):
-        ledger.withdraw(what, "tester")
+        ledger.commit(Withdraw(what=what, actor="tester"))
     assert everything(ledger) == before
 
 
@@ -112,7 +113,7 @@ def test_planner_that_saw_the_withdrawn_offsets_planned_is_refused(ledger: Ledge
     beside = plan_of(ledger, [(0, 10, 20)])
     withdrawn(ledger)
     with pytest.raises(ConcurrentError):
-        ledger.record_plan(beside, "planner")
+        ledger.commit(RecordPlan(plan=beside, actor="planner"))
 
 
 def test_claim_of_a_withdrawn_wave_is_refused(ledger: Ledger) -> None:

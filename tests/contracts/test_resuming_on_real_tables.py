@@ -13,6 +13,7 @@ import pytest
 from airflow_kafka_lake.adapters.iceberg import staged
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StaleFenceError
+from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState
 from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.services.rebuilding import rebuild
@@ -134,9 +135,9 @@ def test_files_that_a_sweep_of_orphans_has_removed_are_staged_again(world: World
 
 def test_files_that_were_decoded_in_another_way_are_staged_again(world: World, real: IcebergWorld) -> None:
     """The staged snapshot says how its rows were decoded; the pipeline has said so only in between."""
-    world.ledger.save_pipeline(replace(world.spec, decoding=Decoding(format=Format.STRING)))
+    world.ledger.commit(SavePipeline(spec=replace(world.spec, decoding=Decoding(format=Format.STRING))))
     staged_by_the_dead(world)
-    world.ledger.save_pipeline(world.spec)
+    world.ledger.commit(SavePipeline(spec=world.spec))
     world.run()
     came_right(world, real, world.ledger.attempts("p1-w0")[-1].attempt, jobs=2)
 

@@ -28,9 +28,13 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
 from tests.contracts.ledger_world import (
     AT,
@@ -136,7 +140,7 @@ def test_file_that_is_no_database_is_left_alone(tmp_path: Path, opened: Open) ->
 def test_postgresql_without_schema_asks_for_it(new_url: NewUrl, opened: Open) -> None:
     """Nothing is created in somebody's database before they say so."""
     ledger = opened(new_url("postgres"))
-    for call in (ledger.ledger_id, ledger.check, lambda: ledger.save_pipeline(SPEC)):
+    for call in (ledger.ledger_id, ledger.check, lambda: ledger.commit(SavePipeline(spec=SPEC))):
         with pytest.raises(LedgerSchemaError, match="kafka-lake db upgrade"):
             call()
     assert tables_of(ledger) == []
@@ -155,7 +159,7 @@ def test_schema_of_another_version_is_not_touched(
     opened(url).upgrade()
     ledger = opened(url)
     set_revision(ledger, revision)
-    calls: list[Callable[[], object]] = [ledger.check, ledger.ledger_id, lambda: ledger.save_pipeline(SPEC)]
+    calls: list[Callable[[], object]] = [ledger.check, ledger.ledger_id, lambda: ledger.commit(SavePipeline(spec=SPEC))]
     for call in calls + ([ledger.upgrade] if revision == "9999" else []):
         with pytest.raises(LedgerSchemaError, match=way):
             call()
@@ -221,8 +225,8 @@ def snapshots(ledger: SqlLedger) -> list[tuple[str, int]]:
 def test_plan_keeps_what_it_saw_only_of_what_it_plans(sql_ledger: SqlLedger) -> None:
     """Thousands of quiet partitions leave nothing behind in each plan of one that is not."""
     plan = plan_of(sql_ledger, [(0, 0, 10)], [(1, 0, 10)], [(2, 0, 10)], plan="p")
-    sql_ledger.save_pipeline(SPEC)
-    sql_ledger.record_plan(replace(plan, waves=plan.waves[1:2]), "planner")
+    sql_ledger.commit(SavePipeline(spec=SPEC))
+    sql_ledger.commit(RecordPlan(plan=replace(plan, waves=plan.waves[1:2]), actor="planner"))
     assert snapshots(sql_ledger) == [("p", 1)]
     assert [stream.key.partition for stream in sql_ledger.streams(SPEC.name)] == [0, 1, 2]
 
@@ -365,7 +369,7 @@ def counting(ledger: SqlLedger) -> Iterator[list[str]]:
 @pytest.mark.slow
 def test_number_of_statements_does_not_grow_with_the_ranges(sql_ledger: SqlLedger) -> None:
     """Ten thousand ranges of five thousand partitions cost as many round trips as a handful."""
-    sql_ledger.save_pipeline(SPEC)
+    sql_ledger.commit(SavePipeline(spec=SPEC))
     counts: list[dict[str, int]] = []
     for size, topic in ((3, "small"), (5000, "large")):
         counts.append(_count_acts(sql_ledger, size, topic))
@@ -380,26 +384,28 @@ def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
 
     def settle() -> None:
         claim = kept["claim"]
-        ledger.settle(claim.key, attempt=claim.key.attempt, snapshot=1, receipts=receipts_of(claim.ranges))
+        ledger.commit(Settle(key=claim.key, attempt=claim.key.attempt, snapshot=1, receipts=receipts_of(claim.ranges)))
 
     def take() -> None:
         verdicts = [
             Verdict(range_id=item.id, state=RangeState.CANCELLED, reason="because") for item in kept["claim"].ranges
         ]
         key = kept["claim"].key
-        ledger.take(wave, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor="tester")
+        ledger.commit(Take(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor="tester"))
 
     def claim() -> None:
         kept["claim"] = claimed(ledger, wave)
 
     def release() -> None:
-        ledger.release([item.id for item in kept["claim"].ranges], wave="never", actor="tester", reason=None)
+        ledger.commit(
+            Release(ranges=[item.id for item in kept["claim"].ranges], wave="never", actor="tester", reason=None)
+        )
 
     def sent() -> None:
         ledger.sent([item.id for item in kept["outbox"]])
 
     acts: dict[str, Callable[[], object]] = {
-        "plan": lambda: ledger.record_plan(plan, "tester"),
+        "plan": lambda: ledger.commit(RecordPlan(plan=plan, actor="tester")),
         "claim": claim,
         "take": take,
         "release": release,
@@ -439,8 +445,8 @@ def test_values_are_bound(sql_ledger: SqlLedger) -> None:
     nasty = """'; DROP TABLE kafka_lake_range; -- %s :x "q" \\"""
     (wave,) = planned(sql_ledger, [(0, 0, 10)], plan="p'%s\"")
     taken(sql_ledger, wave)
-    sql_ledger.release([f"{wave}r0"], wave="w", actor=nasty, reason=nasty)
-    assert sql_ledger.bind_table(SPEC.name, nasty, nasty) == nasty
+    sql_ledger.commit(Release(ranges=[f"{wave}r0"], wave="w", actor=nasty, reason=nasty))
+    assert sql_ledger.commit(BindTable(pipeline=SPEC.name, table=nasty, uuid=nasty)) == nasty
     assert sql_ledger.pipeline(nasty) is None
     assert nasty in sql_ledger.events(SPEC.name)[-2].detail
     assert sql_ledger.range(f"{wave}r0").state is RangeState.PLANNED
@@ -577,7 +583,11 @@ def _plan_more(ledger: SqlLedger, _turn: int) -> None:
     ends = {
         item.key.partition: max([part.end for part in item.planned], default=0) for item in ledger.streams(SPEC.name)
     }
-    ledger.record_plan(plan_of(ledger, [(number, ends[number], ends[number] + 10) for number in (0, 1)]), "tester")
+    ledger.commit(
+        RecordPlan(
+            plan=plan_of(ledger, [(number, ends[number], ends[number] + 10) for number in (0, 1)]), actor="tester"
+        )
+    )
 
 
 def _settle_some(ledger: SqlLedger, turn: int) -> None:
@@ -662,7 +672,7 @@ def test_wave_cannot_be_claimed_while_a_rebuild_cuts_its_ranges(
 
     monkeypatch.setattr(database, "TRIES", 1)
     event.listen(rebuilder.engine, "before_cursor_execute", claim_in_between)
-    rebuilder.reinstate(what, "tester")
+    rebuilder.commit(Reinstate(what=what, actor="tester"))
     assert len(refused) == 1
     assert [item.range for item in claimed(worker, name).ranges] == [OffsetRange(5, 20)]
     worker.close()

@@ -27,9 +27,15 @@ from typing import Any
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, MarkPublishing, MarkStaged, RecordBase
+from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.slices import Slice
 from tests.contracts.ledger_world import SPEC, key_of, plan_of, receipts_of
 
 LEASE = timedelta(minutes=5)
@@ -99,15 +105,17 @@ def claims(ledger: SqlLedger, chance: random.Random, told: Told, asked: argparse
 
 def _claim(ledger: SqlLedger, told: Told, wave: str, over: int | None) -> Claim | None:
     holder, attempt = HostProcesses().this(), secrets.token_hex(8)
-    return told.ask("claim", lambda: ledger.claim(wave, attempt=attempt, holder=holder, lease=LEASE, over=over))
+    return told.ask(
+        "claim", lambda: ledger.commit(ClaimWave(wave=wave, attempt=attempt, holder=holder, lease=LEASE, over=over))
+    )
 
 
 def _work_a_little(ledger: SqlLedger, chance: random.Random, told: Told, claim: Claim) -> None:
     key = claim.key
-    told.ask("record_base", lambda: ledger.record_base(key, 7))
+    told.ask("record_base", lambda: ledger.commit(RecordBase(key=key, base=7)))
     if chance.random() < 0.5:
-        told.ask("mark_staged", lambda: ledger.mark_staged(key, audited=8, staged_bytes=1))
-    told.ask("end_attempt", lambda: ledger.end_attempt(key, AttemptOutcome.FAILED, None))
+        told.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
+    told.ask("end_attempt", lambda: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=None)))
 
 
 # -- a race of decisions ----------------------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
         stretches.append((partition, start, start + chance.randint(1, 20)))
     waves = [stretches] if chance.random() < 0.5 else [[item] for item in stretches]
     plan: Plan = plan_of(ledger, *waves, plan=f"p{secrets.token_hex(6)}")
-    told.ask("plan", lambda: ledger.record_plan(plan, "planner"))
+    told.ask("plan", lambda: ledger.commit(RecordPlan(plan=plan, actor="planner")))
 
 
 def _settle(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
@@ -166,11 +174,11 @@ def _settle(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argpar
     if claim is None:
         return
     key = claim.key
-    told.ask("record_base", lambda: ledger.record_base(key, 7))
-    told.ask("mark_staged", lambda: ledger.mark_staged(key, audited=8, staged_bytes=1))
-    told.ask("mark_publishing", lambda: ledger.mark_publishing(key))
+    told.ask("record_base", lambda: ledger.commit(RecordBase(key=key, base=7)))
+    told.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
+    told.ask("mark_publishing", lambda: ledger.commit(MarkPublishing(key=key)))
     receipts = receipts_of(claim.ranges)
-    told.ask("settle", lambda: ledger.settle(key, attempt=key.attempt, snapshot=99, receipts=receipts))
+    told.ask("settle", lambda: ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=99, receipts=receipts)))
 
 
 def _open(ledger: SqlLedger, chance: random.Random, *states: RangeState) -> RangeRecord | None:
@@ -191,15 +199,16 @@ def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
     stretch = type(item.range)(item.range.start, max(end, item.range.start + 1))
     told.ask(
         "skip",
-        lambda: ledger.skip(
-            SPEC.name,
-            key_of(item.stream.partition),
-            stretch,
-            skip_id=secrets.token_hex(8),
-            reason="poison",
-            actor="person",
-            acknowledge_order=False,
-            guards=held,
+        lambda: ledger.commit(
+            Skip(
+                pipeline=SPEC.name,
+                slice=Slice(key_of(item.stream.partition), stretch),
+                id=secrets.token_hex(8),
+                reason="poison",
+                actor="person",
+                acknowledge_order=False,
+                guards=held,
+            )
         ),
     )
 
@@ -212,13 +221,16 @@ def _cancel(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argpar
     claim = _claim(ledger, told, wave.id, wave.fence) if wave.fence else None
     fence, attempt = (claim.key.fence, claim.key.attempt) if claim else (wave.fence, None)
     verdict = Verdict(range_id=item.id, state=chance.choice([RangeState.CANCELLED, RangeState.HELD]), reason="because")
-    told.ask("cancel", lambda: ledger.take(wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person"))
+    told.ask(
+        "cancel",
+        lambda: ledger.commit(Take(wave=wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person")),
+    )
 
 
 def _release(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
     if item := _open(ledger, chance, RangeState.CANCELLED, RangeState.HELD):
         wave = secrets.token_hex(6)
-        told.ask("release", lambda: ledger.release([item.id], wave=wave, actor="person", reason=None))
+        told.ask("release", lambda: ledger.commit(Release(ranges=[item.id], wave=wave, actor="person", reason=None)))
 
 
 def _advance(ledger: SqlLedger, _chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
@@ -230,9 +242,9 @@ def _advance(ledger: SqlLedger, _chance: random.Random, told: Told, _asked: argp
 
 def prepare(ledger: SqlLedger, waves: int, partitions: int = 4) -> None:
     """Put pipeline `orders` into an empty ledger: some waves of one range each, over some partitions."""
-    ledger.save_pipeline(SPEC)
+    ledger.commit(SavePipeline(spec=SPEC))
     stretches = [[(n % partitions, n // partitions * 10, n // partitions * 10 + 10)] for n in range(waves)]
-    ledger.record_plan(plan_of(ledger, *stretches), "preparer")
+    ledger.commit(RecordPlan(plan=plan_of(ledger, *stretches), actor="preparer"))
 
 
 def _begin(work: Work, number: int, asked: argparse.Namespace, answer: Any) -> None:

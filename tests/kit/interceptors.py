@@ -17,6 +17,7 @@ from airflow_kafka_lake.ports import (
     OffsetSource,
     Ports,
 )
+from airflow_kafka_lake.ports.ledger import WRITES
 
 PORTS: Mapping[str, tuple[type, ...]] = {
     "ledger": (LedgerReader, Ledger),
@@ -30,7 +31,7 @@ PORTS: Mapping[str, tuple[type, ...]] = {
 """Port → the protocols of its methods, the last one with all of them."""
 
 _NO_CALL = frozenset({"runner.where", "ledger.commit"})
-"""The one answers in words, and asks nobody for them; the other is called by the names of the writes."""
+"""The one answers in words, and asks nobody for them; the other has the name of what is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +59,11 @@ def methods(port: type) -> frozenset[str]:
 
 def calls() -> tuple[str, ...]:
     """Return every call of a port: ledger, Kafka's offsets and batches, tables, the job, and schemas."""
+    more = {"ledger": WRITES.keys()}
     named = (
         f"{port}.{name}"
         for port, protocols in PORTS.items()
-        for name in sorted(frozenset().union(*map(methods, protocols)))
+        for name in sorted(frozenset().union(*map(methods, protocols), more.get(port, ())))
     )
     return tuple(name for name in named if name not in _NO_CALL)
 
@@ -100,7 +102,14 @@ class Intercepted:
     def _call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def cross(*arguments: Any, **named: Any) -> Any:
             return self._interceptor(
-                PortCall(name=name, table=self._table, method=method, arguments=arguments, named=named)
+                PortCall(
+                    name=_name(name, arguments), table=self._table, method=method, arguments=arguments, named=named
+                )
             )
 
         return cross
+
+
+def _name(name: str, arguments: tuple[Any, ...]) -> str:
+    """Return what a call is called: a commit to the ledger by its write, `ledger.claim`."""
+    return f"ledger.{arguments[0].name}" if name == "ledger.commit" else name

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.ledger.waves import Holder
 from airflow_kafka_lake.ports import Ledger, LedgerReader, Ports
+from airflow_kafka_lake.ports.ledger import WRITES
 from tests.kit import facts
 from tests.kit.interceptors import PORTS, Intercepted, PortCall, calls, intercepted, methods
 from tests.kit.operations import Line, Phase, outcome_of, outcome_of_error
@@ -27,9 +29,12 @@ from tests.kit.operations import Line, Phase, outcome_of, outcome_of_error
 _READS = frozenset(f"ledger.{name}" for name in methods(LedgerReader))
 """Reads of the ledger: they are many, change nothing, and tell what its writes have told."""
 
+_WRITES = frozenset(f"ledger.{name}" for name in WRITES)
+"""Commits to the ledger: what is asked for is the write."""
+
 
 def _signatures() -> dict[str, inspect.Signature]:
-    split = [(call, *call.split(".")) for call in calls() if call not in _READS]
+    split = [(call, *call.split(".")) for call in calls() if call not in _READS | _WRITES]
     return {call: inspect.signature(getattr(PORTS[port][-1], method)) for call, port, method in split}
 
 
@@ -52,10 +57,9 @@ class Recorder:
 
     def record(self, call: PortCall, actor: str) -> Any:
         """Write down a call that matters, make it, and write down what became of it."""
-        if call.name not in self._signatures:
+        if call.name in _READS:
             return call.go()
-        bound = self._signatures[call.name].bind(None, *call.arguments, **call.named)
-        given = facts.arguments({name: value for name, value in bound.arguments.items() if name != "self"})
+        given = facts.arguments(self._asked(call))
         if call.table:
             given = {"table": call.table, **given}
         number = self._line(actor, call.name, Phase.INVOKE, given)
@@ -66,6 +70,14 @@ class Recorder:
             raise
         self._line(actor, call.name, outcome_of(answer), facts.answer(answer), number)
         return answer
+
+    def _asked(self, call: PortCall) -> Mapping[str, Any]:
+        """Return the arguments of a call by name; those of a commit are the fields of its write."""
+        if call.name in _WRITES:
+            (write,) = call.arguments
+            return {item.name: getattr(write, item.name) for item in fields(write)}
+        bound = self._signatures[call.name].bind(None, *call.arguments, **call.named)
+        return {name: value for name, value in bound.arguments.items() if name != "self"}
 
     def _line(
         self,

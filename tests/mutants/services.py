@@ -130,7 +130,7 @@ PUBLISHING = (
         guard="The fence is checked, and PUBLISHING recorded, between the look and the commit.",
         module=_PUBLISHING,
         function="_commit",
-        old="ports.ledger.mark_publishing(claim.key)",
+        old="ports.ledger.commit(MarkPublishing(key=claim.key))",
         new="",
         red=("tests/unit/services/test_decisions.py::test_zombie_publisher_is_stopped_by_a_cancel",),
     ),
@@ -150,7 +150,7 @@ PUBLISHING = (
         guard="The head that was looked at is recorded as the attempt's base.",
         module=_STAGING,
         function="_work",
-        old=("ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)"),
+        old="ports.ledger.commit(RecordBase(...))",
         new="",
         red=("tests/unit/services/test_settlement.py::test_wave_that_is_in_the_lake_is_adopted",),
     ),
@@ -160,7 +160,7 @@ PUBLISHING = (
         guard="The base is recorded before the attempt's job starts.",
         module=_STAGING,
         function="_work",
-        old="ports.ledger.record_base(...)",
+        old="ports.ledger.commit(RecordBase(...))",
         new="",
         more=(
             (
@@ -168,8 +168,8 @@ PUBLISHING = (
                 "proven = ...",
                 (
                     "proven = ...\n"
-                    "ports.ledger.record_base(held.key, EMPTY_TABLE if found.head.snapshot is None else "
-                    "found.head.snapshot)"
+                    "ports.ledger.commit(RecordBase(key=held.key, base=EMPTY_TABLE if found.head.snapshot is None else "
+                    "found.head.snapshot))"
                 ),
             ),
         ),
@@ -467,7 +467,7 @@ CLAIMING = (
         guard="A job that makes progress keeps its lease, and learns when it has lost it.",
         module=_CLAIMING,
         function="Heartbeat.__call__",
-        old="self._ports.ledger.renew(self._key, LEASE)",
+        old="self._ports.ledger.commit(Renew(key=self._key, lease=LEASE))",
         new="",
         red=("tests/unit/services/test_staging.py::test_heartbeat_keeps_the_lease_and_notices_its_loss",),
     ),

@@ -16,9 +16,25 @@ from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.attempts import (
+    ClaimWave,
+    EndAttempt,
+    MarkPublishing,
+    MarkStaged,
+    RecordBase,
+    RecordJob,
+    Renew,
+)
+from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
 from tests.contracts.test_ledger_reopening import decided
@@ -83,7 +99,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.names = 0
         self.keys: list[AttemptKey] = []
         self.before: dict[str, tuple[int, int]] = {}
-        self.both(lambda ledger: ledger.save_pipeline(SPEC))
+        self.both(lambda ledger: ledger.commit(SavePipeline(spec=SPEC)))
         self.plan([[(0, 0, 6), (0, 6, 10), (1, 10, 14)], [(0, 10, 20)], [(1, 14, 20), (0, 22, 24)]], tidy=False)
 
     def name(self, prefix: str) -> str:
@@ -126,7 +142,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if tidy:
             waves = self.missing(waves)
         plan = plan_of(self.memory, *waves, plan=self.name("p"), origin=10)
-        self.both(lambda ledger: ledger.record_plan(plan, "planner"))
+        self.both(lambda ledger: ledger.commit(RecordPlan(plan=plan, actor="planner")))
 
     def missing(self, waves: list[list[tuple[int, int, int]]]) -> list[list[tuple[int, int, int]]]:
         """Return what of the stretches is not planned, cut at the origin."""
@@ -153,7 +169,11 @@ class LedgerMachine(RuleBasedStateMachine):
         if over == "current" and wave != "nothing":
             over = self.memory.wave(wave).fence
         attempt, lease = self.name("a"), LEASE if live else timedelta()
-        given = self.both(lambda ledger: ledger.claim(wave, attempt=attempt, holder=HOLDER, lease=lease, over=over).key)
+        given = self.both(
+            lambda ledger: (
+                ledger.commit(ClaimWave(wave=wave, attempt=attempt, holder=HOLDER, lease=lease, over=over)).key
+            )
+        )
         if given is not None:
             self.keys.append(given)
 
@@ -163,10 +183,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.claim(place=place, live=True, over="current")
         if self.keys:
             key = self.keys[-1]
-            self.both(lambda ledger: ledger.mark_staged(key, audited=5, staged_bytes=100))
-            self.both(lambda ledger: ledger.mark_publishing(key))
+            self.both(lambda ledger: ledger.commit(MarkStaged(key=key, audited=5, staged_bytes=100)))
+            self.both(lambda ledger: ledger.commit(MarkPublishing(key=key)))
             receipts = receipts_of(self.memory.ranges(wave=key.wave, states={RangeState.PLANNED}))
-            self.both(lambda ledger: ledger.settle(key, attempt=key.attempt, snapshot=1, receipts=receipts))
+            self.both(lambda ledger: ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=receipts)))
 
     @precondition(lambda self: self.keys)
     @rule(place=places, number=few)
@@ -174,9 +194,9 @@ class LedgerMachine(RuleBasedStateMachine):
         """Write something about a running attempt."""
         key = self.key(place)
         acts: list[Callable[[Ledger], None]] = [
-            lambda ledger: ledger.record_base(key, number),
-            lambda ledger: ledger.record_job(key, f"job {number}"),
-            lambda ledger: ledger.renew(key, LEASE),
+            lambda ledger: ledger.commit(RecordBase(key=key, base=number)),
+            lambda ledger: ledger.commit(RecordJob(key=key, job=f"job {number}")),
+            lambda ledger: ledger.commit(Renew(key=key, lease=LEASE)),
         ]
         self.both(acts[number])
 
@@ -185,14 +205,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def stage(self, place: int) -> None:
         """Stage."""
         key = self.key(place)
-        self.both(lambda ledger: ledger.mark_staged(key, audited=5, staged_bytes=100))
+        self.both(lambda ledger: ledger.commit(MarkStaged(key=key, audited=5, staged_bytes=100)))
 
     @precondition(lambda self: self.keys)
     @rule(place=places)
     def publish(self, place: int) -> None:
         """Publish."""
         key = self.key(place)
-        self.both(lambda ledger: ledger.mark_publishing(key))
+        self.both(lambda ledger: ledger.commit(MarkPublishing(key=key)))
 
     @precondition(lambda self: self.keys)
     @rule(place=places, adopted=places, exact=st.integers(min_value=0, max_value=4))
@@ -202,14 +222,14 @@ class LedgerMachine(RuleBasedStateMachine):
         attempt = key.attempt if adopted else self.key(adopted + 2).attempt
         receipts = receipts_of(self.memory.ranges(wave=key.wave, states={RangeState.PLANNED}))
         receipts = receipts if exact else receipts[:-1]
-        self.both(lambda ledger: ledger.settle(key, attempt=attempt, snapshot=place, receipts=receipts))
+        self.both(lambda ledger: ledger.commit(Settle(key=key, attempt=attempt, snapshot=place, receipts=receipts)))
 
     @precondition(lambda self: self.keys)
     @rule(place=places, outcome=endings)
     def end(self, place: int, outcome: AttemptOutcome) -> None:
         """End an attempt."""
         key = self.key(place)
-        self.both(lambda ledger: ledger.end_attempt(key, outcome, "error"))
+        self.both(lambda ledger: ledger.commit(EndAttempt(key=key, outcome=outcome, error="error")))
 
     @rule(
         place=places,
@@ -226,7 +246,11 @@ class LedgerMachine(RuleBasedStateMachine):
         attempts = self.memory.attempts(wave)
         known = (attempts[-1].fence, attempts[-1].attempt) if attempts else (0, None)
         fence, attempt = known if guarded else (0, None)
-        self.both(lambda ledger: ledger.take(wave, fence=fence, attempt=attempt, verdicts=verdicts, actor="person"))
+        self.both(
+            lambda ledger: ledger.commit(
+                Take(wave=wave, fence=fence, attempt=attempt, verdicts=verdicts, actor="person")
+            )
+        )
 
     @rule(place=places, whole=st.booleans(), more=few)
     def release(self, place: int, whole: bool, more: int) -> None:
@@ -238,7 +262,7 @@ class LedgerMachine(RuleBasedStateMachine):
             names = [item.id for item in held if item.wave == self.memory.range(first).wave]
         names += [item.id for item in held[:more]]
         wave = self.name("w")
-        self.both(lambda ledger: ledger.release(names, wave=wave, actor="person", reason="fixed"))
+        self.both(lambda ledger: ledger.commit(Release(ranges=names, wave=wave, actor="person", reason="fixed")))
 
     @rule(stretch=stretches, guarded=st.sampled_from([True, True, False]))
     def skip(self, stretch: tuple[int, int, int], guarded: bool) -> None:
@@ -247,15 +271,16 @@ class LedgerMachine(RuleBasedStateMachine):
         held = self.keys[-6:] if guarded else []
         skip_id = self.name("s")
         self.both(
-            lambda ledger: ledger.skip(
-                SPEC.name,
-                key_of(partition),
-                OffsetRange(start, end),
-                skip_id=skip_id,
-                reason="poison",
-                actor="person",
-                acknowledge_order=False,
-                guards=held,
+            lambda ledger: ledger.commit(
+                Skip(
+                    pipeline=SPEC.name,
+                    slice=Slice(key_of(partition), OffsetRange(start, end)),
+                    id=skip_id,
+                    reason="poison",
+                    actor="person",
+                    acknowledge_order=False,
+                    guards=held,
+                )
             )
         )
 
@@ -265,7 +290,7 @@ class LedgerMachine(RuleBasedStateMachine):
         _, start, end = stretch
         what, _ = withdrawal_of(self.memory, OffsetRange(0, 10_000) if whole else OffsetRange(start, end))
         if what.ranges:
-            self.both(lambda ledger: ledger.withdraw(what, "person"))
+            self.both(lambda ledger: ledger.commit(Withdraw(what=what, actor="person")))
 
     @rule(stretch=stretches, accept=st.booleans())
     def reopen(self, stretch: tuple[int, int, int], accept: bool) -> None:
@@ -276,7 +301,7 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         name = self.name("again")
         what = decided(self.memory, start, end, name=name, accept_fewer=accept, partition=partition)
-        self.both(lambda ledger: ledger.reopen(what, "person"))
+        self.both(lambda ledger: ledger.commit(Reopen(what=what, actor="person")))
         self.before.pop(str(stream.key), None)
 
     @rule(told=st.booleans(), sent=few)

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.ledger.records import Advance, OutboxItem, ReceiptR
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 
 
 def pace(connection: Connection, name: str) -> tuple[WaveCost, ...]:
@@ -105,7 +105,7 @@ def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance,
     )
     return tuple(
         Advance(
-            stream=Stream(row.topic, row.topic_id, row.partition),
+            stream=reading.stream_of(row),
             sequence=row.sequence,
             start=row.start_offset,
             end=row.end_offset,
@@ -134,7 +134,7 @@ def _receipt(row: Any) -> ReceiptRow:
         attempt=row.attempt,
         fence=row.fence,
         kind=row.kind,
-        slice=Slice(Stream(row.topic, row.topic_id, row.partition), OffsetRange(row.start_offset, row.end_offset)),
+        slice=Slice(reading.stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
         generation=row.generation,
         rows=row.row_count,
         first_offset=row.first_offset,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine
@@ -21,59 +20,27 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     streams,
 )
 from airflow_kafka_lake.adapters.sql_ledger.database import Database
-from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
-from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger.attempts import (
-    ClaimWave,
-    EndAttempt,
-    MarkPublishing,
-    MarkStaged,
-    RecordBase,
-    RecordJob,
-    Renew,
-)
 from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Write
-from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.events import Event, Line
-from airflow_kafka_lake.core.ledger.holds import Passed
-from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
-    Claim,
     OutboxItem,
     PipelineRecord,
     Published,
     RangeRecord,
-    ReceiptRow,
-    Verdict,
     WaveRecord,
 )
-from airflow_kafka_lake.core.ledger.reopening import Reopening
-from airflow_kafka_lake.core.ledger.rereading import Reopen
-from airflow_kafka_lake.core.ledger.settling import Settle
-from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import (
-    AttemptKey,
-    AttemptOutcome,
     AttemptRecord,
-    Holder,
     RangeState,
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.ledger.withdrawing import Withdraw, Withdrawal
-from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
-from airflow_kafka_lake.core.planning.plan import Plan
-from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
-from airflow_kafka_lake.core.rebuilding.restoration import Edits, Restoration
-from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.spec import PipelineSpec
 
 T = TypeVar("T")
 
@@ -208,94 +175,6 @@ class SqlLedger:
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
         return self._read(lambda c: segmenting.gate(c, wave))
-
-    def save_pipeline(self, spec: PipelineSpec) -> None:
-        self.commit(SavePipeline(spec=spec, actor=self._actor))
-
-    def bind_table(self, pipeline: str, table: str, uuid: str) -> str:
-        return self.commit(BindTable(pipeline=pipeline, table=table, uuid=uuid, actor=self._actor))
-
-    def record_plan(self, plan: Plan, actor: str, clock: HostClock | None = None) -> None:
-        self.commit(RecordPlan(plan=plan, actor=actor, clock=clock))
-
-    def claim(self, wave: str, *, attempt: str, holder: Holder, lease: timedelta, over: int | None = None) -> Claim:
-        return self.commit(ClaimWave(wave=wave, attempt=attempt, holder=holder, lease=lease, over=over))
-
-    def renew(self, key: AttemptKey, lease: timedelta) -> None:
-        self.commit(Renew(key=key, lease=lease))
-
-    def record_base(self, key: AttemptKey, base: int) -> None:
-        self.commit(RecordBase(key=key, base=base))
-
-    def record_job(self, key: AttemptKey, job: str) -> None:
-        self.commit(RecordJob(key=key, job=job))
-
-    def mark_staged(self, key: AttemptKey, audited: int, staged_bytes: int) -> None:
-        self.commit(MarkStaged(key=key, audited=audited, staged_bytes=staged_bytes))
-
-    def mark_publishing(self, key: AttemptKey) -> None:
-        self.commit(MarkPublishing(key=key))
-
-    def settle(self, key: AttemptKey, *, attempt: str, snapshot: int | None, receipts: Sequence[Receipt]) -> None:
-        self.commit(Settle(key=key, attempt=attempt, snapshot=snapshot, receipts=receipts))
-
-    def end_attempt(self, key: AttemptKey, outcome: AttemptOutcome, error: str | None) -> None:
-        self.commit(EndAttempt(key=key, outcome=outcome, error=error))
-
-    def take(
-        self,
-        wave: str,
-        *,
-        fence: int,
-        attempt: str | None,
-        verdicts: Sequence[Verdict],
-        actor: str,
-        apart: str | None = None,
-    ) -> None:
-        self.commit(Take(wave=wave, fence=fence, attempt=attempt, verdicts=verdicts, actor=actor, apart=apart))
-
-    def release(self, ranges: Sequence[str], *, wave: str, actor: str, reason: str | None) -> str:
-        return self.commit(Release(ranges=ranges, wave=wave, actor=actor, reason=reason))
-
-    def skip(
-        self,
-        pipeline: str,
-        stream: Stream,
-        stretch: OffsetRange,
-        *,
-        skip_id: str,
-        reason: str,
-        actor: str,
-        acknowledge_order: bool,
-        guards: Sequence[AttemptKey],
-        epoch: int | None = None,
-    ) -> Passed:
-        return self.commit(
-            Skip(
-                id=skip_id,
-                pipeline=pipeline,
-                slice=Slice(stream, stretch),
-                reason=reason,
-                actor=actor,
-                acknowledge_order=acknowledge_order,
-                guards=guards,
-                epoch=epoch,
-            )
-        )
-
-    def reopen(self, what: Reopening, actor: str) -> int:
-        return self.commit(Reopen(what=what, actor=actor))
-
-    def withdraw(self, what: Withdrawal, actor: str) -> None:
-        self.commit(Withdraw(what=what, actor=actor))
-
-    def accept_deletes(
-        self, pipeline: str, receipts: Sequence[tuple[str, ReceiptRow]], *, decision: str, reason: str, actor: str
-    ) -> None:
-        self.commit(AcceptDeletes(pipeline=pipeline, receipts=receipts, decision=decision, reason=reason, actor=actor))
-
-    def reinstate(self, what: Restoration, actor: str) -> Edits:
-        return self.commit(Reinstate(what=what, actor=actor))
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         return self._write(lambda c: deciding.advance(c, pipeline, self._actor))

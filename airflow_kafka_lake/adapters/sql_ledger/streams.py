@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, select, union_all
 
+from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import range_, skip, stream
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
 
 
 def streams(
@@ -42,7 +42,7 @@ def streams(
         passed = RangeSet.between(row.origin, row.watermark).ranges
         found.append(
             StreamRecord(
-                key=Stream(row.topic, row.topic_id, row.partition),
+                key=reading.stream_of(row),
                 origin=row.origin,
                 watermark=row.watermark,
                 version=row.version,

@@ -33,7 +33,7 @@ class SavePipeline(Write[None]):
 
     name: ClassVar[str] = "save_pipeline"
     spec: PipelineSpec
-    actor: str
+    actor: str = "ledger"
 
     def scope(self) -> Scope:
         return Scope(pipeline=self.spec.name, configurations=True, alone=True)
@@ -69,7 +69,7 @@ class BindTable(Write[str]):
     pipeline: str
     table: str
     uuid: str
-    actor: str
+    actor: str = "ledger"
 
     def scope(self) -> Scope:
         return Scope(pipeline=self.pipeline, tables=True, alone=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import airflow_kafka_lake
 from airflow_kafka_lake import ports
+from airflow_kafka_lake.core import ledger, rebuilding
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Write
 from airflow_kafka_lake.features.decoding.port import SchemaRegistry
 from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.jobs.stage import Steps
@@ -48,6 +53,21 @@ def started_with(script: str, **environment: str) -> subprocess.CompletedProcess
     )
 
 
+def every_write() -> set[type[Write[Any]]]:
+    """Return every write of the ledger, wherever in core it is decided."""
+    for room in (ledger, rebuilding):
+        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+            importlib.import_module(module.name)
+    found, left = set(), [Write, AttemptWrite]
+    while left:
+        more = left.pop().__subclasses__()
+        left += more
+        found.update(
+            item for item in more if item.__module__.startswith("airflow_kafka_lake.") and "name" in vars(item)
+        )
+    return found
+
+
 def test_every_call_of_a_port_and_every_step_of_the_driver_is_a_point_before_and_after() -> None:
     """Written down from the protocols and the job by other means than the points themselves."""
     calls = {
@@ -57,7 +77,8 @@ def test_every_call_of_a_port_and_every_step_of_the_driver_is_a_point_before_and
         if not name.startswith("_")
     }
     steps = {f"driver.{name}" for name, _ in inspect.getmembers(Steps, inspect.isfunction) if not name.startswith("_")}
-    expected = (calls - {"runner.where"}) | steps | {"driver.rows"}
+    writes = {f"ledger.{write.name}" for write in every_write()} - {"ledger.late"}
+    expected = (calls - {"runner.where", "ledger.commit"}) | writes | steps | {"driver.rows"}
     assert set(failpoints.points()) == {f"{call}:{side}" for call in expected for side in ("before", "after")}
     assert len(failpoints.points()) == len(set(failpoints.points()))
 

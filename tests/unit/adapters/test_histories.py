@@ -15,6 +15,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
 from airflow_kafka_lake.core.ledger.waves import Holder, Unknown
 from airflow_kafka_lake.services import decisions
 from tests.kit import arming
@@ -118,11 +119,13 @@ def test_an_error_tells_whether_the_call_had_an_effect(world: World) -> None:
     world.produce(1)
     wave = world.planned_wave()
     worker = recorded(recorder_of(lines, world), world.worker())
-    claim = worker.ledger.claim(wave, attempt="a" * 16, holder=HOLDER, lease=world.clock.now() - world.clock.now())
+    claim = worker.ledger.commit(
+        ClaimWave(wave=wave, attempt="a" * 16, holder=HOLDER, lease=world.clock.now() - world.clock.now())
+    )
     world.lease_ends()
     world.ingest(wave)
     with pytest.raises(StaleFenceError):
-        worker.ledger.record_base(claim.key, 1)
+        worker.ledger.commit(RecordBase(key=claim.key, base=1))
     world.lake.reachable = False
     with pytest.raises(UnavailableError):
         worker.lake.table("raw.orders").drop("a" * 16)

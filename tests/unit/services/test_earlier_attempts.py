@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -332,7 +333,7 @@ def test_what_is_to_be_decoded_in_another_way_is_staged_again(world: World, wave
     """Values were decoded as the pipeline said then; what it says now is for all that is not in the lake yet."""
     dies(world, wave, "table.publish")
     changed = replace(world.spec, decoding=Decoding(format=Format.STRING))
-    world.ledger.save_pipeline(changed)
+    world.ledger.commit(SavePipeline(spec=changed))
     assert world.ingest(wave).state is WaveState.COMMITTED
     assert len(world.runner.jobs) == 2
 
@@ -341,9 +342,9 @@ def test_what_was_decoded_in_between_in_another_way_is_staged_again(world: World
     """The configuration went there and back: how the rows were decoded counts, not how they were planned."""
     planned = world.spec
     for changed in (Decoding(format=Format.STRING), Decoding(format=Format.STRING, column="text")):
-        world.ledger.save_pipeline(replace(planned, decoding=changed))
+        world.ledger.commit(SavePipeline(spec=replace(planned, decoding=changed)))
         dies(world, wave, "table.publish")
-    world.ledger.save_pipeline(planned)
+    world.ledger.commit(SavePipeline(spec=planned))
     assert world.ingest(wave).state is WaveState.COMMITTED
     assert [job.decoding for job in world.runner.jobs] == [
         Decoding(format=Format.STRING).digest,
@@ -354,7 +355,7 @@ def test_what_was_decoded_in_between_in_another_way_is_staged_again(world: World
 
 def test_what_was_decoded_as_it_is_asked_for_goes_on(world: World, wave: str) -> None:
     """Also where that was changed since the wave was planned: a dead worker's job is not repeated for it."""
-    world.ledger.save_pipeline(replace(world.spec, decoding=Decoding(format=Format.STRING)))
+    world.ledger.commit(SavePipeline(spec=replace(world.spec, decoding=Decoding(format=Format.STRING))))
     attempt = dies(world, wave, "table.publish")
     assert world.ingest(wave).state is WaveState.COMMITTED
     assert [job.attempt for job in world.runner.jobs] == [attempt]

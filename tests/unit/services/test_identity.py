@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     OwnershipError,
     UnavailableError,
 )
+from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import RangeState, Token, WaveState
 from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.services.rebuilding import rebuild
@@ -276,7 +277,7 @@ def test_commit_that_an_old_ledger_knows_hides_none_before_it(
     world.lease_ends()
     while world.ledger.events("orders")[-1].sequence < lost:
         world.with_spec(leader_wait=world.spec.leader_wait + 1)
-        world.ledger.save_pipeline(world.spec)
+        world.ledger.commit(SavePipeline(spec=world.spec))
     with pytest.raises(LedgerBehindError, match=r"knows without what was published before it.*rebuild orders"):
         world.run()
     assert world.offsets(1) == [0, 1, 2, 3]

@@ -11,6 +11,7 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StateError, UnavailableError
 from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import Selection
@@ -160,7 +161,7 @@ def test_skip_of_the_very_offsets_gives_them_up_by_itself(world: World, attempt:
 def test_repeat_that_would_decode_otherwise_does_not_drop_the_only_copy(world: World, attempt: str) -> None:
     """What is staged is not as the pipeline says now: it waits until that is put back, or it is given up."""
     before = world.spec
-    world.ledger.save_pipeline(replace(before, decoding=Decoding(format=Format.STRING)))
+    world.ledger.commit(SavePipeline(spec=replace(before, decoding=Decoding(format=Format.STRING))))
     with pytest.raises(OnlyCopyError, match=r"\[decode\].*kafka-lake cancel p1-w0 --drop-staged --reason TEXT"):
         world.ingest("p1-w0")
     assert (world.table.branches(), len(world.runner.jobs)) == ((attempt,), 1)

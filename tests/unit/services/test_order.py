@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState, Rejected, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -562,7 +563,9 @@ def test_migration_splits_waves_that_would_wait_for_themselves() -> None:
     continues nothing stays where it is."""
     world = two_topics()
     (mixed,) = world.plan().waves
-    world.ledger.claim(mixed.id, attempt="a" * 16, holder=world.worker().processes.this(), lease=SETTLE)
+    world.ledger.commit(
+        ClaimWave(wave=mixed.id, attempt="a" * 16, holder=world.worker().processes.this(), lease=SETTLE)
+    )
     migrate(world, p0=4, p1=4)
     tables = {
         wave.id: {item.stream.topic for item in world.ledger.ranges(wave=wave.id)}

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
@@ -412,12 +413,12 @@ def test_a_write_under_an_old_fence_is_told_by_the_history(scene: Scene) -> None
     world.produce(1)
     wave = world.planned_wave()
     first = scene.notes.of(world.worker())
-    claim = first.ledger.claim(wave, attempt="a" * 16, holder=first.processes.this(), lease=LEASE)
+    claim = first.ledger.commit(ClaimWave(wave=wave, attempt="a" * 16, holder=first.processes.this(), lease=LEASE))
     world.lease_ends()
     world.ingest(wave, scene.notes.of(world.worker()))
     world.advance()
     with pytest.raises(StaleFenceError):
-        first.ledger.record_base(claim.key, 1)
+        first.ledger.commit(RecordBase(key=claim.key, base=1))
     assert scene.findings() == ()
     (line,) = [line for line in scene.notes.lines if line["error"] == "StaleFenceError"]
     line |= {"phase": "ok", "error": None}
