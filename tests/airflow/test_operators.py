@@ -24,8 +24,10 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from airflow_kafka_lake.core.ledger.attempts import ClaimWave
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
+from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.ledger.settling import Settle
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (
@@ -134,12 +136,15 @@ def test_wave_that_is_in_the_lake_already_is_adopted_by_the_plan(
     world.produce(5)
     (wave,) = plan(world, context)
 
-    def dead(*_: Any, **__: Any) -> None:
-        raise UnavailableError("the worker died")
+    alive = world.ledger.commit
+
+    def dead(write: Write[Any]) -> object:
+        if isinstance(write, Settle | EndAttempt):
+            raise UnavailableError("the worker died")
+        return alive(write)
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.ledger, "settle", dead)
-        patched.setattr(world.ledger, "end_attempt", dead)
+        patched.setattr(world.ledger, "commit", dead)
         with pytest.raises(UnknownOutcomeError):
             ingest(context, wave)
     world.clock.advance(timedelta(minutes=3))
