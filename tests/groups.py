@@ -29,7 +29,7 @@ def member(bootstrap: str, group: str, topic: str) -> Iterator[Consumer]:
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    """Commit offsets by partition to a group that nobody consumes with."""
+    """Commit offsets by partition to a group without consumers."""
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
     from confluent_kafka.admin import AdminClient
 

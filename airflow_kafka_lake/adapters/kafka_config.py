@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 
 class SecurityProtocol(StrEnum):
-    """How a connection is protected and whether somebody logs in."""
+    """How a connection is protected and whether a user logs in."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"

@@ -266,7 +266,7 @@ COMMANDS = (
     ),
     Command(
         name="withdraw",
-        help="take off the plan what nobody has begun to read; a later plan takes it again",
+        help="take off the plan what no attempt has begun to read; a later plan takes it again",
         arguments=(
             Argument("subject", metavar="PIPELINE|PLAN|WAVE|RANGE", type=subject_id, help="what was planned"),
             *SELECTION,

@@ -20,7 +20,7 @@
     │   │   ├── LogTruncatedError   it ends below what was planned
     │   │   ├── LogRewrittenError   it was cut below what was planned, and written again
     │   │   └── LogStartMovedError  it begins above offsets that were not read yet
-    │   ├── HangingTransactionError a transaction that nobody will end keeps records from being read
+    │   ├── HangingTransactionError a transaction that no producer will end keeps records from being read
     │   ├── DamagedTableError       files of a lake table are missing or cannot be read
     │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
     │   ├── LedgerBehindError       the lake's newest token, or what came before it, is unknown to the ledger
@@ -35,9 +35,9 @@
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
     │   ├── UnstableError           the answer exists but is not stable yet
     │   │   └── PendingCommitError  a group's committed offset is part of a transaction that has not ended
-    │   ├── ConcurrentError         somebody else changed the same thing first, or is working on it
+    │   ├── ConcurrentError         another writer changed the same thing first, or is working on it
     │   ├── GateClosedError         what must come first in the order of the records is not finished
-    │   ├── StaleFenceError         somebody else has claimed the wave since
+    │   ├── StaleFenceError         another attempt has claimed the wave since
     │   ├── JobFailedError          the Spark job ended without a staged result
     │   ├── UnexpectedError         a library raised what no part of this package expects
     │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
@@ -180,7 +180,7 @@ class LogStartMovedError(LostRecordsError):
 
 
 class HangingTransactionError(TerminalError):
-    """A transaction is open for longer than it may be, and nobody will end it: what lies behind it is never stable."""
+    """A transaction is open for longer than it may be, and no producer will end it: what it holds is never stable."""
 
 
 class DamagedTableError(TerminalError):
@@ -236,7 +236,7 @@ class PendingCommitError(UnstableError):
 
 
 class ConcurrentError(TransientError):
-    """Somebody else changed the same thing first, or is working on it now."""
+    """Another writer changed the same thing first, or is working on it now."""
 
 
 class GateClosedError(TransientError):
@@ -244,7 +244,7 @@ class GateClosedError(TransientError):
 
 
 class StaleFenceError(TransientError):
-    """The wave was claimed by somebody else since; this attempt may no longer write."""
+    """The wave was claimed by another attempt since; this attempt may no longer write."""
 
 
 UNREADABLE_RECORD = "unreadable-record"

@@ -1,6 +1,6 @@
 """Decode once more what a table holds, from its raw bytes: on a branch, compared, then main is moved forward to it.
 
-Main moves only if it still is where the job began, so that neither a wave nor a writer of somebody else is lost; and
+Main moves only if it still is where the job began, so that neither a wave nor another writer's commit is lost; and
 only if the branch has the same rows: as many, and of those that were decoded the same bytes at the same positions.
 """
 
@@ -111,7 +111,7 @@ def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
         if _head(spark, table_name(job)) == base:
             raise
         raise ConcurrentError(
-            f"[decode] main of {job.table} moved while its rows were decoded: somebody else committed. Nothing was "
+            f"[decode] main of {job.table} moved while its rows were decoded: another writer committed. Nothing was "
             "changed; repeat it when less is going on."
         ) from None
 

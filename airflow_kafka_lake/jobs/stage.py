@@ -90,7 +90,7 @@ def stage(
     """Write every record of the job's stretches to the attempt's new branch, in one commit.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
-    writes: somebody else began this attempt. Spark's own errors pass through. `steps` makes what does the work.
+    writes: another process began this attempt. Spark's own errors pass through. `steps` makes what does the work.
     """
     work = steps(spark, job, kafka)
     spark.conf.set("spark.sql.session.timeZone", "UTC")

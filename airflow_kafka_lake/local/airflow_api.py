@@ -110,7 +110,7 @@ class AirflowApi:
         return run
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:
-        """Return `{task: state}`; a task that nobody looked at yet is `none`."""
+        """Return `{task: state}`; a task that was not looked at yet is `none`."""
         answer = self.api("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=500")
         return {_task_name(task): task["state"] or "none" for task in answer["task_instances"]}
 

@@ -102,7 +102,7 @@ def _reap() -> dict[int, int]:
 
 
 def _end_descendants() -> None:
-    """Kill until nobody is left; orphans come to this process because it is their reaper."""
+    """Kill until no process is left; orphans come to this process because it is their reaper."""
     import psutil
 
     me = psutil.Process()

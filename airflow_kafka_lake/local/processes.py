@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.05
 _ANSWER_SECONDS = 30
 # A broker of a thousand partitions leaves ten thousand files, and a busy disk takes its time to remove them.
 _CLOSE_SECONDS = 300
-# Below Linux's range for outgoing connections, so that nobody takes a port between our look and the server's bind.
+# Below Linux's range for outgoing connections, so that no process takes a port between our look and the server's bind.
 _FIRST_PORT, _LAST_PORT = 20_000, 32_000
 
 

@@ -122,7 +122,7 @@ class FinishPlanOperator(BaseOperator):
                 )
             if hanging := result.get("hanging", ()):
                 raise HangingTransactionError(
-                    f"what lies behind a transaction that nobody will end is not read: {hanging[0]}"
+                    f"what lies behind a transaction that no producer will end is not read: {hanging[0]}"
                 )
 
     def _check(self, result: PlanResult, context: Context) -> None:

@@ -81,7 +81,7 @@ class Pipeline:
     ) -> None:
         given = {key: value for key, value in locals().items() if key in _KEYWORDS and value is not None}
         mistakes = [
-            _Mistake(section="", key=word, found="a keyword nobody knows", legal=_known(word, list(_KEYWORDS)))
+            _Mistake(section="", key=word, found="an unknown keyword", legal=_known(word, list(_KEYWORDS)))
             for word in unknown
         ]
         object.__setattr__(self, "spec", _spec(given, mistakes, None))
@@ -170,7 +170,7 @@ def _given(document: Mapping[str, Any], mistakes: list[_Mistake]) -> Iterator[tu
     for section, content in document.items():
         keys = {key.name: key for key in SECTIONS.get(section, ())}
         if not keys:
-            found = "a section nobody knows" if isinstance(content, dict) else "a key outside of any section"
+            found = "an unknown section" if isinstance(content, dict) else "a key outside of any section"
             mistakes.append(_Mistake(section=section, key=None, found=found, legal=_elsewhere(section, list(SECTIONS))))
         elif not isinstance(content, dict):
             legal = f"a section: [{section}] on a line of its own, keys below it"
@@ -185,7 +185,7 @@ def _given(document: Mapping[str, Any], mistakes: list[_Mistake]) -> Iterator[tu
                 else:
                     # The value is not shown: an unknown key may well be a password.
                     legal = _elsewhere(name, list(keys))
-                    mistakes.append(_Mistake(section=section, key=name, found="a key nobody knows", legal=legal))
+                    mistakes.append(_Mistake(section=section, key=name, found="an unknown key", legal=legal))
 
 
 def _known(word: str, words: list[str]) -> str:

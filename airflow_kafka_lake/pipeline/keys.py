@@ -38,7 +38,7 @@ MAX_SUBJECT = 500
 DDL_WORDS = 'columns as Spark\'s DDL, such as "amount DECIMAL(10,2), placed TIMESTAMP"'
 SUBJECT_WORDS = "the name of a subject, 1 to 500 characters; {topic} stands for the topic"
 MESSAGE_WORDS = "the full name of a Protobuf message, such as shop.Order"
-GROUP_WORDS = "the id of a group that nobody consumes with: 1 to 255 characters, no control characters, no outer spaces"
+GROUP_WORDS = "the id of a group without consumers: 1 to 255 characters, no control characters, no outer spaces"
 
 NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
 TOPIC_WORDS = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"

@@ -96,7 +96,7 @@ class LakeTable(Protocol):
 
     def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
         """Read main's position columns and `ingest_attempt` of some topics (None: all): which attempt's rows are
-        there, whatever has compacted or expired since, sorted. Rows without a position are nobody's and left out.
+        there, whatever has compacted or expired since, sorted. Rows without a position are not ours and left out.
         Raises DamagedTableError when a file of main is missing or cannot be read."""
 
     def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
@@ -113,7 +113,7 @@ class LakeTable(Protocol):
 
     def all_receipts(self) -> tuple[ReceiptRow, ...]:
         """Return every row of `<table>__receipts`, of every pipeline, oldest first; none when it does not exist.
-        Rows that lack what a receipt needs are nobody's and left out."""
+        Rows that lack what a receipt needs are of no writer of ours and left out."""
 
 
 class Lake(Protocol):

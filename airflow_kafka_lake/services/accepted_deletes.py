@@ -42,7 +42,7 @@ def accept_deletes(
 ) -> Accepted:
     """Record for each settled range how many of its rows are gone now, as deleted on purpose; safe to repeat.
 
-    Raises IdentityError for a table that was rolled back, whose rows nobody has deleted, DamagedTableError for one
+    Raises IdentityError for a table that was rolled back, whose rows were not deleted, DamagedTableError for one
     whose files are missing, StateError when no row is gone, or when it cannot be told how many of a part are.
     """
     reason = needed_reason(reason)

@@ -153,7 +153,7 @@ def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
 
 
 def _strays(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
-    """Name the ranges of streams with rows twice, or with rows that nobody planned."""
+    """Name the ranges of streams with rows twice, or with rows that were not planned."""
     planned: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in ranges:
         planned[item.stream].append(item.range)

@@ -1,4 +1,4 @@
-"""Abandoned staging branches: find them on the table, and drop those that nobody can publish any more."""
+"""Abandoned staging branches: find them on the table, and drop those that cannot be published any more."""
 
 from __future__ import annotations
 

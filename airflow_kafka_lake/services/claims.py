@@ -24,8 +24,9 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     """Claim a wave; a holder that is known to be dead on this host is taken over at once, others after their lease.
 
     `by_force` takes it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
-    Raises ConcurrentError while somebody else works on it, StateError when there is nothing to claim, UnavailableError
-    when this machine's clock is ahead of the ledger's: its commits would come from a future that blocks all others.
+    Raises ConcurrentError while another process works on it, StateError when there is nothing to claim,
+    UnavailableError when this machine's clock is ahead of the ledger's: its commits would come from a future
+    that blocks all others.
     """
     record = ports.ledger.wave(wave)
     dead = record.holder is not None and ports.processes.dead(record.holder)
@@ -108,7 +109,7 @@ def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | N
 
 
 class Heartbeat:
-    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once the wave is somebody else's."""
+    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave."""
 
     def __init__(self, ports: Ports, key: AttemptKey) -> None:
         self._ports = ports

@@ -150,7 +150,7 @@ def skip(
 
 
 def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> None:
-    """Refuse to skip offsets that nobody has written yet: they would be passed unread when they come."""
+    """Refuse to skip offsets that are not written yet: they would be passed unread when they come."""
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if stretch.end <= known:
         return

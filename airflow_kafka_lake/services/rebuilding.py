@@ -48,8 +48,8 @@ from airflow_kafka_lake.services.topics import there
 NAMED = 5
 """How many differences a refusal names."""
 
-NOBODY = ""
-"""The ledger that owns a topic which nobody owns."""
+NO_LEDGER = ""
+"""The ledger that owns a topic without an owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Rebuilt:
 def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, drop_staged: bool = False) -> Rebuilt:
     """Make the ledger agree with the lake: coverage, watermarks, skips, origins, owner; safe to repeat at any time.
 
-    Raises ConcurrentError while somebody else works on the pipeline, IdentityError when the lake was rolled back or
+    Raises ConcurrentError while another process works on the pipeline, IdentityError when the lake was rolled back or
     re-created (unless accepted: what vanished is planned again) or contradicts its receipts, OwnershipError when
     another pipeline owns a topic, UnknownOutcomeError when main could not be moved, OnlyCopyError when what is staged
     and would be dropped exists nowhere else (unless `drop_staged` gives that up).
@@ -77,7 +77,7 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
         for wave in ports.ledger.waves(spec.name, OPEN):
-            with suppress(StateError):  # ended since it was listed: nobody publishes it any more
+            with suppress(StateError):  # ended since it was listed: it cannot be published any more
                 claims.append(claim_wave(ports, wave.id))
         if not drop_staged:
             _refuse_to_lose(ports, spec)
@@ -185,7 +185,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, to
     everyones = lake.all_receipts()
     receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
     seen = {row.stream.topic_id for row in receipts} | {item.key.topic_id for item in known.streams}
-    ports.say(f"moving main of {table}, so that nobody who looked at it before can publish")
+    ports.say(f"moving main of {table}, so that no publisher who looked at it before can succeed")
     theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token=token, seen=seen, theirs=theirs)
     if not owners:
@@ -243,7 +243,7 @@ def _move_main(
     def check(head: TableHead) -> FenceCommit | None:
         nonlocal mine
         unseen = _owned_unseen(ports, spec, head, seen)
-        mine = {topic_id: head.owners.get(topic_id, (NOBODY, ""))[0] for topic_id in seen | unseen}
+        mine = {topic_id: head.owners.get(topic_id, (NO_LEDGER, ""))[0] for topic_id in seen | unseen}
         if not mine:
             return None
         _refuse_others_topics(table, token.pipeline, head, mine.keys())
@@ -257,7 +257,7 @@ def _move_main(
 
 
 def _ended(ports: Ports, pipeline: str, lake: LakeTable, theirs: set[str]) -> set[str]:
-    """Return the attempts that a rebuild ends: the pipeline's, and those that nobody is known to work on."""
+    """Return the attempts that a rebuild ends: the pipeline's, and those that no process is known to work on."""
     branches = set(lake.branches())
     mine = {item.attempt for item in ports.ledger.attempts(pipeline=pipeline)}
     return branches - ((theirs | ports.ledger.standing(branches).keys()) - mine)

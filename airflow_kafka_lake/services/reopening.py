@@ -116,7 +116,7 @@ def prepare(
 ) -> Prepared:
     """Decide a reopen without doing anything of it.
 
-    Raises StateError for offsets that are neither settled nor skipped, ConcurrentError while somebody works on them,
+    Raises StateError for offsets that are neither settled nor skipped, ConcurrentError while an attempt works on them,
     RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a table
     that is not the recorded one, OnlyCopyError where what must wait for it is staged, would be dropped, and exists
     nowhere else (unless `drop_staged` gives that up).
@@ -175,7 +175,7 @@ def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, stretch: Off
 
 
 def _begun(ports: Ports, stretch: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool) -> Token | None:
-    """Return the token of an earlier call for exactly this stretch, which nobody has worked on since."""
+    """Return the token of an earlier call for exactly this stretch, which no attempt has worked on since."""
     again = all(item.state is RangeState.PLANNED and item.generation for item in ranges)
     agreed = all(item.fewer_accepted or not accept_fewer for item in ranges)
     if not again or not agreed or RangeSet(item.range for item in ranges) != RangeSet((stretch,)):

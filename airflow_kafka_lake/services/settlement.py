@@ -18,7 +18,7 @@ from airflow_kafka_lake.services.publishing import adopt, probe
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
 OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
-"""What it looks like when somebody else works on a wave, or has ended it since it was listed."""
+"""What it looks like when another process works on a wave, or has ended it since it was listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTra
 
 
 def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds) -> tuple[OpenTransaction, ...]:
-    """Return the transactions that nobody will end and that stand before what was asked for, beyond the planned end."""
+    """Return the transactions that no producer will end, between the planned end and what was asked for."""
     if bounds.end is not None:  # a period that reaches beyond what is stable is refused
         return ()
     reached = {

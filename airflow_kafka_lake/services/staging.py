@@ -80,7 +80,7 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
         except StateError:
             if ports.ledger.wave(wave).state is record.state:
                 raise
-            continue  # somebody else has ended it in between
+            continue  # another process has ended it in between
         if short := _attempt(ports, held):
             revoke(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
     return record

@@ -88,8 +88,8 @@ def refuse_gone(
     streams: Sequence[StreamRecord],
     seen: Mapping[Stream, PartitionSnapshot],
 ) -> None:
-    """Refuse a begin by time below which nothing is left, where something was: nobody can tell any more which of it is
-    of the period."""
+    """Refuse a begin by time below which nothing is left, where something was: which of it is of the period cannot
+    be told any more."""
     streams = [item for item in streams if item.key in seen]
     if not isinstance(start, datetime) or not streams:
         return

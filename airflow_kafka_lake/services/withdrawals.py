@@ -1,4 +1,4 @@
-"""A person's decision that what was planned shall not be read, as far as nobody has begun to."""
+"""A person's decision that what was planned shall not be read, as far as no attempt has begun to."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def named(ledger: LedgerReader, name: str) -> Subject:
 
 
 def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False) -> Done:
-    """Take ranges off the plan, as far as they are selected and nobody has ever claimed their waves.
+    """Take ranges off the plan, as far as they are selected and their waves were never claimed.
 
-    Raises StateError when nothing of it can be withdrawn, naming the first that stays; ConcurrentError when somebody
+    Raises StateError when nothing of it can be withdrawn, naming the first that stays; ConcurrentError when another
     has claimed or decided about any of it meanwhile (nothing is withdrawn); RangeExpiredError for a period by time that
     may begin among what is planned and gone.
     """

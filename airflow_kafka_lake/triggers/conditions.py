@@ -154,7 +154,7 @@ class WatermarkReached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveFree:
-    """Nobody works on a wave any more."""
+    """No process works on a wave any more."""
 
     wave: str
 

@@ -543,7 +543,7 @@ def test_advance_of_a_stream_decided_about_meanwhile_is_refused(sql_ledger: SqlL
             cursor.connection.cursor().execute(f"UPDATE {tables.stream.name} SET version = version + 1")
 
     event.listen(sql_ledger.engine, "before_cursor_execute", decide)
-    with pytest.raises(ConcurrentError, match="decided about by somebody else"):
+    with pytest.raises(ConcurrentError, match="decided about by another writer"):
         sql_ledger.advance(SPEC.name)
     event.remove(sql_ledger.engine, "before_cursor_execute", decide)
     assert done

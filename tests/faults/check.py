@@ -7,7 +7,7 @@ The connections come from the environment, as for every command. In Python:
     check(ledger, lake, spec, history=Path("history"), truth={stream: StreamTruth(...)}, at_rest=True) -> findings
 
 `truth` is, as JSON, `{"streams": [{"topic", "topic_id", "partition", "log_start", "acknowledged": [[from, to], …],
-"aborted": [[from, to], …]}]}`: offsets that readers must see, and those that nobody may see. `at_rest` says that all is
+"aborted": [[from, to], …]}]}`: offsets that readers must see, and those that none may see. `at_rest` says that all is
 healed and done, so that whatever is left over is stuck. Exit code 0: nothing found.
 """
 

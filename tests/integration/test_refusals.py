@@ -54,8 +54,8 @@ def test_bounds_that_cannot_be_met_are_refused(
     ("old", "new", "says"),
     [
         ("table =", "tabel =", ("[lake] tabel", "did you mean 'table'?", "[lake] table: found nothing")),
-        ('topics = ["', 'topic = ["', ("[source] topic: found a key nobody knows", "did you mean 'topics'?")),
-        ("[sizes]", "[size]\na = 1\n[sizes]", ("[size]: found a section nobody knows", "did you mean 'sizes'?")),
+        ('topics = ["', 'topic = ["', ("[source] topic: found an unknown key", "did you mean 'topics'?")),
+        ("[sizes]", "[size]\na = 1\n[sizes]", ("[size]: found an unknown section", "did you mean 'sizes'?")),
         ("[sizes]", "[sizes]\nmax_wave_bytes = true", ("[sizes] max_wave_bytes: found true", "256 MiB")),
         ("topics = [", "topics = 7 # [", ("[source] topics: found 7", "a list with at least one topic name")),
         ("[sizes]", '[sizes]\ntarget_range_bytes = "5 Mb"', ("[sizes] target_range_bytes", "did you mean 5 MB?")),

@@ -1,4 +1,4 @@
-"""Where the rows of a table of any schema come from, as somebody else writes it."""
+"""Where the rows of a table of any schema come from, as another engine writes it."""
 
 from __future__ import annotations
 

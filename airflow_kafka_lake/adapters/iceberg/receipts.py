@@ -95,7 +95,7 @@ class Receipts:
     def add(self, rows: Sequence[ReceiptRow]) -> None:
         """Append the rows that are not there yet.
 
-        A moved head means that somebody else added receipts: what is there is read again before the next try. Writers
+        A moved head means that another writer added receipts: what is there is read again before the next try. Writers
         who come together wait, each for a while of its own, so that a finished job is not lost to the others.
         """
         end, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS

@@ -43,7 +43,7 @@ def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: 
 
 
 async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], int]:
-    """Return who leads each partition that is there; below 0 is nobody."""
+    """Return who leads each partition that is there; below 0 is no broker."""
     named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
     response = await manager.send(MetadataRequest(topics=named, allow_auto_topic_creation=False))
     manager.cluster.update_metadata(response)

@@ -119,7 +119,7 @@ class KafkaOffsetSource:
             return assembled(observed_at, before, bounds=bounds, unknown=unknown, committed=committed)
         raise UnstableError(
             f"The topics {', '.join(sorted(set(topics)))} were created anew or got partitions while they were being "
-            f"observed, {_PASSES} times in a row. Repeat when nobody changes them.",
+            f"observed, {_PASSES} times in a row. Repeat when they are not being changed.",
             topics=sorted(set(topics)),
         )
 

@@ -28,7 +28,7 @@ _NONE_OPEN = -1
 def open_transactions(
     settings: KafkaSettings, keys: Iterable[Key], group: str | None, *, timeout: float
 ) -> tuple[OpenTransaction, ...]:
-    """Return what is open in the partitions, and where a group's commits are written; nothing when nobody tells."""
+    """Return what is open in the partitions, and where a group's commits are written; nothing when no broker tells."""
     milliseconds = int(timeout * 1000)
     limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
     try:

@@ -72,7 +72,7 @@ def end_orphan(job_ref: str) -> bool:
     """End the process group of a job whose worker died; True when there was one to end.
 
     Touches nothing unless the reference is of this host and its pid still has its start time and leads a group of its
-    own: a pid that is used again is somebody else's.
+    own: a pid that is used again is another process's.
     """
     try:
         holder = Holder.parse(job_ref)

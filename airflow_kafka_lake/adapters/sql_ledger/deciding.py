@@ -49,7 +49,7 @@ def advance(connection: Connection, name: str, actor: str) -> tuple[Advance, ...
         .values(watermark=given.c.end_offset, version=stream.c.version + 1)
     )
     if moved.rowcount != len(values):
-        raise guards.overtaken(f"Streams of pipeline {name} were decided about by somebody else meanwhile.")
+        raise guards.overtaken(f"Streams of pipeline {name} were decided about by another writer meanwhile.")
     return _tell_moves(connection, name, values, actor)
 
 

@@ -76,7 +76,7 @@ class Finding:
 class StreamTruth:
     """What Kafka and its producers say of one stream.
 
-    `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: those that nobody may
+    `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: those that no reader may
     see. Digests of contents by offset are compared where lake and truth both have one.
     """
 
@@ -106,7 +106,7 @@ class LedgerEvidence:
 class TableEvidence:
     """What one table of the pipeline has: main's history oldest first, what main holds, and all receipts.
 
-    `digests` are those of the rows' contents by stream and offset, where somebody has read them. `damaged` says why
+    `digests` are those of the rows' contents by stream and offset, where they have been read. `damaged` says why
     main could not be read: what it holds is not known then.
     """
 
@@ -120,7 +120,7 @@ class TableEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that a check looks at. `at_rest`: nobody works, faults are healed, and everything should be finished."""
+    """All that a check looks at. `at_rest`: no process works, faults are healed, and everything should be finished."""
 
     ledger: LedgerEvidence
     tables: tuple[TableEvidence, ...]

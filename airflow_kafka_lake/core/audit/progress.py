@@ -1,4 +1,4 @@
-"""Is a watermark where it should be, and, once nobody works any more, is anything left over?"""
+"""Is a watermark where it should be, and, once no process works any more, is anything left over?"""
 
 from __future__ import annotations
 

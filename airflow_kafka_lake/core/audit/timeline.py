@@ -46,10 +46,10 @@ class Bounds:
 
 
 def strip(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> tuple[Piece, ...]:
-    """Cut a stream into pieces, sorted and disjoint: its ranges, and between them what nobody has planned.
+    """Cut a stream into pieces, sorted and disjoint: its ranges, and between them what is not planned.
 
     Offsets that are not resolved and lie below the log start are lost; without `bounds` nothing is said of offsets
-    that nobody has planned.
+    that is not planned.
     """
     known = [_of_range(item) for item in sorted(ranges, key=lambda item: item.range)]
     if bounds is None:
@@ -74,7 +74,7 @@ def _of_range(item: RangeRecord) -> Piece:
 
 
 def _lost(piece: Piece, log_start: int) -> Iterator[Piece]:
-    """Cut what retention has passed off a piece that nobody has read."""
+    """Cut what retention has passed off a piece that was not read."""
     if piece.band in {Band.SETTLED, Band.SKIPPED} or piece.range.start >= log_start:
         yield piece
         return

@@ -76,7 +76,7 @@ class Witnesses:
         )
 
     def published(self, attempt: str | None) -> bool:
-        """Return whether somebody testifies that an attempt was published: its commit, or, once that has expired, the
+        """Return whether something proves that an attempt was published: its commit, or, once that has expired, the
         receipt of its settlement, the ledger, or the ledger's base that has expired too."""
         if attempt is None:
             return False

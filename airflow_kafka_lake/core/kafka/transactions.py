@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.errors import HangingTransactionError
 from airflow_kafka_lake.core.wire import timestamp
 
 BROKERS_LIMIT = timedelta(minutes=15)
-"""`transaction.max.timeout.ms` as brokers come: the longest that a transaction nobody describes may take."""
+"""`transaction.max.timeout.ms` as brokers come: the longest that a transaction that no broker describes may take."""
 
 GRACE = timedelta(seconds=60)
 """A coordinator looks for transactions that are overdue only every few seconds, and writes their markers then."""
@@ -43,7 +43,7 @@ class OpenTransaction:
         """Name it for a person, and what ends it when it hangs."""
         unnamed = "a transaction that its coordinator does not know"
         name = f"transaction {self.transactional_id!r}" if self.transactional_id else unnamed
-        since = f"open since {timestamp(self.started_at)}" if self.started_at else "open since nobody knows when"
+        since = f"open since {timestamp(self.started_at)}" if self.started_at else "open since an unknown time"
         text = f"{name} of producer {self.producer_id}, from offset {self.first_offset} on, {since}"
         if not self.hangs(now):
             return text

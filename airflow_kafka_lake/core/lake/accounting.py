@@ -26,7 +26,7 @@ class Fate(StrEnum):
     ABORTED = "aborted"
     COMPACTED = "compacted"
     UNREADABLE = "unreadable"
-    """Kafka has the bytes of a record there, and nobody can read them."""
+    """Kafka has the bytes of a record there, and they cannot be read."""
     UNTIMELY = "untimely"
     """Kafka has a record there whose time Spark's Kafka source cannot read."""
     UNEXPLAINED = "unexplained"
@@ -98,7 +98,7 @@ class Receipt(HasSlice):
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What became of a range's offsets without a row, as far as it was asked: numbers, and what nobody explains.
+    """What became of a range's offsets without a row, as far as it was asked: numbers, and what is left unexplained.
 
     `seen` is what was found where an explanation is missing, a few of them in words.
     """
@@ -129,7 +129,7 @@ class Tally:
 
 
 def account(asked: OffsetRange, staged: RangeSet, explanations: Iterable[Explanation]) -> Accounting:
-    """Count every offset of a range once; what nobody explains is unexplained."""
+    """Count every offset of a range once; what has no explanation is unexplained."""
     tally = Tally()
     tally.add(staged.gaps(asked), tuple(explanations))
     return Accounting(visible=staged.within(asked).span) + tally.accounting

@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.slices import Stream
 
 ENDED_BY_CLAIM = frozenset({AttemptOutcome.RUNNING, AttemptOutcome.STAGED})
-"""Outcomes that become `abandoned` when the wave goes to somebody else."""
+"""Outcomes that become `abandoned` when the wave goes to another attempt."""
 
 ENDED_BY_SETTLE = ENDED_BY_CLAIM | {AttemptOutcome.UNKNOWN}
 """Outcomes that become `abandoned` when another attempt of the wave is the one in the lake."""
@@ -82,7 +82,7 @@ def ending(outcome: AttemptOutcome) -> Transition:
 
 
 def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
-    """Return the refusal: somebody else's lease is live."""
+    """Return the refusal: the lease of another attempt is live."""
     return ConcurrentError(
         f"Wave {wave} is being worked on by {holder} (fence {fence}). Nothing was changed; repeat when its lease has "
         f"ended, or take it from its holder now with: {remedies.cancel(wave)}",
@@ -122,7 +122,7 @@ def taken_id(kind: str, name: str) -> StateError:
 def unguarded(wave: str) -> ConcurrentError:
     """Return the refusal: ranges would leave a claimed wave that the caller does not hold (law L11)."""
     return ConcurrentError(
-        f"Wave {wave} was claimed by somebody else meanwhile. Nothing was skipped; repeat.", wave=wave
+        f"Wave {wave} was claimed by another writer meanwhile. Nothing was skipped; repeat.", wave=wave
     )
 
 
@@ -144,7 +144,7 @@ RESTORED_HOLDER = "rebuild/0/0"
 def overtaken_reopen(what: Reopening) -> ConcurrentError:
     """Return the refusal: the stream or ranges of it were changed since a reopen has read them."""
     return ConcurrentError(
-        f"Stream {what.stream} of pipeline {what.pipeline} was changed by somebody else meanwhile. "
+        f"Stream {what.stream} of pipeline {what.pipeline} was changed by another writer meanwhile. "
         "Nothing was reopened; repeat the call."
     )
 

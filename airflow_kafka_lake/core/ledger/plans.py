@@ -245,7 +245,7 @@ def _grown(before: Mapping[SegmentKey, Segment], more: tuple[Segment, ...]) -> d
     for segment in more:
         known = found.get(segment.key) or before.get(segment.key, segment)
         if known.seal not in (None, segment.seal):
-            raise guards.overtaken("A segment was sealed by somebody else first, and a seal is never moved.")
+            raise guards.overtaken("A segment was sealed by another writer first, and a seal is never moved.")
         found[segment.key] = replace(
             segment,
             sealed=segment.sealed or known.sealed,

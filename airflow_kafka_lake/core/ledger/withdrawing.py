@@ -193,7 +193,7 @@ def _refuse_overtaken(what: Withdrawal, records: Records) -> None:
         for item in what.ranges
     ):
         raise ConcurrentError(
-            f"What is planned of pipeline {what.pipeline} was claimed or decided about by somebody else meanwhile. "
+            f"What is planned of pipeline {what.pipeline} was claimed or decided about by another writer meanwhile. "
             "Nothing was withdrawn; repeat the call.",
             pipeline=what.pipeline,
         )

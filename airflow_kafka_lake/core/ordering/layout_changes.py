@@ -25,7 +25,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
-    """A partition that waits until a layout or a seal has settled: nobody need do anything but plan again then."""
+    """A partition that waits until a layout or a seal has settled: nothing need be done but plan again then."""
 
     topic: str
     partition: int

@@ -39,7 +39,7 @@ def _check_seal(
     assert segment.declared_at is not None
     if excess := RangeSet.between(segment.seal, seen.high_watermark) - record.planned:
         reason = (
-            f"the log ends at {seen.high_watermark}, past its declared seal {segment.seal}: somebody still writes to "
+            f"the log ends at {seen.high_watermark}, past its declared seal {segment.seal}: a producer still writes to "
             f"it. Stop the producers; pass what they wrote with: "
             f"{remedies.skip(spec.name, Slice(seen.stream, OffsetRange(segment.seal, excess.ranges[-1].end)))}"
         )

@@ -1,7 +1,7 @@
 """Segments: stretches of streams under one layout of their topic, and which must be finished before which (law L14).
 
 A segment is sealed once its end is known for good, and drained once every offset below its seal is settled, or skipped
-by somebody who acknowledged the order. Both are computed from rows, never stored.
+by a person who acknowledged the order. Both are computed from rows, never stored.
 """
 
 from __future__ import annotations

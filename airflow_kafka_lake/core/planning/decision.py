@@ -1,4 +1,4 @@
-"""From facts to a plan: what each stream is asked for, and what the plan makes of it. Pure; asks nobody."""
+"""From facts to a plan: what each stream is asked for, and what the plan makes of it. Pure: no port is asked."""
 
 from __future__ import annotations
 

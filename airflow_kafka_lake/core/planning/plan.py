@@ -97,8 +97,8 @@ class Plan:
     """A frozen decision; `spec` is the configuration it was made with.
 
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
-    to. `transactions` names the first of each, as far as it is known, and `hanging` those of them that nobody will end
-    and that keep what was asked for from being read. `weighed` says where the bytes are known from.
+    to. `transactions` names the first of each, as far as it is known, and `hanging` those of them that no producer will
+    end and that keep what was asked for from being read. `weighed` says where the bytes are known from.
     """
 
     id: str

@@ -228,7 +228,7 @@ class _Table:
     def _without_a_range(self, proved: AbstractSet[str]) -> Iterator[RestoredWave]:
         """Return the waves that main stands on and the ledger lacks, of which nothing counts: all was reopened since.
 
-        They were published all the same: nobody may publish them again, and their commits and rows are no strangers.
+        They were published all the same: they must not be published again, and their commits and rows are known.
         """
         rows: dict[str, list[ReceiptRow]] = defaultdict(list)
         for row in self.said.receipts:

@@ -79,7 +79,7 @@ def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream
 
 
 def _left_behind(item: RangeRecord, what: Restoration) -> bool:
-    """Return whether nobody would ever run a range: its wave is in the lake without it. It is planned anew."""
+    """Return whether a range would never be run: its wave is in the lake without it. It is planned anew."""
     return item.state is RangeState.PLANNED and item.wave in {wave.wave for wave in what.waves}
 
 

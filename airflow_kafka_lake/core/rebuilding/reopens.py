@@ -43,7 +43,7 @@ class Reopens:
         return RangeSet(item for item, newer in self.by_stream.get(stream, ()) if newer > generation)
 
     def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
-        """Yield what nobody has settled or skipped since it was reopened, with its newest generation."""
+        """Yield what was neither settled nor skipped since it was reopened, with its newest generation."""
         done = list(since)
         for stream, stretches in sorted(self.by_stream.items()):
             edges = sorted({edge for item, _ in stretches for edge in (item.start, item.end)})

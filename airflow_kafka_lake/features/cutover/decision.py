@@ -37,7 +37,7 @@ class CutoverQuestion:
     """One stream at its cutover, before Kafka is asked.
 
     `at`: the end of the unbroken settled run; `live_from`: the live stream's first row from there on; `pending`: what
-    is planned and not settled between them; `open`: what nobody has and nobody has planned, to be explained by Kafka.
+    is planned and not settled between them; `open`: what neither table has and is not planned, for Kafka to explain.
     Not `judged`: the live stream has not come by yet.
     """
 

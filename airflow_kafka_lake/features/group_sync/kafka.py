@@ -21,7 +21,7 @@ _PAUSES = (0.2, 0.5, 1.0, 2.0)
 
 
 class KafkaGroupCommitter:
-    """Commits offsets to a group that nobody consumes with; connects on first use."""
+    """Commits offsets to a group without consumers; connects on first use."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class KafkaGroupCommitter:
             answer = self._client.answer(future, "committing to a group")
         except KafkaLakeError as error:
             return dict.fromkeys(positions, ("", error.message))
-        # A group that somebody consumes with is refused per partition, without an exception.
+        # A group with consumers is refused per partition, without an exception.
         told = {(item.topic, item.partition): item.error for item in answer.topic_partitions}
         refused = {place: ("", "the broker said nothing of it") for place in positions if place not in told}
         return refused | {

@@ -18,7 +18,7 @@ SHOWN = 500
 
 _BANDS = {
     Band.SETTLED: "in the lake, every offset accounted for",
-    Band.SKIPPED: "skipped by somebody's decision",
+    Band.SKIPPED: "skipped by a person's decision",
     Band.PLANNED: "planned, not settled yet",
     Band.UNREAD: "in Kafka, not planned yet",
     Band.HELD: "held: it needs a person",

@@ -114,7 +114,7 @@ def test_main_stays_where_the_branch_has_other_rows(
 def test_main_that_moved_meanwhile_is_left_alone() -> None:
     """A wave that was published in between is not lost: the person repeats it."""
     session = Session(main=(BASE, BASE + 1), stands=False)
-    with pytest.raises(ConcurrentError, match="somebody else committed"):
+    with pytest.raises(ConcurrentError, match="another writer committed"):
         redecoded(session)
     assert session.tidy
     with pytest.raises(ValueError, match="no ancestor"):

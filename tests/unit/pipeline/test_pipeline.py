@@ -145,8 +145,8 @@ BAD_FILES = {
     "limit above all": ('[decode]\nformat = "string"\nlimit = "101 %"', ["[decode] limit: found '101 %'", '"1 %"']),
     "limit as a fraction": ('[decode]\nformat = "string"\nlimit = 0.5', ["[decode] limit: found 0.5"]),
     "limit below zero": ('[decode]\nformat = "string"\nlimit = -1', ["[decode] limit: found -1"]),
-    "unknown section": ("[lak]\n", ["[lak]: found a section nobody knows", "did you mean 'lake'?"]),
-    "unknown key": ('[source]\ntopic = ["a"]', ["[source] topic: found a key nobody knows", "did you mean 'topics'?"]),
+    "unknown section": ("[lak]\n", ["[lak]: found an unknown section", "did you mean 'lake'?"]),
+    "unknown key": ('[source]\ntopic = ["a"]', ["[source] topic: found an unknown key", "did you mean 'topics'?"]),
     "key of another section": ('[source]\ntable = "raw.a"', ["[source] table:", "did you mean [lake] table?"]),
     "key above all sections": ('name = "a"', ["[name]: found a key outside of any section", "[pipeline] name"]),
     "section as a value": ('source = "kafka"', ["[source]: found 'kafka'", "legal: a section"]),
@@ -343,7 +343,7 @@ def test_address_in_place_of_a_connection_is_not_shown(tmp_path: Path) -> None:
 def test_value_of_an_unknown_key_is_not_shown(tmp_path: Path) -> None:
     """Whoever puts a password into the file finds the key's name in the message, not the password."""
     path = _write(tmp_path, MINIMAL.replace("topics =", 'password = "hunter2"\ntopics ='))
-    with pytest.raises(PipelineFileError, match="password: found a key nobody knows") as caught:
+    with pytest.raises(PipelineFileError, match="password: found an unknown key") as caught:
         Pipeline.from_toml(path)
     assert "hunter2" not in json.dumps(caught.value.to_json())
 
@@ -351,7 +351,7 @@ def test_value_of_an_unknown_key_is_not_shown(tmp_path: Path) -> None:
 def test_unknown_keyword_suggests_the_nearest() -> None:
     """Keywords are checked like keys."""
     message = _refusal(topic_patern="a")
-    assert "topic_patern=: found a keyword nobody knows" in message
+    assert "topic_patern=: found an unknown keyword" in message
     assert "did you mean 'topic_pattern'?" in message
 
 

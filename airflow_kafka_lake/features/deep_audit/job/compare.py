@@ -45,7 +45,7 @@ PER_TASK = 200_000
 MOST_PARTS = 20
 """Stretches of a slice that the driver reads one by one; nearer ones are read together."""
 
-_NOBODY = "0" * 16
+_NO_ATTEMPT = "0" * 16
 
 _NAMES = {mismatch: f"d{number}" for number, mismatch in enumerate(map(Mismatch, FIELDS))}
 DIGESTS = [f"{expression} AS {_NAMES[Mismatch(field)]}" for field, expression in FIELDS.items()]
@@ -180,7 +180,7 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: M
     asked = StageJob(
         pipeline=job.pipeline,
         wave="audit",
-        attempt=_NOBODY,
+        attempt=_NO_ATTEMPT,
         table=job.table,
         isolation=job.isolation,
         stretches=tuple(SliceSet(part) - SliceSet((*late, *job.singly, *job.unread))),

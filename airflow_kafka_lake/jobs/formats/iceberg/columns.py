@@ -98,7 +98,7 @@ def _unfit(path: str, there: DataType, wanted: DataType, whose: str) -> RefusedE
     return RefusedError(
         f"[decode] column {name} is {there.simpleString()} in the table and {wanted.simpleString()} in {whose}: a "
         "column is widened, never changed into another type. Rename the field, land in another table, or drop the "
-        "column where nobody needs it. Nothing was staged."
+        "column where it is not needed. Nothing was staged."
     )
 
 

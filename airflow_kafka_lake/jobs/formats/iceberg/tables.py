@@ -77,7 +77,7 @@ def repeated(statement: Callable[[], object], sleep: Callable[[float], object] =
     """Run a statement again, a bounded number of times, while another commit to the table was first.
 
     Iceberg repeats appends by itself, but not statements like CREATE BRANCH: beside a busy writer one lost race would
-    cost a whole job. A refused commit changed nothing, and a branch that somebody else made meanwhile is an error.
+    cost a whole job. A refused commit changed nothing, and a branch that another process made meanwhile is an error.
     """
     for turn in range(COMMIT_TRIES):
         try:

@@ -68,7 +68,7 @@ def test_offset_that_is_not_known_is_not_written_over(mirrored: World, state: Gr
 
 
 def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) -> None:
-    """A group that somebody consumes with refuses quietly; the run is as good as without the mirror."""
+    """A group with consumers refuses quietly; the run is as good as without the mirror."""
     mirrored.kafka.consumed.add("shown")
     done = mirrored.run()
     assert done.exit_code == 0

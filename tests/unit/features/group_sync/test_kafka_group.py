@@ -64,7 +64,7 @@ def test_partition_that_the_answer_leaves_out_was_not_told() -> None:
 
 
 def test_partition_that_is_refused_was_not_told() -> None:
-    """A group that somebody consumes with is refused per partition, without an exception."""
+    """A group with consumers is refused per partition, without an exception."""
     refused = committed(Coordinator(error(KafkaError.UNKNOWN_MEMBER_ID)), {0: 3})
     assert list(refused) == [0]
     assert "UNKNOWN_MEMBER_ID" in refused[0]
