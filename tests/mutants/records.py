@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _APPLYING = "airflow_kafka_lake.adapters.sql_ledger.applying"
+_LOCKS = "tests/contracts/test_ledger_locks.py::"
 _CHANGES = "airflow_kafka_lake.core.ledger.changes"
 _ROWS = "airflow_kafka_lake.core.ledger.rows"
 _CLAIM = "airflow_kafka_lake.core.ledger.attempts"
@@ -61,6 +62,16 @@ WRITES = (
         old="Change(result=None, entries=(entry,))",
         new="Change(result=None)",
         red=(f"{_ATTEMPTS}test_late_outcome_of_an_old_fence_is_recorded[memory-record_base]",),
+    ),
+    Mutant(
+        name="range-of-an-unlocked-wave",
+        law="L11",
+        guard="A range that went to another wave while the locks were awaited is not decided about.",
+        module=_CHANGES,
+        function="Records.of_range",
+        old="if item.wave not in self.waves:\n    ...\nreturn self.waves[item.wave]",
+        new="return self.waves.get(item.wave)",
+        red=(f"{_LOCKS}test_range_of_a_wave_that_was_not_locked_is_not_decided_about",),
     ),
     Mutant(
         name="any-fence",
