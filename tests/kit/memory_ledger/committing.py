@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.errors import StaleFenceError, StateError
@@ -20,11 +21,11 @@ from airflow_kafka_lake.core.ledger.rows import (
     PlanRow,
     SegmentRow,
     SkipRow,
-    SnapshotRow,
     StreamRow,
     WaveRow,
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
+from airflow_kafka_lake.core.slices import Stream
 from tests.kit.memory_ledger.reader import MemoryReader
 from tests.kit.memory_ledger.state import State, ordered
 
@@ -40,6 +41,16 @@ ROWS: Mapping[type, str] = {
     SegmentRow: "segments",
 }
 """The dictionary that holds each kind of row."""
+KEYS: Mapping[type, Callable[[Any], Any]] = {
+    StreamRow: attrgetter("pipeline", "key"),
+    BindingRow: attrgetter("pipeline", "table"),
+    LayoutRow: attrgetter("pipeline", "layout.topic_id", "layout.partitions"),
+    SegmentRow: attrgetter("pipeline", "segment.key"),
+    AttemptRecord: attrgetter("wave", "fence"),
+    WaveRow: attrgetter("id"),
+    RangeRecord: attrgetter("id"),
+}
+"""What names a row there."""
 
 
 class MemoryWriter(MemoryReader):
@@ -50,8 +61,9 @@ class MemoryWriter(MemoryReader):
         try:
             with self._lock:
                 change = write.decide(self._load(write.scope()))
-                with self._writing() as draft:
-                    self._apply(draft, change, write)
+                draft = self._state.sharing(*_touched(change))
+                self._apply(draft, change, write)
+                self._state = draft
                 return change.result
         except StaleFenceError:
             if isinstance(write, AttemptWrite):
@@ -69,24 +81,28 @@ class MemoryWriter(MemoryReader):
             ranges = [i for i in state.ranges.values() if i.wave in waves and i.state is RangeState.PLANNED]
         return Records(
             now=self._clock.now(),
-            streams={key: row for (name, key), row in state.streams.items() if self._is_named(scope, name, key)},
+            streams=self._streams(scope) if scope.streams or scope.every else {},
             waves=waves,
             ranges=tuple(ordered(ranges)),
             counts=self._counts(waves) if scope.counts else {},
             attempts=self._some_attempts(waves, scope.attempt_ids) if scope.attempts else (),
-            plans=self._plans(scope, waves.values(), ranges),
+            plans=self._plans(scope, waves.values(), ranges) if scope.plans or scope.plan_ids else {},
             tables=self._tables(scope, waves.values()) if scope.tables else {},
             gate=self.gate(*waves) if scope.gate and waves else (),
             skips={*scope.skips} & state.skips.keys(),
             configurations=self._configurations(scope) if scope.configurations else (),
-            layouts=tuple(row for (owner, *_), row in state.layouts.items() if owner == scope.pipeline),
-            segments=tuple(row for (owner, _), row in state.segments.items() if owner == scope.pipeline),
+            layouts=self._of(scope.pipeline, state.layouts) if scope.layouts else (),
+            segments=self._of(scope.pipeline, state.segments) if scope.layouts else (),
             ledger_id=self._ledger_id,
         )
 
+    def _streams(self, scope: Scope) -> dict[Stream, StreamRow]:
+        mine = {key: row for (name, key), row in self._state.streams.items() if name == scope.pipeline}
+        return mine if scope.every else {key: mine[key] for key in scope.streams if key in mine}
+
     @staticmethod
-    def _is_named(scope: Scope, pipeline: str, key: Any) -> bool:
-        return pipeline == scope.pipeline and (scope.every or key in scope.streams)
+    def _of(pipeline: str | None, rows: Mapping[Any, Any]) -> tuple[Any, ...]:
+        return tuple(row for row in rows.values() if row.pipeline == pipeline)
 
     def _chosen(self, scope: Scope) -> list[RangeRecord]:
         found = [self._state.ranges[name] for name in scope.ranges if name in self._state.ranges]
@@ -133,8 +149,12 @@ class MemoryWriter(MemoryReader):
 
     def _apply(self, draft: State, change: Change[Any], write: Write[Any]) -> None:
         """Check what a database checks: rows are as they were read, names are used once, no two ranges overlap."""
-        for edit in sorted(change.edits, key=lambda edit: edit.before is None):
-            self._edit(draft, edit, write)
+        for edit in change.edits:
+            if edit.before is not None:
+                self._edit(draft, edit, write)
+        for edit in change.edits:
+            if edit.before is None:
+                self._edit(draft, edit, write)
         if any(isinstance(edit.after, RangeRecord) and edit.before is None for edit in change.edits):
             _refuse_overlaps(draft, write)
         for table, row in change.outbox:
@@ -143,15 +163,13 @@ class MemoryWriter(MemoryReader):
             self._event(draft, entry.pipeline, entry.actor, entry.kind, entry.subject, entry.detail)
 
     def _edit(self, draft: State, edit: Edit, write: Write[Any]) -> None:
-        match edit.row:
-            case ConfigurationRow() as row:
-                draft.specs[row.name] = (*draft.specs.get(row.name, ()), row)
-            case PlanRow() as row:
-                draft.plans[row.id] = row.spec
-            case SnapshotRow():
-                pass
-            case row:
-                _replace(getattr(draft, ROWS[type(row)]), edit, write)
+        row = edit.row
+        if name := ROWS.get(type(row)):
+            _replace(getattr(draft, name), edit, write)
+        elif isinstance(row, ConfigurationRow):
+            draft.specs[row.name] = (*draft.specs.get(row.name, ()), row)
+        elif isinstance(row, PlanRow):
+            draft.plans[row.id] = row.spec
         if isinstance(edit.after, WaveRow):
             self._note_settled(draft, edit)
 
@@ -193,17 +211,14 @@ def _refuse_overlaps(draft: State, write: Write[Any]) -> None:
             raise write.refused(overlap=True) or StateError("Ranges of a stream never overlap.")
 
 
+def _touched(change: Change[Any]) -> set[str]:
+    """Return what of the state a change writes to."""
+    more = {ConfigurationRow: "specs", PlanRow: "plans"}
+    found = {ROWS.get(kind) or more.get(kind, "events") for kind in {type(edit.row) for edit in change.edits}}
+    found |= {"settled"} if "waves" in found else set()
+    found |= {"outbox", "last_item"} if change.outbox else set()
+    return found | {"events"}
+
+
 def _key(row: Any) -> Any:
-    match row:
-        case StreamRow():
-            return row.pipeline, row.key
-        case BindingRow():
-            return row.pipeline, row.table
-        case LayoutRow():
-            return row.pipeline, row.layout.topic_id, row.layout.partitions
-        case SegmentRow():
-            return row.pipeline, row.segment.key
-        case AttemptRecord():
-            return row.wave, row.fence
-        case _:
-            return row.id
+    return KEYS.get(type(row), attrgetter("id"))(row)

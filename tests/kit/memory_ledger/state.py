@@ -55,6 +55,14 @@ class State:
         """Return an independent copy."""
         return State(**{name: getattr(self, name).copy() for name in self.__slots__})
 
+    def sharing(self, *touched: str) -> State:
+        """Return a copy of what will be written to; all else is shared, as nothing is ever changed in its place."""
+        made = State.__new__(State)
+        for name in self.__slots__:
+            here = getattr(self, name)
+            setattr(made, name, here.copy() if name in touched else here)
+        return made
+
     def ranges_of(self, wave: str) -> list[RangeRecord]:
         """Return a wave's ranges, sorted by stream and start."""
         return ordered(item for item in self.ranges.values() if item.wave == wave)
