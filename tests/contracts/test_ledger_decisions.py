@@ -294,6 +294,28 @@ def test_cancelled_wave_whose_ranges_all_left_is_dissolved(ledger: Ledger) -> No
     assert (ledger.wave(first).state, ledger.wave(second).state) == (WaveState.DISSOLVED, WaveState.DISSOLVED)
 
 
+def test_as_many_ranges_as_a_cancelled_wave_has_are_not_that_wave(ledger: Ledger) -> None:
+    """One of it and one of another go to a new wave: what is left of the first stays cancelled, the other is over."""
+    first, second = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    taken(ledger, first)
+    taken(ledger, second)
+    assert release(ledger, f"{first}r0", f"{second}r0") == "again"
+    assert [item.range for item in ledger.ranges(wave="again")] == [OffsetRange(0, 10), OffsetRange(10, 20)]
+    states = [ledger.wave(name).state for name in (first, second, "again")]
+    assert states == [WaveState.CANCELLED, WaveState.DISSOLVED, WaveState.PLANNED]
+    assert ledger.range(f"{first}r1").state is RangeState.CANCELLED
+
+
+def test_new_wave_needs_a_name_of_its_own(ledger: Ledger) -> None:
+    """What is released goes to no wave that is there, and nothing is changed."""
+    first, second = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    taken(ledger, first)
+    before = everything(ledger)
+    with pytest.raises(StateError, match=f"The wave id {second} is taken"):
+        release(ledger, f"{first}r0", wave=second)
+    assert everything(ledger) == before
+
+
 def test_only_what_is_on_hold_is_released(ledger: Ledger) -> None:
     """A PLANNED, SETTLED or SKIPPED range is named, and nothing is released."""
     first, second, third = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])

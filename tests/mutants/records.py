@@ -12,6 +12,7 @@ _CLAIM = "airflow_kafka_lake.core.ledger.attempts"
 _TAKING = "airflow_kafka_lake.core.ledger.taking"
 _ATTEMPTS = "tests/contracts/test_ledger_attempts.py::"
 _CHANGED = "tests/contracts/test_ledger_changes.py::"
+_DECIDED = "tests/contracts/test_ledger_decisions.py::"
 _DECIDING = "airflow_kafka_lake.adapters.sql_ledger.deciding"
 _SKIPS = "airflow_kafka_lake.core.ledger.skips"
 _PLANS = "airflow_kafka_lake.core.ledger.plans"
@@ -142,6 +143,16 @@ WRITES = (
         old="(wave.fence, mine) != (self.fence, self.attempt)",
         new="wave.fence != self.fence",
         red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[memory]",),
+    ),
+    Mutant(
+        name="whole-wave-by-number",
+        law="L11",
+        guard="A CANCELLED wave goes on as it is only when all that is released is of it.",
+        module=_TAKING,
+        function="Release._is_whole",
+        old="home.state not in WAVE_TRANSITIONS[Act.RELEASE][0] or any((item.wave != home.id for item in wanted))",
+        new="home.state not in WAVE_TRANSITIONS[Act.RELEASE][0]",
+        red=(f"{_DECIDED}test_as_many_ranges_as_a_cancelled_wave_has_are_not_that_wave[memory]",),
     ),
     Mutant(
         name="skip-without-guard",
