@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -231,6 +232,26 @@ def test_full_answer_that_also_tells_of_a_quota_is_believed() -> None:
         kafka.scripts["Fetch"] = lambda request: answer(request, 1, records=data)
         assert told(kafka, gap(kafka, 3, 4)) == "c"
         assert len(kafka.requests("Fetch")) == 1
+
+
+def test_quota_of_one_broker_keeps_no_question_from_the_others() -> None:
+    """Who leads and which id a topic has is asked of any broker: one that is not throttled answers at once."""
+    with cluster(orders(leader=2), brokers=2) as kafka:
+        data = b"".join(kafka.topics["orders"].logs[0].batches)
+        kafka.scripts["Fetch"] = lambda request: answer(request, 60_000, records=data)
+        assert told(kafka, gap(kafka, 3, 4)) == "c"
+
+
+def test_broker_that_stands_still_is_given_up_after_the_time_that_was_given() -> None:
+    """A question that is never answered waits for our time, not for kafka-python's half minute."""
+    gave_up, in_time = threading.Event(), list[bool]()
+    with cluster() as kafka:
+        kafka.scripts["Fetch"] = lambda request: in_time.append(gave_up.wait(10)) or HANG_UP
+        with pytest.raises(UnavailableError, match=r"within 0\.3 s"):
+            told(kafka, seconds=0.3)
+        gave_up.set()
+    assert in_time
+    assert all(in_time)
 
 
 def test_quota_without_end_is_unavailable() -> None:
