@@ -43,6 +43,7 @@ from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.triggers import waits as waits_module
 from airflow_kafka_lake.triggers.conditions import Answer
 from airflow_kafka_lake.triggers.stable import GroupStable, StableTrigger
 from airflow_kafka_lake.triggers.waits import (
@@ -362,6 +363,17 @@ def test_watermark_sensor_waits_for_a_time(
     assert waits(sensor, context) is None
 
 
+def test_wait_for_an_offset_opens_no_kafka(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger alone knows whether it is reached, and no connection is looked up for it."""
+    land(world, 5)
+
+    async def asked(*_: object) -> None:
+        raise AssertionError("Kafka was asked for")
+
+    monkeypatch.setattr(waits_module, "aget_connection", asked)
+    asyncio.run(WatermarkTrigger(pipeline="orders", topic="orders", offset=6).prepare())
+
+
 def test_sensor_that_cannot_ask_waits(world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that is out of reach at the first look does not fail the task."""
 
@@ -493,14 +505,17 @@ def child_of_an_expansion(world: World) -> tuple[list[str], str, str]:
     return [wave.id for wave in made.waves if wave.id != child], child, old
 
 
-def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World) -> None:
-    """Until then the words name the partition and the offsets that are waited for."""
+def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World, context: dict[str, Any]) -> None:
+    """Until then its task waits, and the words name the partition and the offsets that are waited for."""
     parents, child, _ = child_of_an_expansion(world)
     condition = WaveLaunchableTrigger(pipeline="orders", wave=child).condition()
     answer = condition(world.ledger, lambda: world.kafka)
     assert not answer.done
     assert f"wave {child} waits for its turn: " in answer.message
     assert "orders/0 from 0 to its seal 7 has 1 open offsets: 6-7" in answer.message
+    with pytest.raises(TaskDeferred) as deferred:
+        IngestWaveOperator(task_id="ingest", wave=child, gate_timeout=timedelta(hours=7)).execute(context)
+    assert (type(deferred.value.trigger), deferred.value.timeout) == (WaveLaunchableTrigger, timedelta(hours=7))
     for wave in parents:
         ingest(world.ports(), wave)
     assert condition(world.ledger, lambda: world.kafka).done

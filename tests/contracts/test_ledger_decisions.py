@@ -219,6 +219,22 @@ def test_parts_that_do_not_fit_their_range_take_nothing(ledger: Ledger, parts: l
     assert everything(ledger) == before
 
 
+def test_part_of_a_range_that_is_not_planned_in_the_wave_is_not_taken(ledger: Ledger) -> None:
+    """Neither of one that is not there, nor of another wave's, nor of one that was taken before."""
+    wave, other = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
+    taken(ledger, wave, f"{wave}r1")
+    before = everything(ledger)
+    for name, part in (
+        ("nowhere", OffsetRange(1, 2)),
+        (f"{other}r0", OffsetRange(11, 12)),
+        (f"{wave}r1", OffsetRange(1, 2)),
+    ):
+        verdict = Verdict(range_id=name, state=RangeState.HELD, reason="x", part=part)
+        with pytest.raises(StateError, match=name):
+            ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester"))
+        assert everything(ledger) == before
+
+
 def test_skip_may_accept_the_leader_epoch_of_a_log_that_lost_it(ledger: Ledger) -> None:
     """The stream is known under that epoch from then on; its ranges keep the one they were planned under."""
     (wave,) = planned(ledger, [(0, 0, 10)])

@@ -139,6 +139,7 @@ def test_record_that_nothing_explains_is_found_by_trials(offset: int) -> None:
     assert (world.offsets(0), world.offsets(2)) == ([*range(100)], [*range(100)])
     assert jobs_of(world) - before <= math.ceil(math.log2(300)) + 6
     assert any("trial 1 of at most" in line for line in world.said)
+    assert not any("more ranges" in line for line in world.said)
     assert world.table.branches() == ()
 
 

@@ -397,6 +397,9 @@ def test_a_publish_that_waits_for_its_settlement_is_no_finding(scene: Scene) -> 
     assert scene.findings(at_rest=False) == ()
     (finding,) = scene.findings()
     assert (finding.kind, finding.wave) == (FindingKind.STUCK, wave)
+    scene.world.table._store.add("main", (), token=None)
+    scene.world.table.expire()
+    assert scene.findings(at_rest=False) == ()
 
 
 def test_a_token_without_rows_is_found(scene: Scene) -> None:

@@ -578,8 +578,10 @@ def test_clock_that_was_set_back_gives_no_reading_that_was_undone(world: World) 
 
 def test_rows_that_are_there_twice_are_refused(lived: World) -> None:
     """Nothing is settled over duplicates."""
-    lived.table.write_foreign([lived.table.rows()[0]])
-    with pytest.raises(IdentityError, match="there twice"):
+    row = lived.table.rows()[0]
+    lived.table.write_foreign([row])
+    own = sum(item.attempt == row.attempt for item in lived.table.rows()) - 1
+    with pytest.raises(IdentityError, match=rf"there twice \(attempt {row.attempt}: {own + 1} rows of {own}\)"):
         restored(lived)
 
 
@@ -642,6 +644,19 @@ def test_rows_of_a_pipelines_other_tables_are_not_missed(world: World) -> None:
     assert (done.waves, done.reopened, done.deleted) == (0, (), ())
     assert accounting(world) == before
     assert len(before) == 2
+
+
+def test_tables_behind_a_pattern_are_found_without_the_ledger(world: World) -> None:
+    """A lost ledger names neither topics nor tables: Kafka names the topics, and they the tables."""
+    world.with_spec(topics=(), topic_pattern="orders|pay.*", table="raw.{topic}")
+    world.create("payments")
+    for topic in ("orders", "payments"):
+        world.produce(3, topic=topic)
+    assert world.run().exit_code == 0
+    before = accounting(world)
+    lose(world)
+    assert restored(world).waves == 2
+    assert accounting(world) == before
 
 
 def test_rows_of_others_do_not_disturb(lived: World) -> None:
