@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ from tests.contracts.ledger_world import (
 
 Open = Callable[[str], SqlLedger]
 NewUrl = Callable[[str], str]
+_VALUES = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
 KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 
 
@@ -438,6 +440,23 @@ def test_skip_over_many_ranges_is_a_few_statements(sql_ledger: SqlLedger) -> Non
             assert skipped(sql_ledger, 3, size * 10, partition=partition) == size * 10 - 3
         counts.append(len(seen))
     assert counts[0] == counts[1] <= 25
+
+
+@KINDS
+def test_decision_about_more_waves_than_a_statement_takes_values(new_url: NewUrl, opened: Open, kind: str) -> None:
+    """Offsets of months lie in tens of thousands of waves, and SQLite takes 32,766 values; here, fewer."""
+    ledger = opened(new_url(kind))
+    if kind == "sqlite":
+        event.listen(ledger.engine, "connect", lambda connection, _: connection.setlimit(_VALUES, 1050))
+    else:
+        ledger.upgrade()
+    planned(ledger, *([(0, n, n + 1)] for n in range(1100)))
+    assert skipped(ledger, 0, 1099) == 1099
+    assert [(item.range.start, item.state) for item in ledger.ranges(pipeline=SPEC.name)][1098:] == [
+        (1098, RangeState.SKIPPED),
+        (1099, RangeState.PLANNED),
+    ]
+    assert [wave.state for wave in ledger.waves(SPEC.name, {WaveState.PLANNED})] == [WaveState.PLANNED]
 
 
 def test_values_are_bound(sql_ledger: SqlLedger) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, func, or_, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading, segmenting
 from airflow_kafka_lake.adapters.sql_ledger.recording import latch
@@ -20,6 +20,9 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, Holder, RangeState
 from airflow_kafka_lake.core.slices import Stream
+
+BOUND_ONE_BY_ONE = 1000
+"""How many names are so many values of a statement; more are one document, as SQLite takes 32,766 values at most."""
 
 
 @dataclass(slots=True)
@@ -40,7 +43,7 @@ class Loading:
         chosen = self._chosen()
         waves = self._waves({*scope.waves, *(self._homes(*chosen) if chosen and scope.follow else ())})
         if scope.planned:
-            chosen = [range_.c.wave.in_(sorted(waves)), range_.c.state == RangeState.PLANNED]
+            chosen = [self._among(range_.c.wave, waves), range_.c.state == RangeState.PLANNED]
         ranges = self._ranges(*chosen) if chosen else ()
         return Records(
             now=self.now or self.connection.execute(select(now())).scalar_one(),
@@ -92,7 +95,7 @@ class Loading:
     def _waves(self, names: Collection[str]) -> dict[str, WaveRow]:
         if not names and not self.scope.every:
             return {}
-        chosen: ColumnElement[bool] = wave.c.id.in_(sorted(names))
+        chosen = self._among(wave.c.id, names)
         if self.scope.every:
             chosen = chosen | (wave.c.pipeline == self.scope.pipeline)
         query = select(wave).where(chosen).order_by(wave.c.id).with_for_update()
@@ -113,23 +116,29 @@ class Loading:
     def _ranges(self, *chosen: ColumnElement[bool]) -> tuple[RangeRecord, ...]:
         return reading.ranges(self.connection, *chosen, ids=self.ids)
 
+    def _among(self, column: Column[str], names: Collection[str]) -> ColumnElement[bool]:
+        if len(names) <= BOUND_ONE_BY_ONE:
+            return column.in_(sorted(names))
+        given = rows(self.connection, [column], ({column.name: name} for name in sorted(names)))
+        return column.in_(select(given))
+
     def _homes(self, *chosen: ColumnElement[bool]) -> set[str]:
         query = select(range_.c.wave).where(*chosen, range_.c.wave.is_not(None)).distinct()
         return set(self.connection.execute(query).scalars())
 
     def _counts(self, waves: Collection[str]) -> Mapping[str, Mapping[RangeState, int]]:
-        query = select(range_.c.wave, range_.c.state, func.count()).where(range_.c.wave.in_(sorted(waves)))
+        query = select(range_.c.wave, range_.c.state, func.count()).where(self._among(range_.c.wave, waves))
         found: dict[str, dict[RangeState, int]] = defaultdict(dict)
         for name, state, number in self.connection.execute(query.group_by(range_.c.wave, range_.c.state)):
             found[name][state] = number
         return found
 
     def _attempts(self, waves: Collection[str]) -> tuple[AttemptRecord, ...]:
-        mine: list[ColumnElement[bool]] = [attempt.c.wave.in_(sorted(waves))]
+        mine = [self._among(attempt.c.wave, waves)]
         if self.scope.every:
             mine = [attempt.c.wave.in_(select(wave.c.id).where(wave.c.pipeline == self.scope.pipeline))]
         if self.scope.attempt_ids:
-            mine.append(attempt.c.attempt.in_(sorted(self.scope.attempt_ids)))
+            mine.append(self._among(attempt.c.attempt, self.scope.attempt_ids))
         return reading.attempts_where(self.connection, or_(*mine))
 
     def _plans(self, waves: Collection[WaveRow], ranges: Collection[RangeRecord]) -> dict[str, PlanRecord]:
@@ -145,11 +154,11 @@ class Loading:
             row.id: PlanRecord(
                 id=row.id, number=row.number, next_ordinal=(row.last or 0) + 1, spec=reading.spec_of(row.spec)
             )
-            for row in self.connection.execute(query.where(plan_.c.id.in_(sorted(names))))
+            for row in self.connection.execute(query.where(self._among(plan_.c.id, names)))
         }
 
     def _skips(self) -> Collection[str]:
-        query = select(skip.c.id).where(skip.c.id.in_(sorted(self.scope.skips)))
+        query = select(skip.c.id).where(self._among(skip.c.id, self.scope.skips))
         return frozenset(self.connection.execute(query).scalars())
 
     def _configurations(self) -> tuple[ConfigurationRow, ...]:
