@@ -13,7 +13,7 @@ _TAKING = "airflow_kafka_lake.core.ledger.taking"
 _ATTEMPTS = "tests/contracts/test_ledger_attempts.py::"
 _CHANGED = "tests/contracts/test_ledger_changes.py::"
 _DECIDED = "tests/contracts/test_ledger_decisions.py::"
-_DECIDING = "airflow_kafka_lake.adapters.sql_ledger.deciding"
+_ADVANCE = "airflow_kafka_lake.adapters.sql_ledger.watermarks"
 _SKIPS = "airflow_kafka_lake.core.ledger.skips"
 _PLANS = "airflow_kafka_lake.core.ledger.plans"
 _SCHEMA = "airflow_kafka_lake.adapters.sql_ledger.schema"
@@ -241,7 +241,7 @@ SQL = (
         name="sql-advance-over-gaps",
         law="L2",
         guard="In SQL: a watermark stops at the first offset that is not settled.",
-        module=_DECIDING,
+        module=_ADVANCE,
         function="_reached",
         old="(...).where(run.c.end_offset - run.c.watermark == run.c.total)",
         new="...",
@@ -251,7 +251,7 @@ SQL = (
         name="sql-advance-over-holds",
         law="L1",
         guard="In SQL: only ranges that are settled or skipped carry a watermark.",
-        module=_DECIDING,
+        module=_ADVANCE,
         function="_reached",
         old="(...).where(range_.c.state.in_(RESOLVED), range_.c.start_offset >= stream.c.watermark)",
         new="(...).where(range_.c.start_offset >= stream.c.watermark)",
@@ -261,7 +261,7 @@ SQL = (
         name="sql-advance-unseen",
         law="L10",
         guard="In SQL: an advance raises the stream's version, so that older decisions are refused.",
-        module=_DECIDING,
+        module=_ADVANCE,
         function="advance",
         old=(
             "update(stream).where(stream.c.id == given.c.id, "
@@ -274,7 +274,7 @@ SQL = (
         name="sql-advance-from-an-old-version",
         law="L10",
         guard="In SQL: an advance compares the version of every stream that it moves.",
-        module=_DECIDING,
+        module=_ADVANCE,
         function="advance",
         old="(stream.c.version == given.c.version, stream.c.watermark == given.c.start_offset)",
         new="(stream.c.watermark == given.c.start_offset,)",

@@ -43,7 +43,7 @@ def apply(connection: Connection, change: Change[Any], ids: dict[Stream, int]) -
     if change.outbox:
         _put_into_outbox(connection, change.outbox, ids)
     for entry in change.entries:
-        record_event(connection, entry.pipeline, entry.actor, entry.kind, entry.subject, entry.detail)
+        record_event(connection, entry)
 
 
 def _follow(connection: Connection, edits: Sequence[Edit], ids: dict[Stream, int]) -> None:

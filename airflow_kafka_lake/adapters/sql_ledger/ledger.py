@@ -12,12 +12,12 @@ from sqlalchemy import URL, Connection, Engine
 from airflow_kafka_lake.adapters.sql_ledger import (
     chronicle,
     committing,
-    deciding,
     reading,
     recording,
     schema,
     segmenting,
     streams,
+    watermarks,
 )
 from airflow_kafka_lake.adapters.sql_ledger.database import Database
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
@@ -177,10 +177,10 @@ class SqlLedger:
         return self._read(lambda c: segmenting.gate(c, wave))
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
-        return self._write(lambda c: deciding.advance(c, pipeline, self._actor))
+        return self._write(lambda c: watermarks.advance(c, pipeline, self._actor))
 
     def told(self, pipeline: str, sequence: int) -> None:
         self._write(lambda c: recording.tell(c, pipeline, sequence))
 
     def sent(self, items: Sequence[int]) -> None:
-        self._write(lambda c: deciding.forget_sent(c, items))
+        self._write(lambda c: recording.forget_sent(c, items))

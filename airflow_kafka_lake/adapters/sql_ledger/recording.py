@@ -1,4 +1,4 @@
-"""Configurations, plans, events: what is written down as it was decided."""
+"""What is written down beside a decision: history, what plans saw, and what has arrived elsewhere."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from sqlalchemy import Connection, delete, insert, literal, select, tuple_
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
     event,
     meta,
+    outbox,
     snapshot,
     told,
 )
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import now, upsert
+from airflow_kafka_lake.adapters.sql_ledger.types import now, rows, upsert
 from airflow_kafka_lake.adapters.sql_ledger.values import insert_columns
+from airflow_kafka_lake.core.ledger.changes import Entry
 
 PLANS_KEPT = 1_000
 """Of how many plans of all pipelines, the newest, the ledger keeps what they saw: six weeks of one an hour."""
 
 FORGOTTEN_AT_ONCE = 100_000
 """How many streams that older plans saw one plan forgets at most."""
+
+
+_SAID = ("pipeline", "actor", "kind", "subject", "detail")
 
 
 def latch(connection: Connection) -> None:
@@ -32,12 +37,11 @@ def latch(connection: Connection) -> None:
     connection.execute(select(meta.c.value).where(meta.c.key == "ledger_id").with_for_update())
 
 
-def record_event(connection: Connection, name: str, actor: str, kind: str, subject: str, detail: str) -> None:
-    """Write one line of history, as the last statement of a decision."""
+def record_event(connection: Connection, entry: Entry) -> None:
+    """Write one line of history, as the last statement of a transaction."""
     latched = select(meta.c.value).where(meta.c.key == "ledger_id").with_for_update().subquery("latched")
-    said = {"pipeline": name, "actor": actor, "kind": kind, "subject": subject, "detail": detail}
-    values = [literal(value, event.c[column].type) for column, value in said.items()]
-    connection.execute(insert(event).from_select([*said, "at"], select(*values, now()).select_from(latched)))
+    values = [literal(getattr(entry, name), event.c[name].type) for name in _SAID]
+    connection.execute(insert(event).from_select([*_SAID, "at"], select(*values, now()).select_from(latched)))
 
 
 def tell(connection: Connection, name: str, sequence: int) -> None:
@@ -49,6 +53,12 @@ def tell(connection: Connection, name: str, sequence: int) -> None:
             index_elements=["pipeline"], set_={"sequence": statement.excluded.sequence}, where=newer
         )
     )
+
+
+def forget_sent(connection: Connection, items: Sequence[int]) -> None:
+    """See `ports.Ledger.sent`."""
+    given = rows(connection, [outbox.c.id], ({"id": item} for item in items))
+    connection.execute(delete(outbox).where(outbox.c.id.in_(select(given.c.id))))
 
 
 def keep_snapshots(connection: Connection, values: Mapping[str, Sequence[Any]]) -> None:

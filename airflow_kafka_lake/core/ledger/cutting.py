@@ -11,11 +11,6 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.waves import RangeState
 
 
-def parts_of(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Return the ids of the ranges that verdicts speak of in part, sorted."""
-    return tuple(sorted({item.range_id for item in verdicts if item.part is not None}))
-
-
 def cut_for_taking(
     wave: str, found: Mapping[str, RangeRecord], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[RangeRecord, ...], tuple[Verdict, ...]]:

@@ -1,4 +1,4 @@
-"""Decisions about ranges and streams: take, release, skip, advance. Locks in one order: streams, waves, ranges."""
+"""`advance`: the one write that is one set-based pass over all streams, and decides in SQL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import BigInteger as Big
-from sqlalchemy import Connection, cast, delete, exists, func, select, update
+from sqlalchemy import Connection, cast, exists, func, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import chronicle
 from airflow_kafka_lake.adapters.sql_ledger.recording import latch, record_event
-from airflow_kafka_lake.adapters.sql_ledger.tables import move, outbox, range_, stream
+from airflow_kafka_lake.adapters.sql_ledger.tables import move, range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
 from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger.changes import Entry
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
@@ -90,11 +91,6 @@ def _tell_moves(connection: Connection, name: str, values: list[dict[str, Any]],
     numbered = [{"sequence": last + n, **{c: value[c] for c in columns}} for n, value in enumerate(values, 1)]
     insert_rows(connection, move, numbered, pipeline=name, at=now())
     moves = chronicle.moves(connection, move.c.pipeline == name, move.c.sequence > last)
-    record_event(connection, name, actor, "advance", name, history.advanced(moves))
+    said = history.advanced(moves)
+    record_event(connection, Entry(pipeline=name, actor=actor, kind="advance", subject=name, detail=said))
     return moves
-
-
-def forget_sent(connection: Connection, items: Sequence[int]) -> None:
-    """See `ports.Ledger.sent`."""
-    given = rows(connection, [outbox.c.id], ({"id": item} for item in items))
-    connection.execute(delete(outbox).where(outbox.c.id.in_(select(given.c.id))))
