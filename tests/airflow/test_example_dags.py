@@ -179,7 +179,7 @@ def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
     """Where nothing can be chosen, nothing can be triggered."""
     from airflow.sdk.exceptions import ParamValidationError
 
-    for words in ({}, {"pipeline": "orders"}, {"pipeline": ""}):
+    for words in ({}, {"pipeline": "orders"}, {"pipeline": "o"}, {"pipeline": ""}):
         with pytest.raises(ParamValidationError):
             chosen(**words)
 

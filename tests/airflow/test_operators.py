@@ -298,11 +298,15 @@ def test_pipeline_by_name_comes_from_the_folder_and_by_path_too(world: World, co
     assert plan(world, context, pipeline="shop.toml") == [wave.id for wave in world.ledger.waves("shop")]
 
 
-def test_pipeline_by_name_may_be_one_that_only_the_ledger_knows(world: World, context: Context) -> None:
-    """Without a folder a recorded pipeline still goes on."""
+def test_pipeline_by_name_may_be_one_that_only_the_ledger_knows(
+    world: World, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a folder, or with one that is not there, a recorded pipeline still goes on."""
     world.produce(1)
     plan(world, context)
     world.produce(1, partition=1)
+    assert len(plan(world, context, pipeline="orders")) == 2
+    monkeypatch.setenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", str(tmp_path / "missing"))
     assert len(plan(world, context, pipeline="orders")) == 2
 
 

@@ -15,8 +15,10 @@ from confluent_kafka.admin import OffsetSpec
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.kafka import client as module
 from airflow_kafka_lake.adapters.kafka.client import Client
+from airflow_kafka_lake.adapters.kafka.identities import Heard
+from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownTopicError
 
 pytestmark = pytest.mark.unit
 
@@ -130,3 +132,24 @@ def test_leader_that_moved_is_looked_up_before_it_is_asked_again(code: int) -> N
     """Else librdkafka would ask the old one under the epoch that it once learned, for minutes."""
     found, errors = client(Admin(leader_moves=code)).offsets({KEY: LATEST}, IsolationLevel.READ_UNCOMMITTED)
     assert ({key: told.offset for key, told in found.items()}, errors) == ({KEY: 7}, {})
+
+
+def source(admin: Any, **asks: Callable[..., Any]) -> KafkaOffsetSource:
+    """Return a source of a scripted cluster."""
+    settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
+    return KafkaOffsetSource(settings, clock=FakeClock(), connect=admin.connect, **asks)
+
+
+def test_topic_that_no_broker_knows_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every broker says so, a moment later too: it neither comes and goes, nor is it a matter of patience."""
+    admin, unknown = Admin(), Future[object]()
+    unknown.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    monkeypatch.setattr(admin, "describe_topics", lambda *_, **__: {"missing": unknown}, raising=False)
+    heard = Heard(ids={"missing": frozenset({None})}, silent={})
+    with pytest.raises(UnknownTopicError, match="has no topic 'missing'"):
+        source(admin, every_broker=lambda *_, **__: heard).describe(["missing"])
+
+
+def test_no_epochs_ask_no_broker() -> None:
+    """A plan of topics whose leaders never changed costs no connection."""
+    assert source(Admin(), epoch_ends=lambda *_, **__: {"asked": 1}).epoch_ends([]) == {}

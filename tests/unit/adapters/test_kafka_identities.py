@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from airflow_kafka_lake.adapters.kafka.identities import Heard
+from airflow_kafka_lake.adapters.kafka.identities import Heard, _told
 
 pytestmark = pytest.mark.unit
 
@@ -27,3 +31,16 @@ def test_what_one_broker_says_alone_is_in_doubt(ids: set[str | None], silent: di
     """A deletion needs the word of every broker; an id needs that nobody who answers says another."""
     heard = Heard(ids={"t": frozenset(ids), "u": frozenset({"CCCC"})}, silent=silent)
     assert heard.doubts(["t", "u"]) == ({"t": doubt} if doubt else {})
+
+
+def test_broker_without_ids_tells_the_one_that_stands_for_none() -> None:
+    """As librdkafka shows it, so that the two compare; a topic that the broker does not know has none at all."""
+
+    class Manager:
+        async def send(self, _request: object, *, node_id: int) -> Any:
+            topics = [("old", None, 0), ("gone", None, 3)]
+            return SimpleNamespace(
+                topics=[SimpleNamespace(name=name, topic_id=it, error_code=code) for name, it, code in topics]
+            )
+
+    assert asyncio.run(_told(Manager(), 1, ["old", "gone"])) == {"old": "A" * 22, "gone": None}

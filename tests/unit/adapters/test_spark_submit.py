@@ -710,3 +710,13 @@ def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
     )
     answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)
     assert all(line.startswith(str(path)) for line in answer.stdout.splitlines())
+
+
+def test_class_archive_is_one_of_this_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another `JAVA_HOME` is another archive, and the same as if it had been named."""
+    found = []
+    for name in ("java-17", "java-21"):
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / name))
+        found.append(archive_path([], cache=tmp_path))
+        assert found[-1] == archive_path([], java_home=tmp_path / name, cache=tmp_path)
+    assert found[0] != found[1]

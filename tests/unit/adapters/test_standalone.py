@@ -6,10 +6,12 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 
+from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
 from airflow_kafka_lake.adapters.spark_submit.standalone import end_application
 from airflow_kafka_lake.core.lake.staging import job_name
 
@@ -102,3 +104,13 @@ def test_answer_that_is_no_list_of_applications_ends_nothing(master: Master, lis
 def test_master_that_does_not_answer_ends_nothing(port: str) -> None:
     """What survives can only stage."""
     assert not end_application("spark://127.0.0.1:7077", port, NAME)
+
+
+def test_end_of_the_application_alone_is_an_end(master: Master, tmp_path: Path) -> None:
+    """The driver was on another host, or is gone already: what was ended of the job is told all the same."""
+    runner = SparkSubmitRunner(
+        master=master.url, catalog={}, kafka={}, jars=[], conf={"spark.master.ui.port": master.port}, temporary=tmp_path
+    )
+    master.applications = {"1": NAME}
+    assert runner.end_orphan(None, NAME)
+    assert not runner.end_orphan(None, NAME)

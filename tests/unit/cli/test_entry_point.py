@@ -139,6 +139,14 @@ def test_words_are_not_guessed(words: list[str]) -> None:
         build_parser().parse_args(words)
 
 
+@pytest.mark.parametrize("text", ["a\0b", "a\udcffb"], ids=["nul", "bytes"])
+def test_text_that_no_database_keeps_is_refused(text: str) -> None:
+    """A NUL, and bytes of the command line that are not UTF-8; any other sign is kept."""
+    with pytest.raises(argparse.ArgumentTypeError, match="leave them out"):
+        cli_arguments.free_text(text)
+    assert cli_arguments.free_text("déjà vu 🦆\n") == "déjà vu 🦆\n"
+
+
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     """Alone, `kafka-lake` shows what there is, as wrong usage."""
     assert main([]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,9 @@ from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.features.decoding.job import protobuf
 from airflow_kafka_lake.features.decoding.job.decode import _by_name
+from airflow_kafka_lake.features.decoding.job.misread import _paths
 from airflow_kafka_lake.jobs.formats.iceberg.columns import changes
 
 pytestmark = pytest.mark.unit
@@ -99,8 +102,48 @@ def test_columns_that_every_table_has_are_named_once() -> None:
     assert tuple(field.name for field in LANDING.fields) == LANDED
 
 
-def test_fields_with_names_of_metadata_columns_are_refused() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_change_ordinal",
+        "_change_type",
+        "_commit_snapshot_id",
+        "_Deleted",
+        "_file",
+        "_last_updated_sequence_number",
+        "_partition",
+        "_pos",
+        "_row_id",
+        "_spec_id",
+    ],
+)
+def test_fields_with_names_of_metadata_columns_are_refused(name: str) -> None:
     """Spark reads no table that has a column of a name under which Iceberg tells where a row is."""
-    part = SimpleNamespace(fields=lambda: struct(id=I, _Deleted=I).fields, decoder=SimpleNamespace(name="the schema"))
-    with pytest.raises(RefusedError, match=r"field _Deleted would be a column that every table has"):
+    fields = struct(id=I, **{name: I}).fields
+    part = SimpleNamespace(fields=lambda: fields, decoder=SimpleNamespace(name="the schema"))
+    with pytest.raises(RefusedError, match=rf"field {name} would be a column that every table has"):
         _by_name([part], set())  # type: ignore[list-item]
+
+
+def test_fields_are_reached_through_structs() -> None:
+    """Each by its path; not through lists and maps, and not by a name that would end the path."""
+    schema = struct(a=struct(b=I, c=struct(d=S)), e=t.ArrayType(I), **{"o'clock": I})
+    found = [(path, kind) for path, kind in _paths(schema, "value") if not isinstance(kind, t.ArrayType)]
+    assert found == [("value['a']['b']", I), ("value['a']['c']['d']", S)]
+
+
+def test_unsigned_numbers_of_protobuf_are_whole_decimals() -> None:
+    """A bigint would turn the largest ones negative."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="total.proto", syntax="proto3")
+    kind = descriptor_pb2.FieldDescriptorProto
+    file.message_type.add(name="Total").field.add(
+        name="total", number=1, type=kind.TYPE_UINT64, label=kind.LABEL_OPTIONAL
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    message = pool.FindMessageTypeByName("Total")
+    assert protobuf._struct(message, ()) == struct(total=t.DecimalType(20, 0))
+    value = message_factory.GetMessageClass(message)(total=2**64 - 1)
+    assert protobuf._row(value) == (Decimal(2**64 - 1),)

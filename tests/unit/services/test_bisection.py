@@ -13,8 +13,10 @@ from airflow_kafka_lake.core.lake import halving
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import stage
-from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services import decisions, polling
 from tests.gates import Before, Killed, KilledError, Passing
 from tests.world import World
 
@@ -311,3 +313,20 @@ def test_search_goes_on_where_kafka_s_batches_cannot_be_read(world: World) -> No
         assert world.run(worker=world.worker(unreachable)).exit_code == code
     assert list(held(world)) == [(0, "7-8")]
     assert any("where the records of kafka-lake orders" in line and line.endswith("no answer") for line in world.said)
+
+
+def test_job_of_many_stretches_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read the ends of all of them one by one would take longer than to halve the wave first."""
+    monkeypatch.setattr(polling, "MOST_CAREFUL", 1)
+    key = Stream("orders", "AAAA", 0)
+    job = StageJob(
+        pipeline="orders",
+        wave="w0",
+        attempt="0" * 16,
+        table="raw.orders",
+        isolation=Isolation.READ_COMMITTED,
+        stretches=(Slice(key, OffsetRange(0, 5)), Slice(key, OffsetRange(7, 9))),
+        tasks=1,
+        max_records_per_partition=None,
+    )
+    assert polling.careful(World().worker(), job, lambda: None) is job

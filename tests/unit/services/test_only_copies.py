@@ -205,6 +205,9 @@ def test_rebuild_of_a_lost_ledger_does_not_drop_the_only_copy(world: World, rece
     with pytest.raises(OnlyCopyError, match=f"orders/0 0-2, 2 offsets:.*'kafka_lake_{attempt}'"):
         rebuild(world)
     assert world.table.branches() == (attempt,)
+    world.retain_from(8)
+    with pytest.raises(OnlyCopyError, match=r"orders/0 0-3, 6-8, 5 offsets:"):
+        rebuild(world)
     rebuild(world, drop_staged=True)
     assert world.table.branches() == ()
 

@@ -158,13 +158,16 @@ def test_a_row_twice_is_a_duplicate(scene: Scene) -> None:
 
 
 def test_a_wave_that_is_published_twice_is_a_duplicate(scene: Scene) -> None:
-    """Also one without rows."""
+    """Also one without rows; main was not fenced in between, whatever the fence of the second one is."""
     store = scene.world.table._store
     empty = next(c for c in store.history() if c.token and c.token.attempt == scene.attempts()[1])
     store.add("main", (), token=empty.token)
     (finding,) = scene.findings()
     assert (finding.kind, finding.stream) == (FindingKind.DUPLICATE, None)
     assert "was published twice" in finding.words
+    assert empty.token is not None
+    store.add("main", (), token=replace(empty.token, fence=0))
+    assert FindingKind.STALE_FENCE not in scene.kinds()
 
 
 def test_ledger_and_receipts_that_differ_are_inconsistent(scene: Scene) -> None:

@@ -224,3 +224,13 @@ def test_audit_of_a_table_that_is_another_one(landed: World) -> None:
     document = audit(landed)
     assert not document["ok"]
     assert "was re-created" in document["problems"][0]
+
+
+def test_segments_name_their_stream_by_the_id_of_its_topic(landed: World) -> None:
+    """A topic that was made anew has the same name: programs tell the two by the id."""
+    document = reporting.segments(landed.ledger, landed.spec)
+    assert document["pipeline"] == "orders"
+    (stream,) = document["streams"]
+    assert (stream["topic"], stream["topic_id"], stream["partition"]) == tuple(landed.key())
+    assert stream.keys() == {"topic", "topic_id", "partition", "segments", "blocked_by"}
+    assert stream["blocked_by"] == []

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.errors import StateError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
@@ -100,3 +100,17 @@ def test_late_ingest_of_a_withdrawn_wave_says_so(world: World) -> None:
     withdraw(world)
     with pytest.raises(StateError, match=f"wave {wave} was withdrawn: .* kafka-lake plan orders"):
         world.ingest(wave)
+
+
+def test_period_by_time_of_a_topic_that_was_made_anew_is_refused(world: World) -> None:
+    """The new topic's times say nothing of what was planned of the old one; its offsets still do."""
+    begin = world.clock.now()
+    world.produce(4)
+    world.planned_wave()
+    world.create("orders")
+    world.produce(2)
+    before = world.ledger.snapshot()
+    with pytest.raises(IdentityError, match="orders"):
+        withdraw(world, selection=Selection(end=begin + timedelta(hours=1)))
+    assert world.ledger.snapshot() == before
+    assert withdraw(world, selection=Selection(start=1)).what.offsets == 3

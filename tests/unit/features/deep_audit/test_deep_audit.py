@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core.audit.report import Scope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
-from airflow_kafka_lake.features.deep_audit.check import DeepCheck
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.features.deep_audit.check import DeepCheck, _bytes_per_offset
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
 from airflow_kafka_lake.services import pipeline_audit, polling
 from tests.world import World
@@ -143,3 +146,16 @@ def _fails(message: str, **facts: str) -> Callable[..., Any]:
         raise JobFailedError(message, **facts)
 
     return report
+
+
+def test_weight_of_an_offset_is_that_of_what_is_compared() -> None:
+    """Other partitions, and what a rebuild brought back without an estimate, say nothing of it."""
+    streams = [Stream("orders", "id", partition) for partition in (0, 1)]
+    settled = [
+        SimpleNamespace(stream=streams[0], range=OffsetRange(0, 10), estimated_bytes=1000),
+        SimpleNamespace(stream=streams[0], range=OffsetRange(10, 20), estimated_bytes=0),
+        SimpleNamespace(stream=streams[1], range=OffsetRange(0, 10), estimated_bytes=9000),
+    ]
+    evidence: Any = SimpleNamespace(ledger=SimpleNamespace(settled=settled))
+    assert _bytes_per_offset(evidence, Scope(partitions=frozenset({0}))) == 100
+    assert _bytes_per_offset(evidence, Scope(partitions=frozenset({2}))) is None

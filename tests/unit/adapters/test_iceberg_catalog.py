@@ -1,0 +1,64 @@
+"""What a catalog's errors become, and what is left of a connection that is given back."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
+from sqlalchemy.exc import OperationalError
+
+from airflow_kafka_lake.adapters.denied import denied
+from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog, _roll_back
+from airflow_kafka_lake.adapters.iceberg.commit import _landed
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("kind", [UnauthorizedError, ForbiddenError, OAuthError])
+def test_credential_that_a_catalog_refuses_is_a_matter_of_settings(kind: type[Exception], tmp_path: Path) -> None:
+    """No repetition mends it, and the words are the catalog's."""
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = OpenCatalog(
+        LakeSettings.parse(
+            "lake_default", {"format": "iceberg", "catalog": "sql", "uri": uri, "warehouse": f"file://{tmp_path}"}
+        )
+    )
+    with pytest.raises(ConnectionSettingsError, match=r"refuses the credential: .*expired"), catalog.reaching("look"):
+        raise kind("token expired")
+
+
+def test_connection_that_is_given_back_has_no_open_transaction() -> None:
+    """Its next user would see a commit that never was."""
+    connection: Any = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("INSERT INTO t VALUES (1)")
+    assert connection.in_transaction
+    _roll_back(connection, SimpleNamespace())  # type: ignore[arg-type]
+    assert not connection.in_transaction
+    connection.close()
+
+
+def test_file_that_sqlite_cannot_open_is_denied_only_where_it_is_closed_to_us(tmp_path: Path) -> None:
+    """The same word stands for a missing folder or too many open files, and other errors say nothing of the file."""
+    file = tmp_path / "catalog.db"
+
+    def failed(code: int) -> OperationalError:
+        error = sqlite3.OperationalError("it failed")
+        error.sqlite_errorcode = code
+        return OperationalError("SELECT 1", None, error)
+
+    assert not denied(failed(sqlite3.SQLITE_CANTOPEN), file)
+    assert not denied(failed(sqlite3.SQLITE_BUSY), file)
+    assert denied(failed(sqlite3.SQLITE_READONLY), file)
+
+
+def test_commit_to_a_table_that_is_gone_has_not_landed() -> None:
+    """The conflict stays one: the table was dropped, or made anew under another name."""
+    catalog: Any = SimpleNamespace(find=lambda _identifier: None)
+    assert _landed(catalog, "raw.orders", 1) is None
