@@ -83,7 +83,7 @@ class _Table:
             if lost:
                 self.reopened += ids
                 self.receipts.append((self.said.table, replace(row, kind="reopen", recorded_at=self.now)))
-            elif not ids and key in claimed:
+            elif not ids:  # of the lake alone: what the ledger remembers has its range
                 proved[row.attempt].append(row)
             if not lost:
                 read.append(row)
