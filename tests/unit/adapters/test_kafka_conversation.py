@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+from airflow_kafka_lake.adapters.kafka_batches.session import _worth_repeating
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, UnavailableError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
 from airflow_kafka_lake.core.lake.accounting import Fate
@@ -308,6 +309,7 @@ def test_connection_that_breaks_is_opened_again() -> None:
     with cluster() as kafka:
         kafka.scripts["Fetch"] = lambda request: HANG_UP if len(kafka.requests("Fetch")) == 1 else None
         assert told(kafka) == "???caack?"
+    assert _worth_repeating(ConnectionResetError())
 
 
 def test_topic_of_another_id_is_another_topic() -> None:
