@@ -214,10 +214,15 @@ def _normal(conn_type: str | None) -> str:
     return {"postgresql": "postgres"}.get(conn_type or "", (conn_type or "").replace("-", "_"))
 
 
+def _one_of(names: tuple[str, ...]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def _checked(found: ConnectionSettings, legal: tuple[str, ...]) -> ConnectionSettings:
     if legal and found.conn_type not in legal:
         raise ConnectionSettingsError(
-            f"Connection {found.conn_id!r} is of type {found.conn_type[:60]!r}, and {' or '.join(legal)} is needed. "
+            f"Connection {found.conn_id!r} is of type {found.conn_type[:60]!r}, and {_one_of(legal)} is needed. "
             "Correct its type, or name another connection.",
             connection=found.conn_id,
             legal=list(legal),

@@ -10,9 +10,9 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.features.decoding.connection import RegistryConnection
-from airflow_kafka_lake.local import registry as local
 from airflow_kafka_lake.local.processes import LocalServerError
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
+from tests.kit import local_registry
 from tests.kit.local_registry import LocalRegistry
 
 
@@ -27,7 +27,7 @@ def test_what_is_registered_is_read_through_its_connection(schema_registry: Loca
 
 
 def test_what_it_refuses_is_said_in_its_words(schema_registry: LocalRegistry) -> None:
-    """Whoever writes a test with it sees what is wrong with his schema."""
+    """A test's author sees what is wrong with a schema."""
     with pytest.raises(LocalServerError, match=r"subjects/wrong-value/versions.*42201"):
         schema_registry.register("wrong-value", Format.AVRO, "{")
 
@@ -50,7 +50,7 @@ def test_a_registry_that_does_not_start_shows_the_end_of_its_log(
     service: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reason is in the message, and nothing is left behind."""
-    monkeypatch.setattr(local, "_JVM", ("-Xmx384m", "-XX:NoSuchFlag"))
+    monkeypatch.setattr(local_registry, "_JVM", ("-Xmx384m", "-XX:NoSuchFlag"))
     registry = LocalRegistry()
     with pytest.raises(LocalServerError, match=r"(?s)it ended.*NoSuchFlag"):
         registry.__enter__()

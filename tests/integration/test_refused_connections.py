@@ -67,7 +67,11 @@ def _nobody() -> int:
             {"conn_type": "sqlite", "host": "/no/such/folder/ledger.db"},
             ("there is no folder /no/such/folder", "Create it, or correct the ledger connection's host"),
         ),
-        ("kafka_lake_ledger", {"conn_type": "mysql", "host": SECRET}, ("'mysql'", "sqlite or postgres is needed")),
+        (
+            "kafka_lake_ledger",
+            {"conn_type": "mysql", "host": SECRET},
+            ("'mysql'", "sqlite, postgres or kafka_lake_ledger"),
+        ),
         ("kafka_lake_ledger", {"conn_type": "postgres", "password": SECRET}, ("names no database",)),
         ("spark_default", {"conn_type": "spark", "host": f"spark://user:{SECRET}@h"}, ("host must be local[N]",)),
         ("spark_default", {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}, ("client",)),
