@@ -149,7 +149,11 @@ def test_a_stopped_proof_goes_on_where_it_was(repository: Path, number: signal.S
     reached = repository.parent / "notes.reached"
     os.mkfifo(reached)
     call = f"_prove(Path({str(repository)!r}), slow=['goes well', 'stands', 'ends'])"
-    script = f"import sys; from pathlib import Path; from tests.faults.test_proof import _prove; sys.exit({call})"
+    # A suite that a shell has started in the background ignores Ctrl-C, and so would what it starts.
+    script = (
+        "import signal, sys; from pathlib import Path; from tests.faults.test_proof import _prove; "
+        f"signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit({call})"
+    )
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.DEVNULL) as proof:
         with reached.open("rb") as chunk:
             proof.send_signal(number)
