@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 
+from airflow_kafka_lake.adapters.sql_ledger.stored import SUMS
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
@@ -27,8 +28,6 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-
-SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
 
 
 def stream_of(row: Any) -> Stream:

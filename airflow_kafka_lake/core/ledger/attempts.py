@@ -75,9 +75,7 @@ class ClaimWave(Write[Claim]):
                 table=before.table,
                 table_uuid=records.tables.get(before.table),
                 ranges=records.ranges,
-                attempts=tuple(
-                    item.abandoned(now) if item.outcome in guards.ENDED_BY_CLAIM else item for item in earlier
-                ),
+                attempts=tuple(over.get(item, item) for item in earlier),
             ),
         )
 
