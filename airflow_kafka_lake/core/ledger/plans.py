@@ -155,8 +155,8 @@ class RecordPlan(Write[None]):
             found = records.streams.get(item.snapshot.stream)
             if (found.version if found else None) != item.version:
                 raise guards.overtaken(
-                    f"Stream {item.snapshot.stream} of pipeline {self.plan.spec.name} was planned by somebody else "
-                    "first."
+                    f"Stream {item.snapshot.stream} of pipeline {self.plan.spec.name} was planned by another "
+                    "writer first."
                 )
         if self.plan.id in records.plans:
             raise guards.overtaken(f"Plan {self.plan.id} is on record already.")

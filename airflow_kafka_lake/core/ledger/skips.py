@@ -36,7 +36,7 @@ class SkipCut:
 
 
 def skipped_range(skip_id: str, pipeline: str, passed: Slice, reason: str) -> RangeRecord:
-    """Return the range of a skipped stretch that nobody had planned: plan and wave are the skip."""
+    """Return the range of a skipped slice that was not planned: plan and wave are the skip."""
     return RangeRecord(
         id=skip_id,
         pipeline=pipeline,
