@@ -1,0 +1,277 @@
+"""A lake and a ledger that an older version has made, with real parts: today's code goes on with them, audits them
+clean and rebuilds the ledger from the lake."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.groups import committed
+from tests.older_version import OlderVersion, archive
+from tests.rig import Ended, Rig
+
+COMMIT = "83b4a566af99aaf03aed55bc11b5fdc0740323fd"
+"""The commit before the package was built anew inside, with schema 0008 of the ledger."""
+OLD_FILE = """\
+[pipeline]
+name = "{name}"
+[source]
+topics = ["{topic}"]
+settle_time = "{seconds} s"
+mirror_group = "{name}-mirror"
+[lake]
+table = "raw.orders"
+[spark]
+connection = "spark_default"
+[sizes]
+target_range_bytes = "{size} KiB"
+"""
+"""A pipeline file in the words of that commit."""
+NEW_WORDS: Mapping[str, str] = {}
+"""What the words of such a file are called today."""
+MIGRATE, STATUS, RECOVER, RUN = ("db", "upgrade"), "status", "settle", "run"
+RELEASE, AUDIT, REBUILD = "release", "audit", "rebuild"
+"""The commands of today's version."""
+OLD_STATES = {
+    "range": {"PLANNED", "CANCELLED", "HELD", "SETTLED", "SKIPPED"},
+    "wave": {"PLANNED", "CLAIMED", "STAGED", "PUBLISHING", "COMMITTED", "CANCELLED", "DISSOLVED"},
+}
+"""Every state that the old version knows: the ledger that it leaves has each of them."""
+PARTITIONS = 6
+_databases = itertools.count(1)
+
+
+@dataclass
+class LedgerPlace:
+    """Where the ledger is: a file of the rig, or a database of a server."""
+
+    kind: str
+    server: str = ""
+    name: str = field(default_factory=lambda: f"older_{next(_databases)}")
+
+    @property
+    def connection(self) -> dict[str, Any] | None:
+        """The connection of a database; None for the rig's file."""
+        if self.kind == "sqlite":
+            return None
+        host = make_url(self.server).query["host"]
+        return {"conn_type": "postgres", "host": host, "login": "postgres", "schema": self.name}
+
+    def begin(self, rig: Rig) -> None:
+        """Make a database that is empty, in the place of what is there."""
+        if self.kind == "sqlite":
+            for file in rig.home.glob("ledger.db*"):
+                file.unlink()
+        else:
+            with self._engine("postgres") as engine, engine.connect() as connection:
+                connection.execute(text(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)"))
+                connection.execute(text(f"CREATE DATABASE {self.name}"))
+
+    def rows(self, rig: Rig, query: str) -> list[tuple[Any, ...]]:
+        """Ask the database itself."""
+        with self._engine(self.name, rig) as engine, engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    @contextmanager
+    def _engine(self, database: str, rig: Rig | None = None) -> Iterator[Any]:
+        url = make_url(f"sqlite:///{rig.ledger}" if rig and self.kind == "sqlite" else self.server)
+        if url.drivername != "sqlite":
+            url = url.set(drivername="postgresql+psycopg2", database=database)
+        engine = create_engine(url, isolation_level="AUTOCOMMIT")
+        yield engine
+        engine.dispose()
+
+
+@dataclass
+class Life:
+    """What an older version does with a pipeline, and what of it today's version must know."""
+
+    rig: Rig
+    broker: LocalKafka
+    ledger: LedgerPlace
+    old: OlderVersion
+    produced: int = 0
+    skipped: set[tuple[int, int]] = field(default_factory=set)
+    attempts: dict[int, str] = field(default_factory=dict)
+    """By partition, what a worker had staged when it was killed."""
+
+    def produce(self, each: int) -> None:
+        """Produce so many records to every partition."""
+        self.rig.produce(each * PARTITIONS, size=100, begin=self.produced)
+        self.produced += each * PARTITIONS
+
+    def configure(self, *, seconds: int, size: int, words: Mapping[str, str]) -> None:
+        """Write the pipeline file, with today's words for those of the old version."""
+        made = OLD_FILE.format(name=self.rig.name, topic=self.rig.topic, seconds=seconds, size=size)
+        for old, new in words.items():
+            assert old in made
+            made = made.replace(old, new)
+        self.rig.file.write_text(made)
+
+    def plan(self, partition: int) -> str:
+        """Plan what a partition has, in one wave; returns its id."""
+        asked = ("plan", str(self.rig.file), "--partition", str(partition), "--json")
+        (wave,) = self.old.command(*asked).document["waves"]
+        return wave["wave"]
+
+    def on_offsets(self, command: str, partition: int, begin: int, end: int) -> None:
+        """Decide about a stretch."""
+        where = ("--topic", self.rig.topic, "--partition", str(partition), "--from", str(begin), "--to", str(end))
+        self.old.command(command, self.rig.name, *where, "--reason", "a person says so")
+
+    def flip(self, partition: int, offset: int) -> None:
+        """Flip a byte on the broker's disk, in the batch that begins at an offset; twice is as it was."""
+        self.broker.stop()
+        (log,) = (self.broker.log_dir / f"{self.rig.topic}-{partition}").glob("*.log")
+        data, at = bytearray(log.read_bytes()), 0
+        while int.from_bytes(data[at : at + 8], "big") != offset:
+            at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+        data[at + 70] ^= 0xFF
+        log.write_bytes(data)
+        self.broker.start()
+
+    def killed(self, point: str, partition: int) -> None:
+        """Kill a worker at a wave of its own."""
+        wave = self.plan(partition)
+        self.old.killed(point, "ingest", wave, "--json")
+        ((attempt,),) = self.ledger.rows(self.rig, f"SELECT attempt FROM kafka_lake_wave WHERE id = '{wave}'")
+        self.attempts[partition] = attempt
+
+    def states(self, of: str) -> Counter[str]:
+        """Count ranges or waves by state, in the tables of the old version."""
+        return Counter(dict(self.ledger.rows(self.rig, f"SELECT state, count(*) FROM kafka_lake_{of} GROUP BY state")))
+
+
+def lived(life: Life) -> None:
+    """Let the older version leave a ledger with everything in it that can be left in one."""
+    rig, old = life.rig, life.old
+    life.configure(seconds=60, size=1, words={})
+    old.command("db", "upgrade")
+    rig.transaction(10 * PARTITIONS, commit=True)
+    rig.transaction(5 * PARTITIONS, commit=False)
+    life.produce(20)
+    old.command("run", str(rig.file))
+    begin = 10 + 1 + 5 + 1 + 20
+    assert high_watermarks(rig) == dict.fromkeys(range(PARTITIONS), begin)
+
+    life.configure(seconds=90, size=2, words={})
+    life.produce(20)
+    old.command("cancel", life.plan(2), "--reason", "not now")
+    life.plan(3)
+    life.on_offsets("skip", 3, begin + 3, begin + 8)
+    life.skipped |= {(3, offset) for offset in range(begin + 3, begin + 8)}
+    life.flip(1, begin)
+    old.command("run", str(rig.file), code=1)
+    life.on_offsets("reopen", 0, 5, 25)
+    old.command("run", str(rig.file), code=1)
+
+    life.produce(10)
+    old.command("withdraw", life.plan(4), "--reason", "not all at once")
+    life.killed("ledger.mark_staged:after", 5)
+    life.killed("table.publish:after", 0)
+    life.killed("runner.stage:before", 3)
+    life.plan(1)
+    life.on_offsets("reopen", 4, 20, 30)
+    life.flip(1, begin)
+    life.produce(5)
+
+
+def high_watermarks(rig: Rig) -> dict[int, int]:
+    """Return the last stable offset of each partition, as Kafka tells it."""
+    from confluent_kafka import IsolationLevel, TopicPartition
+    from confluent_kafka.admin import AdminClient, OffsetSpec
+
+    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
+    asked = {TopicPartition(rig.topic, number): OffsetSpec.latest() for number in range(rig.partitions)}
+    found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED).items()
+    return {item.partition: future.result(30).offset for item, future in found}
+
+
+def watermarks(rig: Rig) -> dict[int, int]:
+    """Return each partition's watermark, as today's version tells it."""
+    streams = done(rig.command(STATUS, rig.name, "--json")).document["streams"]
+    return {item["partition"]: item["watermark"] for item in streams}
+
+
+def done(ended: Ended, code: int = 0) -> Ended:
+    """Return how a command ended, which is as expected."""
+    assert ended.code == code, ended.err or ended.out
+    return ended
+
+
+def assert_whole(life: Life) -> None:
+    """Every acknowledged record that was not skipped is in the table once, each watermark is at the last stable offset,
+    and the group that is told of it knows."""
+    rig = life.rig
+    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key not in life.skipped})
+    ends = high_watermarks(rig)
+    assert watermarks(rig) == ends
+    assert committed(rig.bootstrap, f"{rig.name}-mirror", rig.topic, PARTITIONS) == ends
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def life(request: pytest.FixtureRequest, spark_jars: list[Path], tmp_path: Path) -> Iterator[Life]:
+    """A place with the older version, a broker whose disk may be touched, and a ledger of each kind."""
+    server = request.getfixturevalue("postgres_uri") if request.param == "postgres" else ""
+    ledger = LedgerPlace(request.param, server)
+    with LocalKafka() as broker:
+        place = tmp_path / "place"
+        with closing(Rig(place, broker.bootstrap, PARTITIONS, ledger_connection=ledger.connection)) as rig:
+            ledger.begin(rig)
+            old = OlderVersion.unpacked(COMMIT, tmp_path / "old", rig)
+            yield Life(rig, broker, ledger, old)
+
+
+@pytest.mark.nightly
+def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life: Life) -> None:
+    """Ranges and waves in every state they can be in; everything Kafka has ends in the table once, what a worker had
+    staged when it was killed as it was staged, and the ledger comes back from a lake that two versions have written."""
+    rig = life.rig
+    lived(life)
+    for of, states in OLD_STATES.items():
+        assert set(life.states(of)) == states, life.states(of)
+    assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)]
+    on_hold = [*life.ledger.rows(rig, "SELECT id FROM kafka_lake_range WHERE state IN ('HELD', 'CANCELLED')")]
+
+    life.configure(seconds=90, size=2, words=NEW_WORDS)
+    done(rig.command(*MIGRATE))
+    done(rig.command(STATUS, rig.name))
+    done(rig.command(RECOVER, rig.name))
+    done(rig.run(), 1)
+    assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)], "the file says what it said"
+    for (item,) in on_hold:
+        done(rig.command(RELEASE, item, "--reason", "looked at"))
+    done(rig.run())
+    assert_whole(life)
+    attempts = rig.iceberg().scan(selected_fields=("kafka_partition", "ingest_attempt")).to_arrow().to_pylist()
+    landed = {(row["kafka_partition"], row["ingest_attempt"]) for row in attempts}
+    assert {partition for partition in life.attempts if (partition, life.attempts[partition]) in landed} == {0, 5}
+    done(rig.command(AUDIT, rig.name, "--deep"))
+
+    before = watermarks(rig)
+    life.ledger.begin(rig)
+    done(rig.command(*MIGRATE))
+    done(rig.command(REBUILD, str(rig.file)))
+    assert watermarks(rig) == before
+    done(rig.command(AUDIT, rig.name))
+    life.produce(5)
+    assert done(rig.run()).document["rows"] == 5 * PARTITIONS
+    assert_whole(life)
+    done(rig.command(AUDIT, rig.name))
+
+
+def test_a_clone_without_the_older_commit_fails_in_a_sentence(tmp_path: Path) -> None:
+    """A missing history is no reason to pass."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    with pytest.raises(pytest.fail.Exception, match=f"cannot give the package as it was at commit {COMMIT}"):
+        archive(COMMIT, tmp_path)
