@@ -4,6 +4,7 @@ clean and rebuilds the ledger from the lake."""
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,7 @@ table = "raw.orders"
 connection = "spark_default"
 [sizes]
 target_range_bytes = "{size} KiB"
+{decode}
 """
 """A pipeline file in the words of that commit."""
 NEW_WORDS: Mapping[str, str] = {}
@@ -47,7 +49,8 @@ OLD_STATES = {
     "wave": {"PLANNED", "CLAIMED", "STAGED", "PUBLISHING", "COMMITTED", "CANCELLED", "DISSOLVED"},
 }
 """Every state that the old version knows: the ledger that it leaves has each of them."""
-PARTITIONS = 6
+PARTITIONS, WIDER = 6, 7
+"""The topic's partitions, and as many as it gets in the end."""
 _databases = itertools.count(1)
 
 
@@ -67,15 +70,29 @@ class LedgerPlace:
         host = make_url(self.server).query["host"]
         return {"conn_type": "postgres", "host": host, "login": "postgres", "schema": self.name}
 
-    def begin(self, rig: Rig) -> None:
-        """Make a database that is empty, in the place of what is there."""
-        if self.kind == "sqlite":
-            for file in rig.home.glob("ledger.db*"):
-                file.unlink()
-        else:
-            with self._engine("postgres") as engine, engine.connect() as connection:
-                connection.execute(text(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)"))
-                connection.execute(text(f"CREATE DATABASE {self.name}"))
+    def begin(self, rig: Rig, backup: bool = False) -> None:
+        """Put an empty database, or the backup, in the place of what is there."""
+        if self.kind == "postgres":
+            self._copy(f"{self.name}_backup" if backup else "template1", self.name)
+            return
+        for file in rig.home.glob("ledger.db*"):
+            file.unlink()
+        for file in (rig.home / "backup").glob("ledger.db*") if backup else ():
+            shutil.copy(file, rig.home)
+
+    def back_up(self, rig: Rig) -> None:
+        """Keep a copy of what is there."""
+        if self.kind == "postgres":
+            self._copy(self.name, f"{self.name}_backup")
+            return
+        (rig.home / "backup").mkdir()
+        for file in rig.home.glob("ledger.db*"):
+            shutil.copy(file, rig.home / "backup")
+
+    def _copy(self, there: str, to: str) -> None:
+        with self._engine("postgres") as engine, engine.connect() as connection:
+            connection.execute(text(f"DROP DATABASE IF EXISTS {to} WITH (FORCE)"))
+            connection.execute(text(f"CREATE DATABASE {to} TEMPLATE {there}"))
 
     def rows(self, rig: Rig, query: str) -> list[tuple[Any, ...]]:
         """Ask the database itself."""
@@ -101,18 +118,31 @@ class Life:
     ledger: LedgerPlace
     old: OlderVersion
     produced: int = 0
-    skipped: set[tuple[int, int]] = field(default_factory=set)
+    gone: set[tuple[int, int]] = field(default_factory=set)
+    """What was skipped, or deleted on purpose."""
     attempts: dict[int, str] = field(default_factory=dict)
     """By partition, what a worker had staged when it was killed."""
 
     def produce(self, each: int) -> None:
         """Produce so many records to every partition."""
-        self.rig.produce(each * PARTITIONS, size=100, begin=self.produced)
-        self.produced += each * PARTITIONS
+        self.rig.produce(each * self.rig.partitions, size=100, begin=self.produced)
+        self.produced += each * self.rig.partitions
 
-    def configure(self, *, seconds: int, size: int, words: Mapping[str, str]) -> None:
-        """Write the pipeline file, with today's words for those of the old version."""
-        made = OLD_FILE.format(name=self.rig.name, topic=self.rig.topic, seconds=seconds, size=size)
+    def widen(self) -> None:
+        """Give the topic one more partition: what comes then continues what was there."""
+        from confluent_kafka.admin import AdminClient, NewPartitions
+
+        admin = AdminClient({"bootstrap.servers": self.rig.bootstrap})
+        for future in admin.create_partitions([NewPartitions(self.rig.topic, WIDER)]).values():
+            future.result(60)
+        self.rig.partitions = WIDER
+
+    def configure(self, version: int, words: Mapping[str, str]) -> None:
+        """Write the pipeline file, its first version or its second; `words` are today's for some of it."""
+        first = {"seconds": 5, "size": 1, "decode": ""}
+        second = {"seconds": 0, "size": 2, "decode": '[decode]\nformat = "string"'}
+        named = {"name": self.rig.name, "topic": self.rig.topic}
+        made = OLD_FILE.format(**named, **(first if version == 1 else second))
         for old, new in words.items():
             assert old in made
             made = made.replace(old, new)
@@ -124,10 +154,17 @@ class Life:
         (wave,) = self.old.command(*asked).document["waves"]
         return wave["wave"]
 
-    def on_offsets(self, command: str, partition: int, begin: int, end: int) -> None:
+    def on_offsets(self, command: str, partition: int, begin: int, end: int, *more: str) -> None:
         """Decide about a stretch."""
         where = ("--topic", self.rig.topic, "--partition", str(partition), "--from", str(begin), "--to", str(end))
-        self.old.command(command, self.rig.name, *where, "--reason", "a person says so")
+        self.old.command(command, self.rig.name, *where, "--reason", "a person says so", *more)
+
+    def delete(self, partition: int, end: int) -> None:
+        """Delete the first rows of a partition as another engine does, and let the old version accept it."""
+        rig = self.rig
+        rig.spark_sql([f"DELETE FROM lake.{rig.table} WHERE kafka_partition = {partition} AND kafka_offset < {end}"])
+        self.old.command("accept-deletes", rig.name, "--topic", rig.topic, "--reason", "retention")
+        self.gone |= {(partition, offset) for offset in range(end)}
 
     def flip(self, partition: int, offset: int) -> None:
         """Flip a byte on the broker's disk, in the batch that begins at an offset; twice is as it was."""
@@ -155,7 +192,7 @@ class Life:
 def lived(life: Life) -> None:
     """Let the older version leave a ledger with everything in it that can be left in one."""
     rig, old = life.rig, life.old
-    life.configure(seconds=60, size=1, words={})
+    life.configure(1, {})
     old.command("db", "upgrade")
     rig.transaction(10 * PARTITIONS, commit=True)
     rig.transaction(5 * PARTITIONS, commit=False)
@@ -164,12 +201,13 @@ def lived(life: Life) -> None:
     begin = 10 + 1 + 5 + 1 + 20
     assert high_watermarks(rig) == dict.fromkeys(range(PARTITIONS), begin)
 
-    life.configure(seconds=90, size=2, words={})
+    life.delete(2, 3)
+    life.configure(2, {})
     life.produce(20)
     old.command("cancel", life.plan(2), "--reason", "not now")
     life.plan(3)
-    life.on_offsets("skip", 3, begin + 3, begin + 8)
-    life.skipped |= {(3, offset) for offset in range(begin + 3, begin + 8)}
+    life.on_offsets("skip", 3, begin + 3, begin + 8, "--acknowledge-order")
+    life.gone |= {(3, offset) for offset in range(begin + 3, begin + 8)}
     life.flip(1, begin)
     old.command("run", str(rig.file), code=1)
     life.on_offsets("reopen", 0, 5, 25)
@@ -180,9 +218,12 @@ def lived(life: Life) -> None:
     life.killed("ledger.mark_staged:after", 5)
     life.killed("table.publish:after", 0)
     life.killed("runner.stage:before", 3)
-    life.plan(1)
     life.on_offsets("reopen", 4, 20, 30)
     life.flip(1, begin)
+    life.widen()
+    old.command("plan", rig.name)
+    life.produce(5)
+    old.command("plan", rig.name)
     life.produce(5)
 
 
@@ -213,10 +254,23 @@ def assert_whole(life: Life) -> None:
     """Every acknowledged record that was not skipped is in the table once, each watermark is at the last stable offset,
     and the group that is told of it knows."""
     rig = life.rig
-    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key not in life.skipped})
+    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key not in life.gone})
     ends = high_watermarks(rig)
     assert watermarks(rig) == ends
-    assert committed(rig.bootstrap, f"{rig.name}-mirror", rig.topic, PARTITIONS) == ends
+    assert committed(rig.bootstrap, f"{rig.name}-mirror", rig.topic, WIDER) == ends
+
+
+def rebuilt(life: Life, known: Mapping[int, int], reopened: int = 0) -> None:
+    """Whatever the ledger is, it agrees with the lake after a rebuild; only what was reopened is read again."""
+    rig = life.rig
+    done(rig.command(REBUILD, str(rig.file)))
+    assert watermarks(rig) == known
+    done(rig.command(AUDIT, rig.name))
+    life.produce(5)
+    missing = len(rig.acknowledged.keys() - life.gone) - rig.rows().total()
+    assert done(rig.run()).document["rows"] == missing + reopened
+    assert_whole(life)
+    done(rig.command(AUDIT, rig.name))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -235,7 +289,8 @@ def life(request: pytest.FixtureRequest, spark_jars: list[Path], tmp_path: Path)
 @pytest.mark.nightly
 def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life: Life) -> None:
     """Ranges and waves in every state they can be in; everything Kafka has ends in the table once, what a worker had
-    staged when it was killed as it was staged, and the ledger comes back from a lake that two versions have written."""
+    staged when it was killed as it was staged. The ledger, lost or older, is brought back from a lake that two versions
+    have written, and lost from one that the older version alone has."""
     rig = life.rig
     lived(life)
     for of, states in OLD_STATES.items():
@@ -243,7 +298,10 @@ def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life
     assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)]
     on_hold = [*life.ledger.rows(rig, "SELECT id FROM kafka_lake_range WHERE state IN ('HELD', 'CANCELLED')")]
 
-    life.configure(seconds=90, size=2, words=NEW_WORDS)
+    lake = (rig.home / "catalog.db").read_bytes()
+    life.ledger.back_up(rig)
+
+    life.configure(2, NEW_WORDS)
     done(rig.command(*MIGRATE))
     done(rig.command(STATUS, rig.name))
     done(rig.command(RECOVER, rig.name))
@@ -258,16 +316,22 @@ def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life
     assert {partition for partition in life.attempts if (partition, life.attempts[partition]) in landed} == {0, 5}
     done(rig.command(AUDIT, rig.name, "--deep"))
 
-    before = watermarks(rig)
+    known = watermarks(rig)
     life.ledger.begin(rig)
     done(rig.command(*MIGRATE))
-    done(rig.command(REBUILD, str(rig.file)))
-    assert watermarks(rig) == before
-    done(rig.command(AUDIT, rig.name))
-    life.produce(5)
-    assert done(rig.run()).document["rows"] == 5 * PARTITIONS
-    assert_whole(life)
-    done(rig.command(AUDIT, rig.name))
+    rebuilt(life, known)
+
+    known = watermarks(rig)
+    life.ledger.begin(rig, backup=True)
+    done(rig.command(*MIGRATE))
+    refused = done(rig.run(), 1)
+    assert f"kafka-lake {REBUILD} {rig.name}" in refused.out
+    rebuilt(life, known)
+
+    life.ledger.begin(rig)
+    (rig.home / "catalog.db").write_bytes(lake)
+    done(rig.command(*MIGRATE))
+    rebuilt(life, {0: 67, 1: 37, 2: 37, 3: 57, 4: 20, 5: 57, 6: 0}, reopened=10)
 
 
 def test_a_clone_without_the_older_commit_fails_in_a_sentence(tmp_path: Path) -> None:
