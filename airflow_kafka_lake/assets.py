@@ -28,7 +28,7 @@ def pipeline_asset(pipeline: str) -> Asset:
 def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> list[dict[str, Any]]:
     """Return the extras of the events that tell of some moves (docs/reference/json.md), in order, of every stream.
 
-    Each has one stretch per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, so it grows from
+    Each has one slice per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, so it grows from
     event to event and tells one that is told twice.
     """
     groups: list[list[Advance]] = []
@@ -43,17 +43,17 @@ def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> l
 
 
 def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> dict[str, Any]:
-    stretches: dict[Stream, tuple[int, int]] = {}
+    slices: dict[Stream, tuple[int, int]] = {}
     for move in moves:
-        start, end = stretches.get(move.stream, (move.start, move.end))
-        stretches[move.stream] = (min(start, move.start), max(end, move.end))
+        start, end = slices.get(move.stream, (move.start, move.end))
+        slices[move.stream] = (min(start, move.start), max(end, move.end))
     return {
         "pipeline": pipeline,
         "plan": plan,
         "sequence": max(move.sequence for move in moves),
         "streams": [
             {"topic": topic, "partition": partition, "from": start, "to": end}
-            for (topic, _, partition), (start, end) in sorted(stretches.items())
+            for (topic, _, partition), (start, end) in sorted(slices.items())
         ],
         "rows": sum(move.rows for move in moves),
     }

@@ -21,7 +21,7 @@ from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import planning, staging
 from airflow_kafka_lake.services.decisions import new_id
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from bench.audit import Measured
 
 PER_TRANSACTION = 99
@@ -87,7 +87,7 @@ def produce(bootstrap: str, topic: str, records: int, *, transactional: bool) ->
 def measured(topic: str) -> tuple[float, float]:
     """Plan a topic and bring its one wave into the lake; returns the seconds of all but its audit, and of that."""
     spec = Pipeline(name=topic, topics=[topic], table=f"raw.{topic}", spark_connection="spark_default").spec
-    with assembly.open_ports(spec, actor="bench", say=_to_stderr, need_spark=True) as ports, timed() as audits:
+    with assemble.open_ports(spec, actor="bench", progress=_to_stderr, need_spark=True) as ports, timed() as audits:
         (wave,) = planning.plan(ports, spec, Bounds(), plan_id=new_id()).plan.waves
         began = time.monotonic()
         staging.ingest(ports, wave.id)

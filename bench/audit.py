@@ -94,9 +94,9 @@ def _landed(home: Path, offsets: int, marker: int) -> int:
         clock=SystemClock(),
         processes=HostProcesses(),
         actor="bench",
-        say=lambda _: None,
+        progress=lambda _: None,
         features=FEATURES,
-        added={"mirror": MemoryKafka(), "schemas": MemoryRegistry()},
+        added={"group_sync": MemoryKafka(), "schemas": MemoryRegistry()},
     )
     done = running.run(ports, spec, Bounds())
     if done.exit_code:

@@ -164,7 +164,7 @@ def _wave(lake: IcebergLake, table: IcebergTable, number: int, seconds: dict[str
     with _timed(seconds["receipts"]):
         table.add_receipts([_receipt(attempt, number)])
     with _timed(seconds["look"]):
-        look = table.look([_record(attempt, number, base)])
+        look = table.find_commit([_record(attempt, number, base)])
     assert staged is not None
     assert isinstance(look, Absent)
     token = Token(pipeline="history", wave=f"w{number}", attempt=attempt, fence=1, ranges="f" * 16, kind="publish")

@@ -58,9 +58,9 @@ class Log:
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         return {gap: (Explanation(range=gap.range, fate=Fate.CONTROL),) for gap in gaps}
 
-    def visible(self, stretch: OffsetRange) -> np.ndarray:
+    def visible(self, slice_: OffsetRange) -> np.ndarray:
         """Return the offsets that have a record."""
-        found = np.arange(stretch.start, stretch.end, dtype=np.int64)
+        found = np.arange(slice_.start, slice_.end, dtype=np.int64)
         return found[found % self.marker != self.marker - 1] if self.marker else found
 
 
@@ -85,8 +85,8 @@ class Rows:
         wanted = rows.cast(table.schema().as_arrow())
         table.append(wanted, snapshot_properties={STAGED_BY: job.attempt}, branch=branch_of(job.attempt))
 
-    def _rows(self, partition: int, stretch: OffsetRange, attempt: str) -> pa.Table:
-        offsets = self._log.visible(stretch)
+    def _rows(self, partition: int, slice_: OffsetRange, attempt: str) -> pa.Table:
+        offsets = self._log.visible(slice_)
         count = len(offsets)
         header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
         # Sixteen bytes of each value are the record's own: files are not smaller than life by much more than they must.

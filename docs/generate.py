@@ -91,7 +91,7 @@ EXIT_CODES = (
     ("1", "refused, a check failed, or something is held: the message says what, where, and what to do"),
     ("2", "wrong usage"),
     ("3", "worth repeating: something was out of reach, or another run is working on what is left"),
-    ("4", "the outcome of a commit is unknown: `kafka-lake settle PIPELINE` finds out"),
+    ("4", "the outcome of a commit is unknown: `kafka-lake recover PIPELINE` finds out"),
     ("130", "interrupted (Ctrl-C); its Spark job is ended, and the same command goes on from there"),
     ("143", "terminated (SIGTERM), in the same way; 129 for SIGHUP"),
 )
@@ -147,23 +147,23 @@ def _sentence(text: str) -> str:
 
 # -- states -----------------------------------------------------------------------------------------------------------
 
-RANGE_WORDS = {
+RANGE_FORM = {
     RangeState.PLANNED: "planned; its wave says who works on it",
     RangeState.CANCELLED: "put on hold by a person",
     RangeState.HELD: "put on hold by an audit or a precheck; the reason names the offsets",
-    RangeState.SETTLED: "visible in the lake, every offset accounted for",
+    RangeState.COMMITTED: "visible in the lake, every offset accounted for",
     RangeState.SKIPPED: "passed unread by a person's recorded decision",
 }
-WAVE_WORDS = {
+WAVE_FORM = {
     WaveState.PLANNED: "nobody works on it",
     WaveState.CLAIMED: "an attempt has it: staging",
     WaveState.STAGED: "an attempt's rows are staged and audited, seen by nobody",
     WaveState.PUBLISHING: "the publishing commit may have been sent",
-    WaveState.COMMITTED: "published and settled",
+    WaveState.COMMITTED: "published and committed",
     WaveState.CANCELLED: "all of its ranges were cancelled",
     WaveState.DISSOLVED: "its ranges went elsewhere: released into another wave, held, skipped or withdrawn",
 }
-ATTEMPT_WORDS = {
+ATTEMPT_FORM = {
     AttemptOutcome.RUNNING: "at work, or its worker died",
     AttemptOutcome.STAGED: "staged and audited, not published yet",
     AttemptOutcome.COMMITTED: "its commit is in the lake",
@@ -177,7 +177,7 @@ The tables below are those of `core/ledger/waves.py`, from which the ledger's gu
 [glossary](../glossary.md). What to do when something is stuck: [get out of a hold](../how-to/holds.md).
 """
 RANGES_CLOSE = (
-    "PLANNED, CANCELLED and HELD hold the watermark; SETTLED and SKIPPED let it pass, and are left only by "
+    "PLANNED, CANCELLED and HELD hold the watermark; COMMITTED and SKIPPED let it pass, and are left only by "
     "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md). What is PLANNED or CANCELLED in a wave that nobody ever "
     "claimed (fence 0) can be taken off the record again: [`kafka-lake withdraw …`](../how-to/withdraw.md)."
 )
@@ -188,14 +188,14 @@ def states_page() -> str:
     """Return states.md from the tables of core/ledger/waves.py."""
     ranges = _table(
         ("state", "means", "may become", "remedy"),
-        ([_caps(s), RANGE_WORDS[s], _states(RANGE_TRANSITIONS[s]), _remedies(s)] for s in RangeState),
+        ([_caps(s), RANGE_FORM[s], _states(RANGE_TRANSITIONS[s]), _remedies(s)] for s in RangeState),
     )
-    waves = _table(("state", "means", "remedy"), ([_caps(s), WAVE_WORDS[s], _remedies(s)] for s in WaveState))
+    waves = _table(("state", "means", "remedy"), ([_caps(s), WAVE_FORM[s], _remedies(s)] for s in WaveState))
     acts = _table(
         ("act", "from", "to"),
         ([act.value, _states(WAVE_TRANSITIONS[act][0]), _caps(WAVE_TRANSITIONS[act][1])] for act in Act),
     )
-    attempts = _table(("outcome", "means"), ([f"`{o.value}`", ATTEMPT_WORDS[o]] for o in AttemptOutcome))
+    attempts = _table(("outcome", "means"), ([f"`{o.value}`", ATTEMPT_FORM[o]] for o in AttemptOutcome))
     return _page(
         "States",
         STATES_INTRO,
@@ -330,7 +330,7 @@ A failpoint is a crossing of a port, before or after the call, or a step inside 
 - **lost**: the call was made and its answer is lost (only after).
 
 Then the same command runs again, then the main job, then the main job once more, which must find nothing to do. A case
-is green when every acknowledged record of a settled range is in the table once and nothing else is, each wave was
+is green when every acknowledged record of a committed range is in the table once and nothing else is, each wave was
 published once, the watermark is where the proof ends, `kafka-lake audit` agrees, and a person's decision still holds. A
 transaction that hangs is named; a group that mirrors the watermarks was never told more than is proved, and knows all
 in the end; what an attempt shows is decoded whole or not at all. A trap that does not spring is red.

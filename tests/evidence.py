@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_kafka_lake.core.audit.evidence import Evidence, StreamTruth
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
@@ -45,7 +45,7 @@ class Notes:
         return operations(map(Line.from_json, self.lines))
 
 
-def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> Evidence:
+def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> AuditInputs:
     """Return all that is known of a world."""
     return gather(
         world.ledger,

@@ -1,6 +1,6 @@
 """Gates in front of the ports: something happens, or a worker dies, just before a call that a test names.
 
-Calls are named `ledger.settle`, `source.snapshot`, `batches.explain`, `runner.stage`, `table.publish`.
+Calls are named `ledger.recover`, `source.snapshot`, `batches.explain`, `runner.stage`, `table.publish`.
 """
 
 from __future__ import annotations

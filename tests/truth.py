@@ -71,7 +71,7 @@ def check_always(world: World) -> None:
     waves = defaultdict(list)
     for attempt in attempts:
         waves[attempt.attempt].append(attempt.wave)
-    reopened = [item for item in ranges if item.generation and item.state is not RangeState.SETTLED]
+    reopened = [item for item in ranges if item.generation and item.state is not RangeState.COMMITTED]
     for name, places in seen.places.items():
         if not waves[name] and places <= _places(reopened):
             continue  # a rebuilt ledger need not know who read what is to be read again
@@ -120,18 +120,18 @@ def check_claims(world: World, before: State) -> None:
 
 
 def check_at_rest(world: World) -> None:
-    """Hold the end against the truth: no row without a settled range, tokens, watermarks at the end of their run."""
+    """Hold the end against the truth: no row without a committed range, tokens, watermarks at the end of their run."""
     ranges = world.ledger.ranges(pipeline=world.spec.name)
-    settled = defaultdict(list)
+    committed = defaultdict(list)
     for item in ranges:
-        if item.state is RangeState.SETTLED or (item.state is RangeState.SKIPPED and item.generation):
-            settled[item.stream].append(item.range)
+        if item.state is RangeState.COMMITTED or (item.state is RangeState.SKIPPED and item.generation):
+            committed[item.stream].append(item.range)
     for stream, found in seen_once(world).rows.items():
-        stray = set(found) - _offsets(settled[stream])
-        assert not stray, f"rows of {stream} belong to no settled range: {sorted(stray)}"
+        stray = set(found) - _offsets(committed[stream])
+        assert not stray, f"rows of {stream} belong to no committed range: {sorted(stray)}"
     for item in world.ledger.streams(world.spec.name):
         expected = item.covered.unbroken_end(item.origin)
-        assert item.watermark == expected, f"{item.stream}: watermark {item.watermark}, settled to {expected}"
+        assert item.watermark == expected, f"{item.stream}: watermark {item.watermark}, committed to {expected}"
     outcomes = {item.attempt: item.outcome for item in _attempts(world)}
     for attempt, places in seen_once(world).places.items():
         if attempt in outcomes or not places <= _waiting(ranges):
@@ -162,8 +162,8 @@ def _was_reopened(item: RangeRecord, receipt: ReceiptRow) -> bool:
     return overlap and item.generation > receipt.generation
 
 
-PUBLISHED = frozenset({RangeState.PLANNED, RangeState.SETTLED})
-"""What a range of a published wave can be: not settled yet, or settled."""
+PUBLISHED = frozenset({RangeState.PLANNED, RangeState.COMMITTED})
+"""What a range of a published wave can be: not committed yet, or committed."""
 
 
 def seen_once(world: World) -> Seen:
@@ -194,13 +194,13 @@ def _offsets(ranges: Iterable[OffsetRange]) -> set[int]:
     return {offset for item in ranges for offset in range(item.start, item.end)}
 
 
-def _inside(offsets: Mapping[int, object], stretch: OffsetRange) -> set[int]:
-    return {offset for offset in range(stretch.start, stretch.end) if offset in offsets}
+def _inside(offsets: Mapping[int, object], slice_: OffsetRange) -> set[int]:
+    return {offset for offset in range(slice_.start, slice_.end) if offset in offsets}
 
 
 def _check_range(world: World, item: RangeRecord, seen: Seen) -> None:
-    """A settled range shows each of its committed records and accounts for every offset; a skipped one shows none."""
-    if item.state not in {RangeState.SKIPPED, RangeState.SETTLED}:
+    """A committed range shows each of its committed records and accounts for every offset; a skipped one shows none."""
+    if item.state not in {RangeState.SKIPPED, RangeState.COMMITTED}:
         return
     inside = _inside(seen.rows.get(item.stream, {}), item.range)
     if item.state is RangeState.SKIPPED:
@@ -218,7 +218,7 @@ def _check_range(world: World, item: RangeRecord, seen: Seen) -> None:
 
 def _waiting(ranges: Iterable[RangeRecord]) -> set[Place]:
     """Return where rows of an earlier reading stay until it is done again, or for good where that was given up."""
-    return _places(item for item in ranges if item.generation and item.state is not RangeState.SETTLED)
+    return _places(item for item in ranges if item.generation and item.state is not RangeState.COMMITTED)
 
 
 def _places(ranges: Iterable[RangeRecord]) -> set[Place]:
@@ -228,7 +228,7 @@ def _places(ranges: Iterable[RangeRecord]) -> set[Place]:
 def _check_whole_wave(world: World, seen: set[Place], wave: str, ranges: Sequence[RangeRecord]) -> None:
     """What an attempt shows is all of its wave, and nothing else."""
     committed = world.ledger._state.waves[wave].state is WaveState.COMMITTED
-    state = RangeState.SETTLED if committed else RangeState.PLANNED
+    state = RangeState.COMMITTED if committed else RangeState.PLANNED
     mine = [item for item in ranges if item.state is state]
     expected = {(item.stream, offset) for item in mine for offset in _inside(world.visible[item.stream], item.range)}
     missing = {(stream, offset) for stream, offset in expected - seen if offset not in world.deleted[stream]}
@@ -248,7 +248,9 @@ def _check_attempts(world: World, visible: AbstractSet[str], attempts: Iterable[
 def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecord]) -> None:
     covered = RangeSet(item.range for item in ranges if item.state not in UNRESOLVED)
     assert stream.covered == covered
-    assert stream.watermark <= covered.unbroken_end(stream.origin), f"{stream.key}: watermark ahead of what is settled"
+    assert stream.watermark <= covered.unbroken_end(stream.origin), (
+        f"{stream.key}: watermark ahead of what is committed"
+    )
     held = hold(stream.watermark, (item.range for item in ranges if item.state in UNRESOLVED))
     assert held is None or stream.watermark <= held, f"{stream.key}: watermark {stream.watermark} above hold {held}"
     assert not [i for i in ranges if i.state in UNRESOLVED and stream.origin <= i.range.start < stream.watermark]

@@ -13,7 +13,7 @@ from datetime import timedelta
 from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.ledger.records import Advance, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.services import planning, reopening, running, settlement, staging
+from airflow_kafka_lake.services import advance, planning, recovery, reopening, running, staging
 from tests import truth
 from tests.gates import Passing, gated
 from tests.kit.memory_kafka import MemoryKafka
@@ -42,14 +42,14 @@ class FakeProcesses:
     """`ports.Processes`: a process is dead when the world says so."""
 
     def __init__(self, pid: int, dead: set[int]) -> None:
-        self._holder = Holder(host="alpha", pid=pid, started=STARTED)
+        self._holder = LeaseHolder(host="alpha", pid=pid, started=STARTED)
         self._dead = dead
 
-    def this(self) -> Holder:
+    def this(self) -> LeaseHolder:
         """Return this process."""
         return self._holder
 
-    def dead(self, holder: Holder) -> bool:
+    def dead(self, holder: LeaseHolder) -> bool:
         """Return whether the world has declared a holder dead, or another process of this host has its pid now."""
         if holder.host != self._holder.host:
             return False
@@ -137,9 +137,9 @@ class World:
             clock=self.clock,
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",
-            say=self.said.append,
+            progress=self.said.append,
             features=FEATURES,
-            added={"mirror": self.kafka, "schemas": self.schemas},
+            added={"group_sync": self.kafka, "schemas": self.schemas},
         )
         return gated(ports, passing) if passing else ports
 
@@ -161,18 +161,18 @@ class World:
         """Do the main job."""
         return running.run(worker or self.worker(), self.spec, bounds, everything=everything)
 
-    def settle(self, worker: Ports | None = None) -> settlement.Settled:
+    def recover(self, worker: Ports | None = None) -> recovery.Recovered:
         """Finish what was left."""
-        return settlement.settle(worker or self.worker(), self.spec.name)
+        return recovery.recover(worker or self.worker(), self.spec.name)
 
     def advance(self) -> tuple[Advance, ...]:
         """Move watermarks."""
-        return settlement.advance(self.worker(), self.spec.name)
+        return advance.advance(self.worker(), self.spec.name)
 
     def reopen(
         self, start: int, end: int, partition: int = 0, *, worker: Ports | None = None, accept_fewer: bool = False
     ) -> reopening.Reopened:
-        """Have a stretch read again; watermarks may fall for it."""
+        """Have a slice read again; watermarks may fall for it."""
         done = reopening.reopen(
             worker or self.worker(),
             self.spec,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 SAME_START_SECONDS = 1.5
 """Start times in epoch seconds are computed from the boot time, which moves when the clock is set."""
@@ -34,13 +34,13 @@ class HostProcesses:
     def __init__(self, machine_id: Path = MACHINE_ID) -> None:
         self._machine = _machine(machine_id)
 
-    def this(self) -> Holder:
+    def this(self) -> LeaseHolder:
         """Return this process."""
         found = self.holder(os.getpid())
         assert found is not None
         return found
 
-    def holder(self, pid: int) -> Holder | None:
+    def holder(self, pid: int) -> LeaseHolder | None:
         """Return the living process of a pid on this host; None when there is none."""
         try:
             process = psutil.Process(pid)
@@ -48,18 +48,18 @@ class HostProcesses:
         except psutil.NoSuchProcess:
             return None
 
-    def named(self, pid: int) -> Holder:
+    def named(self, pid: int) -> LeaseHolder:
         """Return who has a pid, also a process that ended and was not reaped; psutil.NoSuchProcess without one."""
         if (boot := _boot_id()) is None:
-            return Holder(host=host(), pid=pid, started=psutil.Process(pid).create_time())
+            return LeaseHolder(host=host(), pid=pid, started=psutil.Process(pid).create_time())
         try:
             # The name, in parentheses, may hold anything.
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             raise psutil.NoSuchProcess(pid) from None
-        return Holder(host=host(), pid=pid, started=float(fields[_START_FIELD]), boot=boot, machine=self._machine)
+        return LeaseHolder(host=host(), pid=pid, started=float(fields[_START_FIELD]), boot=boot, machine=self._machine)
 
-    def dead(self, holder: Holder) -> bool:
+    def dead(self, holder: LeaseHolder) -> bool:
         """Return whether a holder is known to be dead: of this host, and no process has its pid and start time.
 
         One of another start of a host of this name is dead only when that is this very machine.
@@ -69,7 +69,7 @@ class HostProcesses:
         same_start = holder.boot is None or holder.boot == _boot_id()
         return same_start or (holder.machine is not None and holder.machine == self._machine)
 
-    def alive(self, holder: Holder) -> bool:
+    def alive(self, holder: LeaseHolder) -> bool:
         """Return whether a holder is known to live: of this host, with its pid and its start time."""
         if holder.host != host():
             return False

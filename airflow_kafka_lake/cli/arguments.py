@@ -25,7 +25,7 @@ from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.wiring.assembly import open_ledger, open_ports
+from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_PARTITION = 2**31 - 1
@@ -180,7 +180,12 @@ def ports_of(
 ) -> Iterator[Ports]:
     """Open the world of a pipeline; `need_spark` makes sure first that a job could start."""
     with open_ports(
-        spec, ledger_conn_id=arguments.ledger, actor=actor(), say=output.say, need_kafka=True, need_spark=need_spark
+        spec,
+        ledger_conn_id=arguments.ledger,
+        actor=actor(),
+        progress=output.progress,
+        need_kafka=True,
+        need_spark=need_spark,
     ) as ports:
         yield ports
 

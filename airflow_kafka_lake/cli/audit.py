@@ -18,7 +18,7 @@ from airflow_kafka_lake.cli.arguments import (
 )
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
-from airflow_kafka_lake.core.audit.report import counted, said
+from airflow_kafka_lake.core.audit.report import counted, messages
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.ports.feature import AuditOption
@@ -60,7 +60,7 @@ def show_audit(output: Output, document: Json) -> None:
         (stream_text(item), item["sentence"], item["rows"], item["duplicates"], item["missing"])
         for item in document["streams"]
     ]
-    columns = ("stream", "settled offsets", "#rows", "#twice", "#missing")
+    columns = ("stream", "committed offsets", "#rows", "#twice", "#missing")
     output.long_table(f"audit of {document['pipeline']}", columns, rows)
     totals = document["totals"]
     if totals["streams"] != 1:
@@ -69,9 +69,9 @@ def show_audit(output: Output, document: Json) -> None:
         output.line(f"the tables of {totals['unread']} streams could not be read: their numbers are the recorded ones")
     for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
         output.line(f"note: {note}")
-    for line in said(document)[:SHOWN]:
+    for line in messages(document)[:SHOWN]:
         output.line(line)
-    found = [(item["kind"], _where(item), item["words"]) for item in document["findings"]]
+    found = [(item["kind"], _where(item), item["message"]) for item in document["findings"]]
     output.long_table(f"{len(found)} findings", ("finding", "where", "what"), found)
     output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
 

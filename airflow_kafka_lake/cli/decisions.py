@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.planning.selection import Chosen
 from airflow_kafka_lake.services import decisions, reopening, withdrawals
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
-from airflow_kafka_lake.wiring.assembly import open_ledger
+from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def skip(arguments: argparse.Namespace, output: Output) -> Result:
@@ -38,7 +38,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
         chosen = choose(ports, spec.name, selection)
         shown = all_or_nothing(
             chosen,
-            lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.stretch, reason=arguments.reason),
+            lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=arguments.reason),
         )
         if arguments.dry_run:
             streams = [
@@ -59,7 +59,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
                     ports,
                     spec.name,
                     item.stream,
-                    item.stretch,
+                    item.interval,
                     reason=arguments.reason,
                     acknowledge_order=arguments.acknowledge_order,
                     drop_staged=arguments.drop_staged,
@@ -96,7 +96,7 @@ def show_skipped(output: Output, document: Json) -> None:
 
 
 def reopen(arguments: argparse.Namespace, output: Output) -> Result:
-    """Read settled offsets again, or show what that would mean."""
+    """Read committed offsets again, or show what that would mean."""
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
@@ -107,7 +107,7 @@ def reopen(arguments: argparse.Namespace, output: Output) -> Result:
                 ports,
                 spec,
                 item.stream,
-                item.stretch,
+                item.interval,
                 reason=arguments.reason,
                 accept_fewer=arguments.accept_fewer,
                 drop_staged=arguments.drop_staged,
@@ -140,7 +140,7 @@ def reopen(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def _where(item: Chosen) -> dict[str, Any]:
-    return {**item.stream.key._asdict(), "from": item.stretch.start, "to": item.stretch.end}
+    return {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end}
 
 
 def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run: bool) -> Json:
@@ -252,7 +252,7 @@ COMMANDS = (
     ),
     Command(
         name="reopen",
-        help="read a settled or skipped stretch again; the new rows take the place of the old ones in one commit",
+        help="read a committed or skipped slice again; the new rows take the place of the old ones in one commit",
         arguments=(
             PIPELINE,
             *THE_PERIOD,

@@ -16,7 +16,7 @@ from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.services import decisions
-from airflow_kafka_lake.wiring.assembly import open_ledger
+from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def cancel(arguments: argparse.Namespace, output: Output) -> Result:

@@ -37,7 +37,7 @@ class Output:
         with self._status:
             yield
 
-    def say(self, text: str) -> None:
+    def progress(self, text: str) -> None:
         """Tell what is being done."""
         if self._status is None:
             self.note(text)

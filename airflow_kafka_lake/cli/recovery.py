@@ -1,4 +1,4 @@
-"""After an accident: `settle` open waves, `rebuild` a ledger."""
+"""After an accident: `recover` open waves, `rebuild` a ledger."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import counted
 from airflow_kafka_lake.core.documents.advance import advance_document
-from airflow_kafka_lake.services import rebuilding, settlement
+from airflow_kafka_lake.services import rebuilding, recovery
 
 
-def settle(arguments: argparse.Namespace, output: Output) -> Result:
+def recover(arguments: argparse.Namespace, output: Output) -> Result:
     """Ask the lake about open waves."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        done = settlement.settle(ports, spec.name)
+        done = recovery.recover(ports, spec.name)
     document = {
         "pipeline": spec.name,
         "adopted": list(done.adopted),
         "returned": list(done.returned),
         "busy": list(done.busy),
         "dropped": list(done.swept.dropped),
-        "strange": list(done.swept.strange),
+        "foreign": list(done.swept.foreign),
     }
     return Result(document=document, exit_code=REPEAT if done.busy else 0)
 
 
-def show_settled(output: Output, document: Json) -> None:
+def show_recovered(output: Output, document: Json) -> None:
     """Show what became of each open wave."""
     for found, what in (
-        ("adopted", "found in the lake and settled"),
+        ("adopted", "found in the lake and committed"),
         ("returned", "to be staged again"),
         ("busy", "in others' hands"),
     ):
@@ -75,7 +75,7 @@ def show_rebuilt(output: Output, document: Json) -> None:
     if deleted := document["deleted"]:
         rows = sum(item["expected"] - item["found"] for item in deleted)
         output.line(
-            f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'settled range')} from the lake: "
+            f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'committed range')} from the lake: "
             "nothing of that is read again. If it was on purpose, record it with: "
             f"{remedies.accept_deletes(document['pipeline'])}"
         )
@@ -84,11 +84,11 @@ def show_rebuilt(output: Output, document: Json) -> None:
 
 COMMANDS = (
     Command(
-        name="settle",
+        name="recover",
         help="ask the lake about waves that were left open",
         arguments=(PIPELINE,),
-        action=settle,
-        view=show_settled,
+        action=recover,
+        view=show_recovered,
     ),
     Command(
         name="rebuild",

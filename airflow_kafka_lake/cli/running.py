@@ -23,8 +23,16 @@ from airflow_kafka_lake.core.documents.plan import plan_document, waiting_docume
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.services import decisions, planning, reporting, running, settlement, staging
-from airflow_kafka_lake.wiring.assembly import open_ledger
+from airflow_kafka_lake.services import (
+    branch_cleanup,
+    decisions,
+    planning,
+    reporting,
+    running,
+    staging,
+)
+from airflow_kafka_lake.services.advance import advance as move_watermarks
+from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def plan(arguments: argparse.Namespace, output: Output) -> Result:
@@ -38,7 +46,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
             bounds,
             plan_id=decisions.new_id(),
             dry_run=arguments.dry_run,
-            patience=spec.patience,
+            timeout=spec.timeout,
         )
     return Result(
         document=plan_document(made.plan, recorded=made.recorded),
@@ -103,13 +111,13 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
 def show_run(output: Output, document: Json) -> None:
     """Show what a run did."""
     if not document["waves"] and not document["problems"] and not document["held"]:
-        found = document["period"]["words"][0] if document["period"] else everything("settled")
+        found = document["period"]["messages"][0] if document["period"] else everything("committed")
         output.line(f"nothing to do: {found}")
     else:
         rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
         output.long_table(f"run of {document['pipeline']}: {document['rows']} rows", ("wave", "state", "#rows"), rows)
     _show_moves(output, "watermarks moved", document["advanced"])
-    for text in document["period"]["words"][1:] if document["period"] else ():
+    for text in document["period"]["messages"][1:] if document["period"] else ():
         output.line(text)
     if document["left"]:
         bytes_left = size(sum(item["estimated_bytes"] for item in document["left"]))
@@ -130,7 +138,7 @@ def ingest(arguments: argparse.Namespace, output: Output) -> Result:
         spec = spec_of_subject(ledger, arguments.wave)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         record = staging.ingest(ports, arguments.wave)
-        settlement.tidy(ports, record)
+        branch_cleanup.clean_up(ports, record)
         document = reporting.wave(ports.ledger, record.id)
     return Result(document=document, exit_code=0 if record.state is WaveState.COMMITTED else REFUSED)
 
@@ -139,7 +147,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
     """Move the watermarks."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        document = advance_document(spec.name, settlement.advance(ports, spec.name))
+        document = advance_document(spec.name, move_watermarks(ports, spec.name))
         document |= ports.features.after_advance(ports, spec)
     return Result(document=document)
 
@@ -147,7 +155,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
 def show_advance(output: Output, document: Json) -> None:
     """Show the watermarks that moved."""
     if not document["streams"]:
-        output.line("no watermark moved: nothing new is settled in an unbroken run")
+        output.line("no watermark moved: nothing new is committed in an unbroken run")
         return
     _show_moves(output, f"{document['rows']} rows passed", document["streams"])
 
@@ -186,7 +194,7 @@ COMMANDS = (
     ),
     Command(
         name="advance",
-        help="move watermarks to the end of what is settled",
+        help="move watermarks to the end of what is committed",
         arguments=(PIPELINE,),
         action=advance,
         view=show_advance,

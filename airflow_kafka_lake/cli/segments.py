@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.pipeline.offsets_file import read_offsets_file
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import reporting, segment_declarations
-from airflow_kafka_lake.wiring.assembly import open_ledger
+from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def segments(arguments: argparse.Namespace, output: Output) -> Result:
@@ -77,14 +77,14 @@ def seal(arguments: argparse.Namespace, output: Output) -> Result:
         stream = stream_of(ports.ledger, spec.name, arguments)
         made = segment_declarations.seal(ports, spec, stream, arguments.at)
     document = {"topic": stream.key.topic, "partition": stream.key.partition, "start": made.start, "seal": made.seal}
-    return Result(document=document, beside={"settle_time": spec.settle_time})
+    return Result(document=document, beside={"layout_grace": spec.layout_grace})
 
 
 def show_sealed(output: Output, document: Json) -> None:
     """Show the declared end, and when it counts."""
     output.line(
         f"{stream_text(document)} is declared to end at {document['seal']}: it counts once a plan has found it "
-        f"so again, {document['settle_time']} s from now"
+        f"so again, {document['layout_grace']} s from now"
     )
 
 
@@ -105,21 +105,21 @@ def migrate(arguments: argparse.Namespace, output: Output) -> Result:
         "seals": {str(partition): offset for partition, offset in sorted(seals.items())},
         "waiting": [{"partition": item.stream.partition, "start": item.start} for item in waiting],
     }
-    return Result(document=document, beside={"settle_time": spec.settle_time})
+    return Result(document=document, beside={"layout_grace": spec.layout_grace})
 
 
 def show_migration(output: Output, document: Json) -> None:
     """Show which topic continues which, and when its rows are published."""
     output.line(
         f"{document['to']} continues {document['from']}: it is published once every partition of "
-        f"{document['from']} is drained to its seal; the seals count {document['settle_time']} s from now"
+        f"{document['from']} is drained to its seal; the seals count {document['layout_grace']} s from now"
     )
 
 
 COMMANDS = (
     Command(
         name="segments",
-        help="which stretch of which partition must be finished before which",
+        help="which slice of which partition must be finished before which",
         arguments=(PIPELINE, Argument("--svg", metavar="FILE", help="draw the graph into this file")),
         action=segments,
         view=show_segments,

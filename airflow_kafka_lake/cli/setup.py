@@ -28,8 +28,8 @@ def jars(_: argparse.Namespace, output: Output) -> Result:
     from airflow_kafka_lake.adapters.jars import JOBS, fetch
     from airflow_kafka_lake.wiring.spark import prepare_start
 
-    found = [path for jars in JOBS for path in fetch(jars, progress=output.say)]
-    prepare_start(found, output.say)
+    found = [path for jars in JOBS for path in fetch(jars, progress=output.progress)]
+    prepare_start(found, output.progress)
     return Result(document={"jars": [path.name for path in found], "folder": str(found[0].parent)})
 
 

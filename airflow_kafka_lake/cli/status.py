@@ -10,7 +10,7 @@ from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents.explanation import waiting_text
 from airflow_kafka_lake.services import reporting
-from airflow_kafka_lake.wiring.assembly import open_ledger
+from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def status(arguments: argparse.Namespace, output: Output) -> Result:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from airflow_kafka_lake.core.errors import UnavailableError
 
 TOLERANCE = timedelta(minutes=1)
-"""Java takes a table's next commit when it is not more than this before the last; topics settle in several of it."""
+"""Java takes a table's next commit when it is not more than this before the last; a topic comes to rest in several of
+it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@
     │   ├── JobFailedError          the Spark job ended without a staged result
     │   ├── UnexpectedError         a library raised what no part of this package expects
     │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
-    └── UnknownOutcomeError         a commit's answer was lost; `settle` finds out (exit 4)
+    └── UnknownOutcomeError         a commit's answer was lost; `recover` finds out (exit 4)
 
 A broken attempt is an attempt's business: the wave stays as it was and can be tried again.
 """

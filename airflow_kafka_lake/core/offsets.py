@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 NAMED = 10
-"""Stretches that a sentence names."""
+"""Ranges that a sentence names."""
 
 _SLICES_PAY = 8
 """From how many times as many ranges on one side on it is cheaper to cut slices out of it than to walk through both."""
@@ -41,7 +41,7 @@ class OffsetRange:
         return self.start < other.end and other.start < self.end
 
     def intersection(self, other: OffsetRange) -> OffsetRange | None:
-        """Return the shared stretch, or None."""
+        """Return the shared slice, or None."""
         start, end = max(self.start, other.start), min(self.end, other.end)
         return OffsetRange(start, end) if start < end else None
 
@@ -122,7 +122,7 @@ class RangeSet:
         return hash((self.starts.tobytes(), self.ends.tobytes()))
 
     def __repr__(self) -> str:
-        return f"RangeSet({self.in_words()})"
+        return f"RangeSet({self.describe()})"
 
     def __iter__(self) -> Iterator[OffsetRange]:
         return map(OffsetRange, self.starts, self.ends)
@@ -145,7 +145,7 @@ class RangeSet:
         return tuple(self)
 
     @property
-    def stretches(self) -> int:
+    def range_count(self) -> int:
         """Number of ranges."""
         return len(self.starts)
 
@@ -168,10 +168,10 @@ class RangeSet:
         return RangeSet.union((self, other))
 
     def __and__(self, other: RangeSet) -> RangeSet:
-        few, many = (self, other) if self.stretches < other.stretches else (other, self)
-        if few.stretches == 1:
+        few, many = (self, other) if self.range_count < other.range_count else (other, self)
+        if few.range_count == 1:
             return many.within(OffsetRange(few.starts[0], few.ends[0]))
-        if few.stretches * _SLICES_PAY < many.stretches:
+        if few.range_count * _SLICES_PAY < many.range_count:
             return RangeSet.union(map(many.within, few))
         starts, ends = array("q"), array("q")
         i = j = 0
@@ -195,27 +195,27 @@ class RangeSet:
         """Return what of `[0, end)` is not in this set."""
         return self.gaps(OffsetRange(0, end)) if end > 0 else RangeSet()
 
-    def within(self, stretch: OffsetRange) -> RangeSet:
-        """Return what of the set lies in one stretch, without a walk through all the rest."""
-        first, last = bisect_right(self.ends, stretch.start), bisect_left(self.starts, stretch.end)
+    def within(self, interval: OffsetRange) -> RangeSet:
+        """Return what of the set lies in one slice, without a walk through all the rest."""
+        first, last = bisect_right(self.ends, interval.start), bisect_left(self.starts, interval.end)
         if first >= last:
             return RangeSet()
         starts, ends = self.starts[first:last], self.ends[first:last]
-        starts[0], ends[-1] = max(starts[0], stretch.start), min(ends[-1], stretch.end)
+        starts[0], ends[-1] = max(starts[0], interval.start), min(ends[-1], interval.end)
         return RangeSet._of(starts, ends)
 
-    def gaps(self, stretch: OffsetRange) -> RangeSet:
-        """Return what of one stretch is not in this set: a gap begins where a range ends, and ends where one begins."""
-        inside = self.within(stretch)
-        starts, ends = array("q", (stretch.start,)) + inside.ends, inside.starts + array("q", (stretch.end,))
+    def gaps(self, interval: OffsetRange) -> RangeSet:
+        """Return what of one slice is not in this set: a gap begins where a range ends, and ends where one begins."""
+        inside = self.within(interval)
+        starts, ends = array("q", (interval.start,)) + inside.ends, inside.starts + array("q", (interval.end,))
         for edge in (0, -1):
-            if starts and starts[edge] == ends[edge]:  # the set reaches over this edge of the stretch
+            if starts and starts[edge] == ends[edge]:  # the set reaches over this edge of the slice
                 del starts[edge], ends[edge]
         return RangeSet._of(starts, ends)
 
     def sliced(self, size: int) -> Iterator[RangeSet]:
         """Yield the set in parts of so many ranges."""
-        for at in range(0, self.stretches, size):
+        for at in range(0, self.range_count, size):
             yield RangeSet._of(self.starts[at : at + size], self.ends[at : at + size])
 
     def unbroken_end(self, start: int) -> int:
@@ -232,12 +232,12 @@ class RangeSet:
         joins = (OffsetRange(a.end, b.start) for a, b in itertools.pairwise(self.ranges) if b.start - a.end <= widest)
         return self | RangeSet(joins)
 
-    def at_most(self, stretches: int) -> RangeSet:
-        """Return the set, or a larger one of at most so many stretches: what is too many is one with all between."""
-        if self.stretches <= stretches:
+    def at_most(self, number: int) -> RangeSet:
+        """Return the set, or a larger one of at most so many ranges: what is too many is one with all between."""
+        if self.range_count <= number:
             return self
-        first = itertools.islice(self, stretches - 1)
-        return RangeSet((*first, OffsetRange(self.starts[stretches - 1], self.ends[-1])))
+        first = itertools.islice(self, number - 1)
+        return RangeSet((*first, OffsetRange(self.starts[number - 1], self.ends[-1])))
 
     def to_pairs(self) -> list[list[int]]:
         """Return the wire form `[[start, end], ...]`."""
@@ -250,11 +250,11 @@ class RangeSet:
         """Return the first few ranges for a sentence."""
         return ", ".join(map(str, itertools.islice(self, count)))
 
-    def in_words(self) -> str:
-        """Return the set for a sentence: of many stretches the first few, and how many there are."""
-        if self.stretches <= NAMED:
+    def describe(self) -> str:
+        """Return the set for a sentence: of many ranges the first few, and how many there are."""
+        if self.range_count <= NAMED:
             return str(self)
-        return f"{self.named(NAMED)}, … ({self.span:,} offsets in {self.stretches:,} stretches)"
+        return f"{self.named(NAMED)}, … ({self.span:,} offsets in {self.range_count:,} ranges)"
 
 
 def _joined(pairs: Iterable[tuple[int, int]]) -> tuple[array[int], array[int]]:

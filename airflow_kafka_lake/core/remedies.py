@@ -65,9 +65,9 @@ def ingest(wave_id: str) -> Remedy:
     return Remedy("ingest", (wave_id,))
 
 
-def settle(pipeline: str) -> Remedy:
+def recover(pipeline: str) -> Remedy:
     """Ask the lake about open waves."""
-    return Remedy("settle", (pipeline,))
+    return Remedy("recover", (pipeline,))
 
 
 def advance(pipeline: str | None = None) -> Remedy:
@@ -96,7 +96,7 @@ def skip(
 
 
 def reopen(pipeline: str, item: Slice, *, accept_fewer: bool = False) -> Remedy:
-    """Read a settled slice again."""
+    """Read a committed slice again."""
     fewer = ("--accept-fewer",) if accept_fewer else ()
     return Remedy("reopen", (pipeline, *_where(item), *fewer, *REASON))
 

@@ -129,7 +129,7 @@ class PipelineSpec:
     end: Policy = LATEST
     ordering: Ordering = Ordering.KEY
     partitioner: Partitioner = Partitioner.MURMUR2
-    settle_time: int = 300
+    layout_grace: int = 300
     """Seconds until an expansion that was seen, or a seal that was declared, counts: producers learn of it late."""
     lake_connection: str = "lake_default"
     table: str
@@ -140,11 +140,11 @@ class PipelineSpec:
     leader_wait: int = 60
     stable_wait: int = 300
     audit_rate: int | None = None
-    mirror_group: str | None = None
+    sync_group: str | None = None
     decoding: Decoding | None = None
 
     @property
-    def patience(self) -> timedelta:
+    def timeout(self) -> timedelta:
         """How long a plan waits for a group's pending commits."""
         return timedelta(seconds=self.stable_wait)
 
@@ -168,7 +168,7 @@ class PipelineSpec:
             "end": self.end.to_json(),
             "ordering": self.ordering.value,
             "partitioner": self.partitioner.value,
-            "settle_time": self.settle_time,
+            "layout_grace": self.layout_grace,
             "lake_connection": self.lake_connection,
             "table": self.table,
             "partition_by": self.partition_by,
@@ -178,7 +178,7 @@ class PipelineSpec:
             "leader_wait": self.leader_wait,
             "stable_wait": self.stable_wait,
             "audit_rate": self.audit_rate,
-            "mirror_group": self.mirror_group,
+            "sync_group": self.sync_group,
         }
         return stored if self.decoding is None else {**stored, "decoding": self.decoding.to_json()}
 

@@ -23,7 +23,7 @@ DATE, CLOCK, ZONE = (
     "([Zz]|[+-][0-9]{2}:[0-9]{2})",
 )
 BOUND = f"^([0-9]{{1,19}}|{DATE}[Tt ]{CLOCK}{ZONE})$"
-BOUND_WORDS = "an offset (digits), or a time such as 2026-01-31T06:00:00Z"
+BOUND_FORM = "an offset (digits), or a time such as 2026-01-31T06:00:00Z"
 
 
 def choice() -> Param:
@@ -57,14 +57,14 @@ FIELDS = {
         type=["null", "string"],
         pattern=BOUND,
         title="From",
-        description=f"begin of the period: {BOUND_WORDS}",
+        description=f"begin of the period: {BOUND_FORM}",
     ),
     "to": Param(
         None,
         type=["null", "string"],
         pattern=BOUND,
         title="To",
-        description=f"end of the period, exclusive: {BOUND_WORDS}",
+        description=f"end of the period, exclusive: {BOUND_FORM}",
     ),
     "all_waves": Param(
         False,

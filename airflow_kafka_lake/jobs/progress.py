@@ -19,31 +19,31 @@ _SECONDS = 2.0
 
 
 @contextmanager
-def told_progress(spark: SparkSession, folder: Path) -> Iterator[None]:
+def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
     """Write to `folder` what Spark has done of its work, whenever that changes, until the block ends."""
     ended = threading.Event()
-    teller = threading.Thread(target=tell, args=(spark, folder / PROGRESS_FILE, ended), daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report_progress, args=(spark, folder / PROGRESS_FILE, ended), daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        reporter.join()
 
 
-def tell(spark: Any, file: Path, ended: Any) -> None:
+def report_progress(spark: Any, file: Path, ended: Any) -> None:
     """Look at a Spark session every few seconds and write down what has changed, until `ended` is set.
 
     A look or a write that fails is tried again: a driver that fell silent for good would be ended in its work.
     """
-    told = ""
+    last = ""
     while True:
         try:
-            if (found := f"{_done(spark)} {_counted(spark)}") != told:
+            if (found := f"{_done(spark)} {_counted(spark)}") != last:
                 file.write_text(found, encoding="utf-8")
-                told = found
+                last = found
         except Exception:  # noqa: BLE001 - a full disk, a folder that is gone, whatever the gateway to Java raises
-            told = ""
+            last = ""
         if ended.wait(_SECONDS):
             return
 

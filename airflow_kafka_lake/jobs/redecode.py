@@ -28,7 +28,7 @@ ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
 _SOURCE = "kafka_lake_decoded"
 
 
-def redecode(spark: SparkSession, job: RedecodeJob, say: Callable[[str], object] = lambda _: None) -> Redecoded:
+def redecode(spark: SparkSession, job: RedecodeJob, progress: Callable[[str], object] = lambda _: None) -> Redecoded:
     """Decode the job's rows once more and show the result; a table without such rows is left alone.
 
     Raises ConcurrentError when main moved meanwhile, RefusedError for a schema that the table cannot take; Spark's and
@@ -40,7 +40,7 @@ def redecode(spark: SparkSession, job: RedecodeJob, say: Callable[[str], object]
     if base is None:
         return Redecoded(rows=0, failed=0)
     rows = _rows(spark, job, table, base)
-    say(f"decoding rows of {job.table}")
+    progress(f"decoding rows of {job.table}")
     found = with_decoded(spark, rows.select(*LANDED), job.decoders, table)
     names = [name for name in found.columns if name not in LANDED]
     repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{job.branch}` RETAIN {RETAIN_DAYS} DAYS"))
@@ -52,7 +52,7 @@ def redecode(spark: SparkSession, job: RedecodeJob, say: Callable[[str], object]
             f"MERGE INTO {table}.`branch_{job.branch}` t USING {_SOURCE} s ON {where} "
             f"WHEN MATCHED THEN UPDATE SET {sets}"
         )
-        say("comparing the rows with those that were there")
+        progress("comparing the rows with those that were there")
         done = _compared(spark, job, table, base)
         if done.rows:
             _move_main(spark, job, base)
@@ -119,8 +119,8 @@ def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
 def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …}`; its secrets are removed first."""
 
-    def work(spark: SparkSession, request: Mapping[str, Any], say: Callable[[str], object]) -> Mapping[str, Any]:
-        return redecode(spark, RedecodeJob.from_json(request["job"]), say).to_json()
+    def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
+        return redecode(spark, RedecodeJob.from_json(request["job"]), progress).to_json()
 
     report(argv, work)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.jobs.progress import told_progress
+from airflow_kafka_lake.jobs.progress import progress_lines
 from airflow_kafka_lake.jobs.stage import session, taken
 
 if TYPE_CHECKING:
@@ -27,6 +27,6 @@ def report(argv: list[str], work: Work) -> None:
     request = taken(argv)
     folder = Path(argv[0]).parent
     said = (folder / SAID_FILE).open("w", encoding="utf-8", buffering=1)
-    with said, session() as spark, told_progress(spark, folder):
+    with said, session() as spark, progress_lines(spark, folder):
         document = work(spark, request, lambda text: said.write(f"{text}\n"))
     (folder / RESULT_FILE).write_text(json.dumps(document), encoding="utf-8")

@@ -30,7 +30,7 @@ from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, Stag
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
-from airflow_kafka_lake.jobs.progress import told_progress
+from airflow_kafka_lake.jobs.progress import progress_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,10 +46,10 @@ _POLLS_PER_TASK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Stretches that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks; each poll
+    """Slices that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks; each poll
     takes `per_poll` records, None as many as is fast."""
 
-    stretches: tuple[Slice, ...]
+    slices: tuple[Slice, ...]
     split: int | None
     tasks: int | None
     per_poll: int | None = None
@@ -87,7 +87,7 @@ def stage(
     kafka: Mapping[str, str],
     steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps,
 ) -> None:
-    """Write every record of the job's stretches to the attempt's new branch, in one commit.
+    """Write every record of the job's slices to the attempt's new branch, in one commit.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
     writes: another process began this attempt. Spark's own errors pass through. `steps` makes what does the work.
@@ -105,7 +105,7 @@ def main(argv: list[str], steps: Callable[[SparkSession, StageJob, Mapping[str, 
     `steps` makes what does the work, as in `stage`.
     """
     request = taken(argv)
-    with session() as spark, told_progress(spark, Path(argv[0]).parent):
+    with session() as spark, progress_lines(spark, Path(argv[0]).parent):
         stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
 
 
@@ -139,19 +139,17 @@ def branch_name(job: StageJob) -> str:
     return job.branch
 
 
-def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
+def columns(job: StageJob, *, overflowing: bool = False) -> list[str]:
     """Return the SELECT list that makes a row of the table of a record of Spark's Kafka source, or of one that the
     driver has read: its time is the number that Kafka has."""
     moment, number = (
-        ("timestamp_millis(timestamp)", "timestamp") if untimely else ("timestamp", "unix_millis(timestamp)")
+        ("timestamp_millis(timestamp)", "timestamp") if overflowing else ("timestamp", "unix_millis(timestamp)")
     )
     holdable = f"{number} BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
-    ids = dict(sorted({(stretch.stream.topic, stretch.stream.topic_id) for stretch in job.parts}))
-    for stretch in job.parts:
-        if ids[stretch.stream.topic] != stretch.stream.topic_id:
-            raise RefusedError(
-                f"Topic {stretch.stream.topic} has two ids in one job; only its present one can be read."
-            )
+    ids = dict(sorted({(slice_.stream.topic, slice_.stream.topic_id) for slice_ in job.parts}))
+    for slice_ in job.parts:
+        if ids[slice_.stream.topic] != slice_.stream.topic_id:
+            raise RefusedError(f"Topic {slice_.stream.topic} has two ids in one job; only its present one can be read.")
     pairs = ", ".join(
         f"'{_checked(TOPIC_NAME, topic, 'topic')}', '{_checked(_TOPIC_ID, topic_id, 'topic id')}'"
         for topic, topic_id in ids.items()
@@ -161,7 +159,7 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
         "value",
         "headers",
         "topic AS kafka_topic",
-        # A job of stretches without a record reads nothing, and its rows still have their types.
+        # A job of slices without a record reads nothing, and its rows still have their types.
         f"{f'map({pairs})[topic]' if pairs else 'CAST(NULL AS STRING)'} AS kafka_topic_id",
         "partition AS kafka_partition",
         "offset AS kafka_offset",
@@ -174,46 +172,46 @@ def columns(job: StageJob, *, untimely: bool = False) -> list[str]:
 
 
 def reads(job: StageJob) -> tuple[Read, ...]:
-    """Divide the job into stretches heavier than a task, which are split, and the others, which are gathered.
+    """Divide the job into slices heavier than a task, which are split, and the others, which are gathered.
 
-    Where ends of stretches are read singly, the polls of the rest are small: they may reach into those ends, and not
+    Where ends of slices are read singly, the polls of the rest are small: they may reach into those ends, and not
     behind them.
 
-    Gathering counts input partitions and knows no weight: pieces of a heavy stretch stay out of it, so that no task
+    Gathering counts input partitions and knows no weight: pieces of a heavy slice stay out of it, so that no task
     gets several of them beside another that got only light ones.
     """
     if job.singly:
         return _some(
-            Read(stretches=job.stretches, split=None, tasks=None, per_poll=CAREFUL_POLL),
-            Read(stretches=job.singly, split=None, tasks=None, per_poll=1),
+            Read(slices=job.slices, split=None, tasks=None, per_poll=CAREFUL_POLL),
+            Read(slices=job.singly, split=None, tasks=None, per_poll=1),
         )
     limit = job.max_records_per_partition
-    heavy = tuple(s for s in job.stretches if limit is not None and s.range.span > limit)
-    light = tuple(s for s in job.stretches if limit is None or s.range.span <= limit)
+    heavy = tuple(s for s in job.slices if limit is not None and s.range.span > limit)
+    light = tuple(s for s in job.slices if limit is None or s.range.span <= limit)
     tasks = job.tasks if limit is None else math.ceil(sum(s.range.span for s in light) / limit)
     return _some(
-        Read(stretches=heavy, split=limit, tasks=None),
-        Read(stretches=light, split=None, tasks=tasks if len(light) > tasks else None),
+        Read(slices=heavy, split=limit, tasks=None),
+        Read(slices=light, split=None, tasks=tasks if len(light) > tasks else None),
     )
 
 
 def _some(*reads: Read) -> tuple[Read, ...]:
-    return tuple(read for read in reads if read.stretches)
+    return tuple(read for read in reads if read.slices)
 
 
 def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of one batch read: `scan` holds at most one stretch of each partition.
+    """Return the options of one batch read: `scan` holds at most one slice of each partition.
 
     Offsets are explicit at both ends, so that a repeated task reads the same; nothing decides for a missing offset.
     Settings of the caller win over those for speed, and the job's isolation over everything.
     """
-    stretches = tuple(scan)
+    slices = tuple(scan)
     return {
         **{f"kafka.{key}": value for key, value in (_fast_settings(job) | dict(kafka)).items()},
         "kafka.isolation.level": job.isolation.value,
-        "assign": _by_topic((s.stream.topic, s.stream.partition, None) for s in stretches),
-        "startingOffsets": _by_topic((s.stream.topic, s.stream.partition, s.range.start) for s in stretches),
-        "endingOffsets": _by_topic((s.stream.topic, s.stream.partition, s.range.end) for s in stretches),
+        "assign": _by_topic((s.stream.topic, s.stream.partition, None) for s in slices),
+        "startingOffsets": _by_topic((s.stream.topic, s.stream.partition, s.range.start) for s in slices),
+        "endingOffsets": _by_topic((s.stream.topic, s.stream.partition, s.range.end) for s in slices),
         "failOnDataLoss": "true",
         "includeHeaders": "true",
     }
@@ -221,10 +219,10 @@ def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str
 
 def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
     frames = [_gathered(spark, job, read, kafka).selectExpr(*columns(job)) for read in reads(job)]
-    if job.untimely or not frames:
-        from airflow_kafka_lake.jobs.untimely import untimely_rows
+    if job.overflowing or not frames:
+        from airflow_kafka_lake.jobs.overflowing import overflowing_rows
 
-        frames.append(untimely_rows(spark, job, kafka).selectExpr(*columns(job, untimely=True)))
+        frames.append(overflowing_rows(spark, job, kafka).selectExpr(*columns(job, overflowing=True)))
     return _union(frames)
 
 
@@ -236,7 +234,7 @@ def _gathered(spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str
 def _scan_options(job: StageJob, read: Read, kafka: Mapping[str, str]) -> Iterator[dict[str, str]]:
     own = {"maxRecordsPerPartition": str(read.split)} if read.split else {}
     own |= {"kafka.max.poll.records": str(read.per_poll)} if read.per_poll else {}
-    for scan in replace(job, stretches=read.stretches).scans():
+    for scan in replace(job, slices=read.slices).scans():
         yield source_options(job, scan, kafka) | own
 
 
@@ -245,7 +243,7 @@ def _union(frames: Iterable[DataFrame]) -> DataFrame:
 
 
 def _fast_settings(job: StageJob) -> dict[str, str]:
-    per_task = sum(s.range.span for s in job.stretches) // max(1, job.tasks)
+    per_task = sum(s.range.span for s in job.slices) // max(1, job.tasks)
     per_poll = min(max(per_task // _POLLS_PER_TASK, _FEWEST_PER_POLL), _MOST_PER_POLL)
     return {
         # A range that ends at the log's end waits this long for more, once per range; 500 ms is the default.

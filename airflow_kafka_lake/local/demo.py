@@ -23,7 +23,7 @@ from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, crea
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import pipeline_audit, reporting
-from airflow_kafka_lake.wiring.assembly import open_ports
+from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.spark import prepare_start
 
 DAG = "kafka_lake_manual"
@@ -44,7 +44,7 @@ table = "{table}"
 class Show(Protocol):
     """Where the demonstration speaks."""
 
-    def say(self, text: str) -> None:
+    def progress(self, text: str) -> None:
         """Tell what is being done."""
 
     def note(self, text: str) -> None:
@@ -77,20 +77,20 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
         # SIGTERM gets the same cleaning up as Ctrl-C.
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _interrupt))
         with seconds.of("setup"):
-            show.say("fetching and verifying jars")
+            show.progress("fetching and verifying jars")
             for jars in (JarSet.SPARK, JarSet.KAFKA_BROKER):
-                fetch(jars, progress=show.say)
-            prepare_start(verified(JarSet.SPARK), show.say)
+                fetch(jars, progress=show.progress)
+            prepare_start(verified(JarSet.SPARK), show.progress)
             home = Path(tempfile.mkdtemp(prefix="kafka-lake-demo-"))
             stack.callback(shutil.rmtree, home, ignore_errors=True)
         with seconds.of("kafka"):
-            show.say("starting Kafka")
+            show.progress("starting Kafka")
             broker = stack.enter_context(LocalKafka(settings={"message.max.bytes": str(MAX_MESSAGE)}))
             topics = create_topics(broker.bootstrap)
-            fill(broker.bootstrap, topics, show.say)
+            fill(broker.bootstrap, topics, show.progress)
         demo = Demo(home, broker, topics)
         with seconds.of("airflow"):
-            show.say("starting Airflow")
+            show.progress("starting Airflow")
             airflow = stack.enter_context(LocalAirflow(dags_folder=demo.dags_folder, env=demo.environment))
             airflow.unpause(DAG)
         with seconds.of("run"):
@@ -141,7 +141,7 @@ class Demo:
         """Read ledger, table and broker, and put them beside what the producers were told."""
         with patched_environment(self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
-            with open_ports(spec, actor="demo", say=lambda _: None) as ports:
+            with open_ports(spec, actor="demo", progress=lambda _: None) as ports:
                 audit = pipeline_audit.audit(ports, spec)
                 status = reporting.status(ports, spec)
         ends = {topic.topic: 0 for topic in self.topics}
@@ -187,13 +187,13 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, Any]:
-    show.say(f"running Dag {DAG}")
+    show.progress(f"running Dag {DAG}")
     run_id = airflow.trigger(DAG, {"pipeline": "demo"})
 
     def on_progress(states: dict[str, str]) -> None:
         active = {task: state for task, state in states.items() if state not in ("none", "skipped")}
         if active:
-            show.say(f"Dag {DAG}: " + ", ".join(f"{task} {state}" for task, state in sorted(active.items())))
+            show.progress(f"Dag {DAG}: " + ", ".join(f"{task} {state}" for task, state in sorted(active.items())))
 
     run = airflow.wait_run(DAG, run_id, RUN_SECONDS, on_progress)
     if run["state"] != "success":
@@ -248,7 +248,7 @@ def _stay(show: Show, demo: Demo, airflow: LocalAirflow) -> None:
         f"{python} -c \"from pyiceberg.catalog import load_catalog as c; print(c('lake', type='sql', "
         f"uri='{demo.catalog}', warehouse='{demo.warehouse}').load_table('{TABLE}').scan(limit=10).to_arrow())\""
     )
-    show.say("running until Ctrl-C")
+    show.progress("running until Ctrl-C")
     try:
         threading.Event().wait()
     except KeyboardInterrupt:

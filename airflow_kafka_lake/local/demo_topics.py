@@ -44,13 +44,13 @@ def create_topics(bootstrap: str) -> list[Acknowledged]:
     return [Acknowledged(topic=topic, partitions=count) for topic, count in partitions.items()]
 
 
-def fill(bootstrap: str, topics: Sequence[Acknowledged], say: Callable[[str], None]) -> None:
+def fill(bootstrap: str, topics: Sequence[Acknowledged], progress: Callable[[str], None]) -> None:
     """Produce every topic's records and note what was acknowledged."""
     by_name = {topic.topic: topic for topic in topics}
     for name, records in (("orders", _orders()), ("clicks", _clicks()), ("quiet", _quiet())):
-        say(f"producing {name}")
+        progress(f"producing {name}")
         _produce(_producer(bootstrap), by_name[name], records, by_name[name].visible)
-    say("producing payments in transactions, some of them aborted")
+    progress("producing payments in transactions, some of them aborted")
     _transactions(bootstrap, by_name["payments"])
 
 

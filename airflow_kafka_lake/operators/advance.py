@@ -1,4 +1,4 @@
-"""Move watermarks over what is settled, and tell."""
+"""Move watermarks over what is committed, and tell."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
-from airflow_kafka_lake.services.settlement import advance
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PlanResult = Mapping[str, Any]
 
 
 class AdvanceWatermarkOperator(BaseOperator):
-    """Moves every watermark of a pipeline to the end of its unbroken settled run, whatever became of the waves.
+    """Moves every watermark of a pipeline to the end of its unbroken committed run, whatever became of the waves.
 
     When a watermark moved, an event of the pipeline's asset says which offsets (`assets.pipeline_asset`); a move is
     recorded as told only after Airflow has accepted the task's success together with the event, by an
@@ -69,13 +69,13 @@ class AdvanceWatermarkOperator(BaseOperator):
             return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
             spec = spec_of(self.pipeline, self.ledger_conn_id)
-            with assembly.open_ports(
-                spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), say=self.log.info
+            with assemble.open_ports(
+                spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), progress=self.log.info
             ) as ports:
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
                     ports.features.after_advance(ports, spec)
-                moves = ports.ledger.untold(spec.name)
+                moves = ports.ledger.unnotified(spec.name)
             self._emit(context, spec.name, result.get("plan"), moves)
         return {
             "pipeline": spec.name,
@@ -117,7 +117,7 @@ class FinishPlanOperator(BaseOperator):
             self._check(result, context)
             if result["blocked"]:
                 raise HeldError(
-                    f"{result['blocked']} stretches were left out of the plan: the log of the plan task names each "
+                    f"{result['blocked']} slices were left out of the plan: the log of the plan task names each "
                     "with its reason"
                 )
             if hanging := result.get("hanging", ()):
@@ -126,12 +126,12 @@ class FinishPlanOperator(BaseOperator):
                 )
 
     def _check(self, result: PlanResult, context: Context) -> None:
-        with assembly.open_ledger(self.ledger_conn_id) as ledger:
+        with assemble.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.pipeline(result["pipeline"])
         if record is None:  # nothing was ever planned, so nothing is open
             return
-        with assembly.open_ports(
-            record.spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), say=self.log.info
+        with assemble.open_ports(
+            record.spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), progress=self.log.info
         ) as ports:
             unfinished: UnfinishedError | None = None
             for plan in result["plans"]:
@@ -180,5 +180,5 @@ def confirm_events(context: Mapping[str, Any]) -> None:
     if not events:
         return
     last = events[-1].extra
-    with assembly.open_ledger(context["task"].ledger_conn_id) as ledger:
-        ledger.told(last["pipeline"], last["sequence"])
+    with assemble.open_ledger(context["task"].ledger_conn_id) as ledger:
+        ledger.mark_notified(last["pipeline"], last["sequence"])

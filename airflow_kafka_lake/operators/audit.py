@@ -11,14 +11,14 @@ from airflow.sdk.exceptions import AirflowTaskTerminated
 
 from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.audit.report import Scope, said
+from airflow_kafka_lake.core.audit.report import Scope, messages
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, spec_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class AuditOperator(BaseOperator):
     :param partitions: only these partitions (templated)
     :param deep: read Kafka again, where it still can, and compare every byte with the table, in Spark (templated)
     :param deep_rate: how much of Kafka to read a second, such as "20 MiB"; left out, as fast as it comes (templated)
-    :param seam: also judge the seam with this table, which a live stream writes to (templated)
-    :param seam_columns: its columns as "topic=…,partition=…,offset=…"; otherwise those of our tables (templated)
+    :param cutover: also judge the cutover with this table, which a live stream writes to (templated)
+    :param cutover_columns: its columns as "topic=…,partition=…,offset=…"; otherwise those of our tables (templated)
     :param report: write a page for a browser to this file, on the worker's disk or a shared one (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
@@ -50,8 +50,8 @@ class AuditOperator(BaseOperator):
         "partitions",
         "deep",
         "deep_rate",
-        "seam",
-        "seam_columns",
+        "cutover",
+        "cutover_columns",
         "report",
         "ledger_conn_id",
     )
@@ -65,8 +65,8 @@ class AuditOperator(BaseOperator):
         partitions: Sequence[int] | str | None = None,
         deep: bool | str = False,
         deep_rate: int | str | None = None,
-        seam: str | None = None,
-        seam_columns: str | None = None,
+        cutover: str | None = None,
+        cutover_columns: str | None = None,
         report: str | PathLike[str] | None = None,
         ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
@@ -77,8 +77,8 @@ class AuditOperator(BaseOperator):
         self.partitions = partitions
         self.deep = deep
         self.deep_rate = deep_rate
-        self.seam = seam
-        self.seam_columns = seam_columns
+        self.cutover = cutover
+        self.cutover_columns = cutover_columns
         self.report = report
         self.ledger_conn_id = ledger_conn_id
         self._working = False
@@ -98,11 +98,11 @@ class AuditOperator(BaseOperator):
         return summary(document)
 
     def _audit(self, context: Context, spec: PipelineSpec, asked: Mapping[str, Any]) -> dict[str, Any]:
-        with assembly.open_ports(
+        with assemble.open_ports(
             spec,
             ledger_conn_id=self.ledger_conn_id,
             actor=actor_of(context),
-            say=self.log.info,
+            progress=self.log.info,
             need_spark=any(check.needs_spark for check in asked["checks"]),
         ) as ports:
             known_spec(ports.ledger, spec.name)
@@ -132,17 +132,17 @@ class AuditOperator(BaseOperator):
         return {
             "deep": deep,
             "deep_rate": self.deep_rate if deep else None,
-            "seam": self.seam,
-            "seam_columns": self.seam_columns if self.seam else None,
+            "cutover": self.cutover,
+            "cutover_columns": self.cutover_columns if self.cutover else None,
         }
 
     def _tell(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])
-        for line in said(document)[:LOGGED]:
+        for line in messages(document)[:LOGGED]:
             self.log.info("%s", line)
         found = document["findings"]
         for item in found[:LOGGED]:
-            self.log.error("%s: %s", item["kind"], item["words"])
+            self.log.error("%s: %s", item["kind"], item["message"])
         if found:
             raise refusal(
                 f"the audit of {document['pipeline']} has {len(found)} findings, the first: {found[0]['kind']}: "

@@ -20,11 +20,11 @@ from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, message_of, text_of
-from airflow_kafka_lake.services.reporting import known_spec, landed_in_words
-from airflow_kafka_lake.services.settlement import tidy
+from airflow_kafka_lake.services.branch_cleanup import clean_up
+from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers.waits import WaitEvent, WaveFreeTrigger, WaveLaunchableTrigger
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ GATE_TIMEOUT = timedelta(days=1)
 
 
 class IngestWaveOperator(BaseOperator):
-    """Claims, stages, audits, publishes and settles one wave; safe to repeat at any moment, does not advance.
+    """Claims, stages, audits, publishes and records one wave; safe to repeat at any moment, does not advance.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
     the task defers itself: it waits without a worker slot. Killing the task ends the Spark driver; what it staged stays
@@ -74,8 +74,8 @@ class IngestWaveOperator(BaseOperator):
             wave = text_of(self.wave, "wave")
             record, spec = self._look_up(wave)
             if record.state is WaveState.COMMITTED:
-                with assembly.open_ledger(self.ledger_conn_id) as ledger:
-                    self.log.info("%s", landed_in_words(ledger, record))
+                with assemble.open_ledger(self.ledger_conn_id) as ledger:
+                    self.log.info("%s", describe_landed(ledger, record))
             else:
                 try:
                     record = self._ingest(context, wave, spec)
@@ -101,18 +101,18 @@ class IngestWaveOperator(BaseOperator):
             raise AirflowTaskTerminated("the task was killed: the Spark driver is ended, nothing was published by it")
 
     def _look_up(self, wave: str) -> tuple[WaveRecord, PipelineSpec]:
-        with assembly.open_ledger(self.ledger_conn_id) as ledger:
+        with assemble.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.wave(wave)
             if self.pipeline and self.pipeline != record.pipeline:
                 raise UsageError(f"wave {wave} is of pipeline {record.pipeline}, not of {self.pipeline}", wave=wave)
             return record, known_spec(ledger, record.pipeline)
 
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
-        with assembly.open_ports(
+        with assemble.open_ports(
             spec,
             ledger_conn_id=self.ledger_conn_id,
             actor=actor_of(context),
-            say=self.log.info,
+            progress=self.log.info,
             need_spark=True,
             need_kafka=True,
         ) as ports:
@@ -121,7 +121,7 @@ class IngestWaveOperator(BaseOperator):
                 record = ingest(ports, wave)
             finally:
                 self._working = False
-            tidy(ports, record)
+            clean_up(ports, record)
             return record
 
     def _wait_for(

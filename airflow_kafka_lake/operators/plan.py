@@ -27,11 +27,11 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
-from airflow_kafka_lake.services.settlement import settle
+from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.wave_choice import chosen
 from airflow_kafka_lake.triggers.stable import StableTrigger
 from airflow_kafka_lake.triggers.waits import WaitEvent
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ class PlanIngestOperator(BaseOperator):
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
             dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
-            with assembly.open_ports(
+            with assemble.open_ports(
                 spec,
                 ledger_conn_id=self.ledger_conn_id,
                 actor=actor_of(context),
-                say=self.log.info,
+                progress=self.log.info,
                 need_kafka=True,
             ) as ports:
                 where = ports.runner.where()
@@ -149,7 +149,7 @@ class PlanIngestOperator(BaseOperator):
         return list(result["waves"])
 
     def _report(self, planned: Planned, choice: Choice, where: str, *, dry_run: bool) -> None:
-        for line in (*explain(planned.plan, where, dry_run=dry_run), *choice.in_words(planned.plan.id)):
+        for line in (*explain(planned.plan, where, dry_run=dry_run), *choice.describe(planned.plan.id)):
             self.log.info("%s", line)
         if choice.later:
             self.log.warning("%s", beyond(len(choice.taken), len(choice.later)))
@@ -172,9 +172,9 @@ class PlanIngestOperator(BaseOperator):
 def plan_and_choose(
     ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool, dry_run: bool
 ) -> tuple[Planned, Choice]:
-    """Settle what is in the lake, plan, and choose the waves that are to be worked on; a dry run writes nothing."""
+    """Recover open waves, plan, and choose the waves that are to be worked on; a dry run writes nothing."""
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
-        settle(ports, spec.name)
+        recover(ports, spec.name)
     planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run)
     bounded = bounds.is_bounded and not everything
     return planned, chosen(ports, spec.name, planned.plan if bounded else None).at_most(most_waves())
@@ -211,7 +211,7 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
         "bytes": made.forecast.bytes,
         "lake_bytes": made.forecast.lake_bytes,
         "blocked": len(made.blocked),
-        "hanging": [item.in_words(made.observed_at) for item in made.hanging[:SHOWN_LINES]],
+        "hanging": [item.describe(made.observed_at) for item in made.hanging[:SHOWN_LINES]],
         "dry_run": dry_run,
     }
 

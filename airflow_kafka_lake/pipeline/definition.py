@@ -62,11 +62,11 @@ class Pipeline:
         end: str | None = None,
         ordering: str | None = None,
         partitioner: str | None = None,
-        settle_time: str | int | None = None,
+        layout_grace: str | int | None = None,
         partition_by: str | None = None,
         target_range_bytes: str | int | None = None,
         max_wave_bytes: str | int | None = None,
-        mirror_group: str | None = None,
+        sync_group: str | None = None,
         leader_wait: str | int | None = None,
         stable_wait: str | int | None = None,
         audit_rate: str | int | None = None,
@@ -268,12 +268,12 @@ def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator
             yield _Mistake(
                 section="lake", key="table", found=f"topic {topic!r} would land in {shown(table)}", legal=legal
             )
-    if spec.mirror_group is not None and spec.mirror_group in (spec.start.group, spec.end.group):
+    if spec.sync_group is not None and spec.sync_group in (spec.start.group, spec.end.group):
         legal = "a group that no policy asks: it would follow itself"
-        yield _Mistake(section="source", key="mirror_group", found=shown(spec.mirror_group), legal=legal)
+        yield _Mistake(section="source", key="sync_group", found=shown(spec.sync_group), legal=legal)
     for key, policy in (("start", spec.start), ("end", spec.end)):
-        if strangers := sorted({topic for topic, _, _ in policy.offsets if not _reads(spec, topic)}):
-            found = f"a file that names {', '.join(strangers[:3])}"
+        if foreign := sorted({topic for topic, _, _ in policy.offsets if not _reads(spec, topic)}):
+            found = f"a file that names {', '.join(foreign[:3])}"
             yield _Mistake(section="source", key=key, found=found, legal="offsets of this pipeline's topics")
 
 

@@ -35,15 +35,15 @@ RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
 MAX_DDL = 100_000
 MAX_SUBJECT = 500
-DDL_WORDS = 'columns as Spark\'s DDL, such as "amount DECIMAL(10,2), placed TIMESTAMP"'
-SUBJECT_WORDS = "the name of a subject, 1 to 500 characters; {topic} stands for the topic"
-MESSAGE_WORDS = "the full name of a Protobuf message, such as shop.Order"
-GROUP_WORDS = "the id of a group without consumers: 1 to 255 characters, no control characters, no outer spaces"
+DDL_FORM = 'columns as Spark\'s DDL, such as "amount DECIMAL(10,2), placed TIMESTAMP"'
+SUBJECT_FORM = "the name of a subject, 1 to 500 characters; {topic} stands for the topic"
+MESSAGE_FORM = "the full name of a Protobuf message, such as shop.Order"
+GROUP_FORM = "the id of a group without consumers: 1 to 255 characters, no control characters, no outer spaces"
 
-NAME_WORDS = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
-TOPIC_WORDS = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
-CONNECTION_WORDS = "the id of an Airflow connection: 1 to 200 of A-Z a-z 0-9 _ . : # -"
-TABLE_WORDS = (
+NAME_FORM = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not ending in .toml"
+TOPIC_FORM = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
+CONNECTION_FORM = "the id of an Airflow connection: 1 to 200 of A-Z a-z 0-9 _ . : # -"
+TABLE_FORM = (
     "namespace.table, each 1 to 128 of A-Z a-z 0-9 _; {topic} at most once, in the table part; "
     f"names that end in {RECEIPTS_SUFFIX} are the receipts'"
 )
@@ -61,9 +61,9 @@ COLUMNS = (
 """The table's columns that it can be partitioned by; only the first is a time."""
 
 _TAKEN = frozenset({*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN})
-COLUMN_WORDS = "the name of a column: 1 to 128 of A-Z a-z 0-9 _, not beginning with a digit, none that every table has"
+COLUMN_FORM = "the name of a column: 1 to 128 of A-Z a-z 0-9 _, not beginning with a digit, none that every table has"
 
-PARTITION_WORDS = (
+PARTITION_FORM = (
     "terms joined by commas: a column, years|months|days|hours(kafka_timestamp), bucket(N, column), "
     f"truncate(N, column) but not of the time; columns are {', '.join(COLUMNS)}"
 )
@@ -100,19 +100,19 @@ def _text(value: object, legal: str) -> str:
 
 
 def _pipeline_name(value: object, _: Path | None) -> str:
-    text = _text(value, NAME_WORDS)
+    text = _text(value, NAME_FORM)
     # Commands take a file or a name: a name must not look like a file.
     if not PIPELINE_NAME.fullmatch(text) or text.endswith(".toml"):
-        raise IllegalValueError(NAME_WORDS)
+        raise IllegalValueError(NAME_FORM)
     return text
 
 
 def _connection(value: object, _: Path | None) -> str:
-    text = value if isinstance(value, str) else _text(value, CONNECTION_WORDS)
+    text = value if isinstance(value, str) else _text(value, CONNECTION_FORM)
     if not CONNECTION_ID.fullmatch(text):
         # An address that is written here may hold a password.
         secret = "@" in text or "/" in text
-        raise IllegalValueError(CONNECTION_WORDS, "an address (not shown, it may hold a secret)" if secret else None)
+        raise IllegalValueError(CONNECTION_FORM, "an address (not shown, it may hold a secret)" if secret else None)
     return text
 
 
@@ -121,7 +121,7 @@ def _topics(value: object, _: Path | None) -> tuple[str, ...]:
         raise IllegalValueError('a list with at least one topic name, such as ["orders"]')
     for index, item in enumerate(value):
         if not isinstance(item, str) or not TOPIC_NAME.fullmatch(item) or item in {".", ".."}:
-            raise IllegalValueError(f"topic names are {TOPIC_WORDS}", f"{shown(item)} (item {index + 1})")
+            raise IllegalValueError(f"topic names are {TOPIC_FORM}", f"{shown(item)} (item {index + 1})")
         if item in value[:index]:
             raise IllegalValueError("each topic once", f"{shown(item)} twice")
     return tuple(value)
@@ -190,12 +190,12 @@ def _policy_of(kind: PolicyKind, argument: str, folder: Path | None) -> Policy:
 
 
 def _table(value: object, _: Path | None) -> str:
-    text = _text(value, TABLE_WORDS)
+    text = _text(value, TABLE_FORM)
     namespace, _dot, name = text.partition(".")
     if not TABLE_PART.fullmatch(namespace) or not TABLE_PART.fullmatch(name.replace("{topic}", "t", 1)):
-        raise IllegalValueError(TABLE_WORDS)
+        raise IllegalValueError(TABLE_FORM)
     if name.lower().endswith(RECEIPTS_SUFFIX):
-        raise IllegalValueError(TABLE_WORDS)
+        raise IllegalValueError(TABLE_FORM)
     return text
 
 
@@ -204,7 +204,7 @@ _TERM = re.compile(r"([a-z]+)\( *(?:([1-9][0-9]{0,8}) *, *)?([a-z_]+) *\)|([a-z_
 
 
 def _partition_by(value: object, _: Path | None) -> str:
-    text = _text(value, PARTITION_WORDS)
+    text = _text(value, PARTITION_FORM)
     terms = [_term(part.strip()) for part in re.split(r",(?![^()]*\))", text)] if text.strip() else []
     if len({(name, column) for name, _, column in terms}) < len(terms):
         raise IllegalValueError("each transform of a column once")
@@ -215,17 +215,17 @@ def _term(text: str) -> tuple[str, str, str]:
     """Return transform, width with its comma, and column: one spelling for what means the same."""
     match = _TERM.fullmatch(text)
     if match is None:
-        raise IllegalValueError(PARTITION_WORDS)
+        raise IllegalValueError(PARTITION_FORM)
     name, width, column = match[1] or "", match[2], match[3] or match[4]
     if column not in COLUMNS or (column == "kafka_timestamp" and name == "truncate"):
-        raise IllegalValueError(PARTITION_WORDS)
+        raise IllegalValueError(PARTITION_FORM)
     if name in {"bucket", "truncate"} and width:
         return name, f"{width}, ", column
     if name in {"", "identity"} and not width:
         return "", "", column
     if name.removesuffix("s") in _TIMES and column == "kafka_timestamp" and not width:
         return name.removesuffix("s") + "s", "", column
-    raise IllegalValueError(PARTITION_WORDS)
+    raise IllegalValueError(PARTITION_FORM)
 
 
 def _size(value: object, _: Path | None) -> int:
@@ -235,10 +235,10 @@ def _size(value: object, _: Path | None) -> int:
         raise IllegalValueError(error.message.removesuffix(".")) from None
 
 
-def _mirror_group(value: object, _: Path | None) -> str:
-    text = _text(value, GROUP_WORDS)
+def _sync_group(value: object, _: Path | None) -> str:
+    text = _text(value, GROUP_FORM)
     if not GROUP_ID.fullmatch(text) or text != text.strip():
-        raise IllegalValueError(GROUP_WORDS)
+        raise IllegalValueError(GROUP_FORM)
     return text
 
 
@@ -252,28 +252,28 @@ def _span(value: object, _: Path | None) -> int:
 def _ddl(value: object, _: Path | None) -> str:
     # Line ends are welcome in a long schema; what it says is Spark's to judge, when a job reads it.
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_DDL:
-        raise IllegalValueError(DDL_WORDS)
+        raise IllegalValueError(DDL_FORM)
     return value.strip()
 
 
 def _subject(value: object, _: Path | None) -> str:
-    text = _text(value, SUBJECT_WORDS)
+    text = _text(value, SUBJECT_FORM)
     if not 0 < len(text) <= MAX_SUBJECT or text != text.strip():
-        raise IllegalValueError(SUBJECT_WORDS)
+        raise IllegalValueError(SUBJECT_FORM)
     return text
 
 
 def _message(value: object, _: Path | None) -> str:
-    text = _text(value, MESSAGE_WORDS)
+    text = _text(value, MESSAGE_FORM)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*", text) or len(text) > MAX_SUBJECT:
-        raise IllegalValueError(MESSAGE_WORDS)
+        raise IllegalValueError(MESSAGE_FORM)
     return text
 
 
 def _column(value: object, _: Path | None) -> str:
-    text = _text(value, COLUMN_WORDS)
+    text = _text(value, COLUMN_FORM)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", text) or text.lower() in _TAKEN:
-        raise IllegalValueError(COLUMN_WORDS)
+        raise IllegalValueError(COLUMN_FORM)
     return text
 
 
@@ -293,7 +293,7 @@ def one_of(words: list[str]) -> str:
 _GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)
 
 KEYS: tuple[Key, ...] = (
-    Key(section="pipeline", name="name", keyword="name", read=_pipeline_name, required=NAME_WORDS),
+    Key(section="pipeline", name="name", keyword="name", read=_pipeline_name, required=NAME_FORM),
     Key(section="source", name="connection", keyword="kafka_connection", read=_connection),
     Key(section="source", name="topics", keyword="topics", read=_topics),
     Key(section="source", name="topic_pattern", keyword="topic_pattern", read=_topic_pattern),
@@ -304,10 +304,10 @@ KEYS: tuple[Key, ...] = (
     Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
     Key(section="source", name="leader_wait", keyword="leader_wait", read=_span),
     Key(section="source", name="stable_wait", keyword="stable_wait", read=_span),
-    Key(section="source", name="settle_time", keyword="settle_time", read=_span),
-    Key(section="source", name="mirror_group", keyword="mirror_group", read=_mirror_group),
+    Key(section="source", name="layout_grace", keyword="layout_grace", read=_span),
+    Key(section="source", name="sync_group", keyword="sync_group", read=_sync_group),
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
-    Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_WORDS),
+    Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_FORM),
     Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),
     Key(section="decode", name="format", keyword="decode_format", read=_choice(Format)),
     Key(section="decode", name="schema", keyword="decode_schema", read=_ddl),

@@ -14,7 +14,7 @@ from airflow_kafka_lake.pipeline.units import MAX_OFFSET, shown
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Half a million partitions fit; a file beyond this is not an offsets file."""
 
-OFFSETS_WORDS = '{"<topic>": {"<partition>": <offset>}}'
+OFFSETS_FORM = '{"<topic>": {"<partition>": <offset>}}'
 
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 _MAX_PARTITION = 2**31 - 1
@@ -59,9 +59,9 @@ def read_offsets_file(path: Path) -> tuple[tuple[str, int, int], ...]:
     try:
         found = tuple(sorted(_entries(data)))
     except ValueError as error:
-        raise UsageError(f"{path}: {error}; the file must be {OFFSETS_WORDS}.", file=str(path)) from None
+        raise UsageError(f"{path}: {error}; the file must be {OFFSETS_FORM}.", file=str(path)) from None
     if not found:
-        raise UsageError(f"{path} names no partition; the file must be {OFFSETS_WORDS}.", file=str(path))
+        raise UsageError(f"{path} names no partition; the file must be {OFFSETS_FORM}.", file=str(path))
     return found
 
 

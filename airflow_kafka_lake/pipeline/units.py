@@ -24,8 +24,8 @@ UNITS: Mapping[str, int] = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-SIZE_WORDS = 'a whole number of bytes, or a number and a unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB) such as "256 MiB"'
-TIME_WORDS = 'a time with its offset from UTC, such as "2026-01-31T06:00:00Z" or "2026-01-31T06:00:00+01:00"'
+SIZE_FORM = 'a whole number of bytes, or a number and a unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB) such as "256 MiB"'
+TIME_FORM = 'a time with its offset from UTC, such as "2026-01-31T06:00:00Z" or "2026-01-31T06:00:00+01:00"'
 
 _OFFSET = re.compile(r"[0-9]{1,19}")
 _SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([A-Za-z]+)")
@@ -44,7 +44,7 @@ def parse_time(text: str) -> datetime:
     day begin?), a time before 1970 (Kafka reads negative timestamps as "latest" and "earliest").
     """
     if not isinstance(text, str) or not _TIME.fullmatch(text):
-        raise UsageError(f"{shown(text)} is not a time{_time_advice(text)}: use {TIME_WORDS}.", value=shown(text))
+        raise UsageError(f"{shown(text)} is not a time{_time_advice(text)}: use {TIME_FORM}.", value=shown(text))
     # Only here: pendulum takes longer to import than a whole Dag file that names no time.
     import pendulum
 
@@ -53,28 +53,28 @@ def parse_time(text: str) -> datetime:
         assert isinstance(parsed, datetime)
         utc = parsed.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UsageError(f"{shown(text)} is not a time of the calendar: use {TIME_WORDS}.", value=text) from None
+        raise UsageError(f"{shown(text)} is not a time of the calendar: use {TIME_FORM}.", value=text) from None
     if utc < _EPOCH:
         raise UsageError(f"{shown(text)} is before 1970, where Kafka has no times: use a later one.", value=text)
     return datetime(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, tzinfo=UTC)
 
 
 SPANS: Mapping[str, int] = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-SPAN_WORDS = 'a whole number of seconds, or a number and a unit (s, min, h, d) such as "5 min"'
+SPAN_FORM = 'a whole number of seconds, or a number and a unit (s, min, h, d) such as "5 min"'
 MAX_SPAN = 30 * 86400
 _SPAN = re.compile(r"([0-9]{1,9}) ?([a-z]+)")
 
 
 def parse_span(value: object) -> int:
-    """Read a stretch of time as whole seconds, 30 days at most; UsageError names what is legal."""
+    """Read a span of time as whole seconds, 30 days at most; UsageError names what is legal."""
     match = _SPAN.fullmatch(value) if isinstance(value, str) else None
     seconds = int(match[1]) * SPANS.get(match[2], -1) if match else value
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_SPAN:
-        raise UsageError(f"{shown(value)} is not a stretch of time up to 30 days: use {SPAN_WORDS}.")
+        raise UsageError(f"{shown(value)} is not a span of time up to 30 days: use {SPAN_FORM}.")
     return seconds
 
 
-LIMIT_WORDS = 'a whole number of records, or a share such as "1 %" or "0.1 %"'
+LIMIT_FORM = 'a whole number of records, or a share such as "1 %" or "0.1 %"'
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?) ?%")
 
 
@@ -86,7 +86,7 @@ def parse_limit(value: object) -> int | float:
             return share
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_OFFSET:
-        raise UsageError(f"{shown(value)} is not a limit: use {LIMIT_WORDS}.")
+        raise UsageError(f"{shown(value)} is not a limit: use {LIMIT_FORM}.")
     return number
 
 
@@ -114,7 +114,7 @@ def parse_size(value: str | int) -> int:
     """Read a size in bytes: a positive integer, or text such as "256 MiB" or "1.5 GB" (rounded down to whole bytes)."""
     number = value if isinstance(value, int) and not isinstance(value, bool) else _size_of_text(value)
     if number is None:
-        raise UsageError(f"{shown(value)} is not a size{_unit_advice(value)}: use {SIZE_WORDS}.", value=shown(value))
+        raise UsageError(f"{shown(value)} is not a size{_unit_advice(value)}: use {SIZE_FORM}.", value=shown(value))
     if not 0 < number <= MAX_OFFSET:
         raise UsageError(f"{shown(value)} is not a usable size: use at least 1 byte, below 8 EiB.", value=shown(value))
     return number

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding
 from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.errors import UsageError
@@ -41,10 +41,10 @@ class AuditCheck(Protocol):
     def needs_spark(self) -> bool:
         """Return whether it runs a job."""
 
-    def narrow(self, evidence: Evidence) -> Evidence:
+    def narrow(self, inputs: AuditInputs) -> AuditInputs:
         """Leave out of the evidence what this check knows not to be the pipeline's."""
 
-    def check(self, ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope) -> Checked:
+    def check(self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: Observed, scope: Scope) -> Checked:
         """Look, and judge."""
 
 

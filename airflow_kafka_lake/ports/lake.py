@@ -9,15 +9,15 @@ from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import (
+    AttemptRows,
     Commit,
-    Holding,
     Publication,
     ReceiptRow,
     Staged,
 )
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptRecord,
-    Look,
+    CommitSearch,
     PublishOutcome,
     TableHead,
     Token,
@@ -39,7 +39,7 @@ class LakeTable(Protocol):
     def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
         """Record the owner of each topic inside a commit that moves main; Rejected names another owner."""
 
-    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
+    def find_commit(self, attempts: Sequence[AttemptRecord]) -> CommitSearch:
         """Search main for any of the attempts: its history back to the oldest base and, where that is not there any
         more, rows by `ingest_attempt` at the same head. Attempts without a base never published."""
 
@@ -51,7 +51,7 @@ class LakeTable(Protocol):
     def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
         """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9).
 
-        Every row that main has of the stretches in `publication.replaces`, whichever attempt wrote it, is gone with the
+        Every row that main has of the slices in `publication.replaces`, whichever attempt wrote it, is gone with the
         same commit; all other rows of its files stay as they are. Raises SchemaMismatchError for a table whose rows
         cannot be taken out of their files. `heartbeat` is called for each file that is written anew, before anything is
         sent; an exception it raises ends the publish.
@@ -88,19 +88,19 @@ class LakeTable(Protocol):
 
         Rows without a position are left out; `live_only` also leaves out rows that name an attempt. Raises
         UnknownSubjectError when the table does not exist, SchemaMismatchError when a column is missing or of a type
-        that no position has, DamagedTableError as `holdings`.
+        that no position has, DamagedTableError as `attempt_rows`.
         """
 
     def commits(self) -> tuple[Commit, ...]:
         """Return main's history, oldest first, as far as it has not expired."""
 
-    def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
+    def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
         """Read main's position columns and `ingest_attempt` of some topics (None: all): which attempt's rows are
         there, whatever has compacted or expired since, sorted. Rows without a position are not ours and left out.
         Raises DamagedTableError when a file of main is missing or cannot be read."""
 
-    def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
-        """Return what main holds of some stretches, by attempt, sorted; files that hold nothing of them are not opened.
+    def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
+        """Return what main holds of some slices, by attempt, sorted; files that hold nothing of them are not opened.
         `heartbeat` is called while they are read.
         Raises as `publish` does when rows of theirs could not be replaced."""
 

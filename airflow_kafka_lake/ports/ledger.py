@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.ledger.attempts import (
     Renew,
 )
 from airflow_kafka_lake.core.ledger.changes import Write
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.events import Event, Line
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
@@ -27,10 +28,9 @@ from airflow_kafka_lake.core.ledger.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.rereading import Reopen
-from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptRecord,
     RangeState,
@@ -41,7 +41,7 @@ from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
-from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
+from airflow_kafka_lake.core.rebuilding.restore import Restore
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class LedgerReader(Protocol):
         """Return the attempts of one wave by fence, or those of a whole pipeline by wave and fence."""
 
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
-        """Return the settled waves that brought rows, newest settled first; `newest` is how many at most."""
+        """Return the committed waves that brought rows, newest committed first; `newest` is how many at most."""
 
     def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
         """Return each of some attempts that is on record, by its id, with the state of its wave."""
@@ -107,14 +107,14 @@ class LedgerReader(Protocol):
 
         What is on hold is not read with the wave, and waits for nothing; nor does a plan made without ordering."""
 
-    def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
-        """Return what the last settled waves of each table cost; those without a settled range, or restored by a
+    def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
+        """Return what the last committed waves of each table cost; those without a committed range, or restored by a
         rebuild, tell nothing."""
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
         """Return the events of a pipeline with a sequence above `after`."""
 
-    def untold(self, pipeline: str) -> tuple[Advance, ...]:
+    def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
         """Return the watermark moves that were not told yet, by sequence."""
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
@@ -133,15 +133,15 @@ WRITES: Mapping[str, type[Write[Any]]] = {
         RecordJob,
         MarkStaged,
         MarkPublishing,
-        Settle,
+        RecordCommit,
         EndAttempt,
-        Take,
+        Revoke,
         Release,
         Skip,
         Reopen,
         Withdraw,
         AcceptDeletes,
-        Reinstate,
+        Restore,
     )
 }
 """Every write that a ledger commits, by its name: each decides in one place what it changes, and refuses there."""
@@ -161,9 +161,9 @@ class Ledger(LedgerReader, Protocol):
         """
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
-        """Move every watermark to the end of the unbroken settled run, set-based; returns the moves of this call."""
+        """Move every watermark to the end of the unbroken committed run, set-based; returns the moves of this call."""
 
-    def told(self, pipeline: str, sequence: int) -> None:
+    def mark_notified(self, pipeline: str, sequence: int) -> None:
         """Record that all moves up to `sequence` were told; never moves back."""
 
     def sent(self, items: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import (
-    Holder,
+    LeaseHolder,
 )
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 
@@ -59,14 +59,14 @@ class JobRunner(Protocol):
         the job makes progress, and an exception it raises ends the job. A job without any progress for long is ended.
         Raises JobFailedError with the job's last words (never a secret)."""
 
-    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Run a job to its end that changes nothing, and return the document that it leaves.
 
-        `say` gets a sentence now and then. Raises JobFailedError as `stage` does; a stretch that Kafka no longer has,
+        `say` gets a sentence now and then. Raises JobFailedError as `stage` does; a slice that Kafka no longer has,
         or a snapshot that is gone, is such an end.
         """
 
-    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
         """Decode rows of a table once more from their raw bytes; nothing else of a row changes, no row comes or goes.
 
         `say` gets a sentence now and then. Raises JobFailedError as `stage` does, SchemaMismatchError for a schema that
@@ -99,9 +99,9 @@ class Clock(Protocol):
 class Processes(Protocol):
     """Who we are, and whether another holder still lives."""
 
-    def this(self) -> Holder:
+    def this(self) -> LeaseHolder:
         """Return this process."""
 
-    def dead(self, holder: Holder) -> bool:
+    def dead(self, holder: LeaseHolder) -> bool:
         """Return whether a holder is known to be dead: same host, and no process of that id and start time. Unknown is
         not dead."""

@@ -25,7 +25,7 @@ class Ports:
     clock: Clock
     processes: Processes
     actor: str
-    say: Callable[[str], None]
+    progress: Callable[[str], None]
     """Tells a person what is being done, one short sentence at a time."""
     features: Features = field(default_factory=Features)
     """What else is done at the points where a feature may join in."""

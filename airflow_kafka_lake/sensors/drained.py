@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SegmentDrainedSensor(LedgerSensor):
-    """Waits until every offset below a seal is settled or skipped; what is not known counts as not drained.
+    """Waits until every offset below a seal is committed or skipped; what is not known counts as not drained.
 
     The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
 

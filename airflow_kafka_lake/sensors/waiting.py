@@ -20,7 +20,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.triggers.waits import LedgerTrigger, WaitEvent
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
@@ -92,7 +92,7 @@ class LedgerSensor(BaseSensorOperator):
             if trigger is None:
                 return None, PokeReturnValue(is_done=True, xcom_value="nothing to wait for")
             try:
-                with assembly.open_ledger(self.ledger_conn_id) as ledger:
+                with assemble.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)
                     answer = trigger.condition()(ledger, lambda: self._source(trigger.pipeline))
             except TransientError as unknown:
@@ -118,6 +118,6 @@ class LedgerSensor(BaseSensorOperator):
                 raise unknown_topic(spec.name, topic, spec.topics)
 
     def _source(self, pipeline: str) -> OffsetSource:
-        with assembly.open_ledger(self.ledger_conn_id) as ledger:
+        with assemble.open_ledger(self.ledger_conn_id) as ledger:
             name = known_spec(ledger, pipeline).kafka_connection
         return KafkaConnection(name).source()

@@ -16,7 +16,7 @@ from airflow_kafka_lake.triggers.waits import LedgerTrigger, WatermarkTrigger
 
 
 class WatermarkSensor(LedgerSensor):
-    """Waits until everything below an offset, or before a time, is settled from each stream's origin on.
+    """Waits until everything below an offset, or before a time, is committed from each stream's origin on.
 
     A time is reached only once Kafka has a record at or after it: until then, an earlier one may still come.
 

@@ -13,9 +13,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import needed_reason, new_id
-from airflow_kafka_lake.services.identity import look_at_table
+from airflow_kafka_lake.services.identity import check_table
+from airflow_kafka_lake.services.outbox import flush
 from airflow_kafka_lake.services.pipeline_audit import gather, require_scope, topics_of
-from airflow_kafka_lake.services.settlement import flush
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ def accept_deletes(
     reason: str,
     dry_run: bool = False,
 ) -> Accepted:
-    """Record for each settled range how many of its rows are gone now, as deleted on purpose; safe to repeat.
+    """Record for each committed range how many of its rows are gone now, as deleted on purpose; safe to repeat.
 
     Raises IdentityError for a table that was rolled back, whose rows were not deleted, DamagedTableError for one
     whose files are missing, StateError when no row is gone, or when it cannot be told how many of a part are.
@@ -48,14 +48,14 @@ def accept_deletes(
     reason = needed_reason(reason)
     require_scope(ports.ledger, spec, scope)
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
-        look_at_table(ports, spec.name, table, sorted(topic_ids))
-    evidence = gather(ports.ledger, ports.lake, spec, scope=scope)
-    for item in evidence.tables:
+        check_table(ports, spec.name, table, sorted(topic_ids))
+    inputs = gather(ports.ledger, ports.lake, spec, scope=scope)
+    for item in inputs.tables:
         if item.damaged:
             raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
-    seen = offsets_seen(evidence)
-    settled = [item for item in evidence.ledger.settled if item.stream in scope]
-    found = tuple(unrecorded(settled, seen, evidence.deletions, asked))
+    seen = offsets_seen(inputs)
+    committed = [item for item in inputs.ledger.committed if item.stream in scope]
+    found = tuple(unrecorded(committed, seen, inputs.deletions, asked))
     if not found:
         raise StateError(
             f"no row of pipeline {spec.name} is gone from the lake there, beyond what is recorded: nothing to record. "
@@ -67,7 +67,7 @@ def accept_deletes(
     if dry_run:
         return Accepted(decision=None, deleted=found)
     decision, now = new_id(), ports.clock.now()
-    tables = {wave.id: wave.table for wave in evidence.ledger.waves}
+    tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
     ports.ledger.commit(
         AcceptDeletes(pipeline=spec.name, receipts=receipts, decision=decision, reason=reason, actor=ports.actor)

@@ -11,14 +11,14 @@ from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import fewer_rows, gone_topic, held_by, passed
 from airflow_kafka_lake.core.lake.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.ledger.holds import hold
-from airflow_kafka_lake.core.ledger.records import Claim, Holding, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.losses import look
+from airflow_kafka_lake.services.losses import check_losses
 from airflow_kafka_lake.services.topics import changed_topics
 
-NAMED_STRETCHES = 5
+NAMED_RANGES = 5
 MOST_PASSED = 100
 """Gaps of a wave that are held one by one when the log start has passed them; of more, their ranges are."""
 GAPS_AT_ONCE = 20_000
@@ -52,7 +52,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
     failed = _changed(ports, claim.ranges)
     open_ranges = [item for item in claim.ranges if item.id not in failed]
     tallies = _explained(ports, claim, open_ranges, contents, heartbeat)
-    seen = look(ports, open_ranges)
+    seen = check_losses(ports, open_ranges)
     if seen.unknown:
         raise UnavailableError(f"{next(iter(seen.unknown.values()))}, so what was read of it is not proven: repeat")
     # Rows that are staged need no log start to prove them: they were read before it moved.
@@ -66,7 +66,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
         if result.accounting.unexplained and item.id not in failed:
             lost = seen.failed.get(item.id)
             failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, tallies[item.id])
-    failed |= {i: hold(i, reason) for i, reason in _strays(claim.ranges, contents).items()}
+    failed |= {i: hold(i, reason) for i, reason in _unplanned(claim.ranges, contents).items()}
     beside = _passed(claim.ranges, failed, seen, tallies)
     return Audited(receipts=tuple(receipts), failed=beside or tuple(failed.values()), stands=bool(beside))
 
@@ -85,7 +85,7 @@ def _passed(
         lost, left = seen.failed.get(item.id), tallies.get(item.id, Tally()).unexplained
         if not isinstance(lost, LogStartMovedError) or failed[item.id] != held_by(item.id, lost):
             return ()
-        if left - RangeSet((lost.lost,) if lost.lost else ()) or len(verdicts) + left.stretches > MOST_PASSED:
+        if left - RangeSet((lost.lost,) if lost.lost else ()) or len(verdicts) + left.range_count > MOST_PASSED:
             return ()
         verdicts += [passed(item, part) for part in left]
     return tuple(verdicts)
@@ -108,12 +108,12 @@ def _explained(
     heartbeat: Callable[[], None],
 ) -> Mapping[str, Tally]:
     """Ask Kafka's batches about every offset without a row, so many gaps at a time: what is kept of them is numbers."""
-    number = sum(_gaps(item, contents).stretches for item in ranges)
+    number = sum(_gaps(item, contents).range_count for item in ranges)
     if number:
-        ports.say(f"explaining {number} gaps of wave {claim.key.wave}")
+        ports.progress(f"explaining {number} gaps of wave {claim.key.wave}")
     tallies: dict[str, Tally] = defaultdict(Tally)
     for some in _at_once(ranges, contents):
-        wanted = {Slice(item.stream, stretch): number for number, (item, left) in enumerate(some) for stretch in left}
+        wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(some) for gap in left}
         said: list[list[Explanation]] = [[] for _ in some]
         for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
             said[wanted[gap]] += explanations
@@ -134,25 +134,25 @@ def _at_once(
     count = 0
     for item in ranges:
         for part in _gaps(item, contents).sliced(GAPS_AT_ONCE):
-            if some and count + part.stretches > GAPS_AT_ONCE:
+            if some and count + part.range_count > GAPS_AT_ONCE:
                 yield some
                 some, count = [], 0
             some.append((item, part))
-            count += part.stretches
+            count += part.range_count
     if some:
         yield some
 
 
 def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
     left = tally.unexplained
-    more = "" if left.stretches <= NAMED_STRETCHES else f" and {left.stretches - NAMED_STRETCHES} more stretches"
+    more = "" if left.range_count <= NAMED_RANGES else f" and {left.range_count - NAMED_RANGES} more ranges"
     seen = "; ".join(tally.seen)
-    named = left.named(NAMED_STRETCHES)
+    named = left.named(NAMED_RANGES)
     said = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
     return hold(item.id, UnexplainedError(said).named, left)
 
 
-def _strays(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
+def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
     """Name the ranges of streams with rows twice, or with rows that were not planned."""
     planned: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in ranges:
@@ -189,7 +189,7 @@ def refuse_fewer(
     return tuple(verdicts)
 
 
-def _offsets(found: Iterable[Holding | StreamContent]) -> dict[Stream, RangeSet]:
+def _offsets(found: Iterable[AttemptRows | StreamContent]) -> dict[Stream, RangeSet]:
     offsets: dict[Stream, list[RangeSet]] = defaultdict(list)
     for item in found:
         offsets[item.stream].append(item.offsets)

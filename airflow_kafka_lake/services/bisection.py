@@ -13,10 +13,11 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ports
 
-FAULTS = frozenset({Fate.UNREADABLE, Fate.UNTIMELY})
+FAULTS = frozenset({Fate.UNREADABLE, Fate.OVERFLOWING})
 
 Stage = Callable[[Sequence[RangeRecord], Sequence[Slice]], Staged]
-"""Stages some ranges of a claim, or pieces of them, with what is untimely in them; raises what a job may end with."""
+"""Stages some ranges of a claim, or pieces of them, with what is overflowing in them; raises what a job may end
+with."""
 
 
 def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
@@ -24,7 +25,7 @@ def lighten(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     if not History.of(held.attempts).is_deadly:
         return ()
     why = "workers died over it, or lost their lease, twice"
-    ports.say(f"wave {held.key.wave} is halved: {why}")
+    ports.progress(f"wave {held.key.wave} is halved: {why}")
     (first, *_) = held.ranges
     return halving.apart(held.ranges, why) or (halving.held(first, first.range, why),)
 
@@ -36,24 +37,24 @@ def read_otherwise(
 
     Nothing when neither helps. Exceptions that the search meets by itself, such as a broker out of reach, pass through.
     """
-    history, untimely = History.of(held.attempts), tuple[Slice, ...]()
+    history, overflowing = History.of(held.attempts), tuple[Slice, ...]()
     if history.asks_for_batches(error):
-        found, untimely = _asked(ports, held, heartbeat)
+        found, overflowing = _asked(ports, held, heartbeat)
         if found:
             return found
-    if untimely:
-        ports.say(
+    if overflowing:
+        ports.progress(
             f"wave {held.key.wave} has records of a time that Spark cannot read: its driver reads them one by one"
         )
         ports.lake.table(held.table).drop(held.key.attempt)
         try:
-            return stage(held.ranges, untimely)
+            return stage(held.ranges, overflowing)
         except Exception as problem:
             if not halving.is_unknown(problem) or not history.asks_for_trials(problem):
                 raise
             error = problem
     return (
-        _tried(ports, held, error, stage=stage, untimely=untimely, heartbeat=heartbeat)
+        _tried(ports, held, error, stage=stage, overflowing=overflowing, heartbeat=heartbeat)
         if history.asks_for_trials(error)
         else ()
     )
@@ -61,18 +62,19 @@ def read_otherwise(
 
 def _asked(ports: Ports, held: Claim, heartbeat: Callable[[], None]) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
     """Ask Kafka's raw batches which offsets of the wave no job can read, and which only Spark's source cannot."""
-    ports.say(f"looking for what cannot be read in Kafka's batches of wave {held.key.wave}")
+    ports.progress(f"looking for what cannot be read in Kafka's batches of wave {held.key.wave}")
     gaps = {Slice(item.stream, item.range): item for item in held.ranges}
     try:
         told = ports.batches.explain(tuple(gaps), held.spec.isolation, heartbeat)
     except StaleFenceError:
         raise
     except TransientError as problem:
-        ports.say(f"Kafka's batches of wave {held.key.wave} could not be read: {problem}")
+        ports.progress(f"Kafka's batches of wave {held.key.wave} could not be read: {problem}")
         return (), ()
     said = {item.id: told.get(gap, ()) for gap, item in gaps.items()}
     late = [
-        (item, RangeSet(known.range for known in said[item.id] if known.fate is Fate.UNTIMELY)) for item in held.ranges
+        (item, RangeSet(known.range for known in said[item.id] if known.fate is Fate.OVERFLOWING))
+        for item in held.ranges
     ]
     few, too_many = halving.affordable(late)
     verdicts = []
@@ -91,7 +93,7 @@ def _tried(
     error: Exception,
     *,
     stage: Stage,
-    untimely: Sequence[Slice],
+    overflowing: Sequence[Slice],
     heartbeat: Callable[[], None],
 ) -> tuple[Verdict, ...]:
     """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
@@ -103,11 +105,11 @@ def _tried(
         trials += 1
         named = ", ".join(f"{item.stream} {item.range}" for item in part[:3])
         more = f" and {len(part) - 3} more ranges" if len(part) > 3 else ""
-        ports.say(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
+        ports.progress(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
         heartbeat()
         table.drop(held.key.attempt)
         try:
-            stage(part, untimely)
+            stage(part, overflowing)
         except Exception as problem:
             if not halving.is_unknown(problem):
                 raise
@@ -118,7 +120,7 @@ def _tried(
     found = halving.search(held.ranges, fails)
     if found.culprit is not None:
         return (halving.held(halving.source_of(held.ranges, found.culprit), found.culprit.range, _words(error)),)
-    ports.say(f"no single record of wave {wave} is the cause")
+    ports.progress(f"no single record of wave {wave} is the cause")
     return halving.apart(held.ranges, "its parts can be read, and not all at once") if found.read_well else ()
 
 

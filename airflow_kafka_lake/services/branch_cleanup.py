@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import is_over
 from airflow_kafka_lake.ports import Ports
 
@@ -15,7 +16,7 @@ class Swept:
     """Attempts whose branches were dropped, and attempts that this ledger does not know, whose branches stay."""
 
     dropped: tuple[str, ...] = ()
-    strange: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
 def sweep(ports: Ports, tables: Sequence[str]) -> Swept:
@@ -26,16 +27,16 @@ def sweep(ports: Ports, tables: Sequence[str]) -> Swept:
     what is over stays so. Should an ended attempt still be about to publish, its commit requires the branch and fails.
     """
     dropped: list[str] = []
-    strange: list[str] = []
+    foreign: list[str] = []
     for table in tables:
         try:
-            _sweep_table(ports, table, dropped, strange)
+            _sweep_table(ports, table, dropped, foreign)
         except KafkaLakeError as error:
-            ports.say(f"staging branches of {table} are swept next time: {error}")
-    return Swept(dropped=tuple(dropped), strange=tuple(strange))
+            ports.progress(f"staging branches of {table} are swept next time: {error}")
+    return Swept(dropped=tuple(dropped), foreign=tuple(foreign))
 
 
-def _sweep_table(ports: Ports, name: str, dropped: list[str], strange: list[str]) -> None:
+def _sweep_table(ports: Ports, name: str, dropped: list[str], foreign: list[str]) -> None:
     table = ports.lake.table(name)
     branches = table.branches()
     if not branches:
@@ -43,8 +44,16 @@ def _sweep_table(ports: Ports, name: str, dropped: list[str], strange: list[str]
     known = ports.ledger.standing(branches)
     for attempt in branches:
         if attempt not in known:
-            strange.append(attempt)
-            ports.say(f"{name} has a staging branch of attempt {attempt}, which this ledger does not know: left alone")
+            foreign.append(attempt)
+            ports.progress(
+                f"{name} has a staging branch of attempt {attempt}, which this ledger does not know: left alone"
+            )
         elif is_over(*known[attempt]):
             table.drop(attempt)
             dropped.append(attempt)
+
+
+def clean_up(ports: Ports, wave: WaveRecord) -> None:
+    """Sweep the table of a wave that took more than one attempt."""
+    if len(ports.ledger.attempts(wave.id)) > 1:
+        sweep(ports, [wave.table])

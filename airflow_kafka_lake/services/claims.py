@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import AttemptRejectedError, KafkaLakeError,
 from airflow_kafka_lake.core.lake.staging import job_name
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Renew
 from airflow_kafka_lake.core.ledger.records import Claim
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, Holder
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, LeaseHolder
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.in_doubt import InDoubt
 
@@ -65,11 +65,11 @@ def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
     """
     name = job_name(pipeline, attempt.wave, attempt.attempt)
     try:
-        dead = ports.processes.dead(Holder.parse(attempt.holder))
+        dead = ports.processes.dead(LeaseHolder.parse(attempt.holder))
         if ports.runner.end_orphan(attempt.job if dead else None, name):
-            ports.say(f"ended the forgotten job of wave {attempt.wave}: {name}")
+            ports.progress(f"ended the forgotten job of wave {attempt.wave}: {name}")
     except KafkaLakeError as error:
-        ports.say(f"a forgotten job of wave {attempt.wave} may still run, and can only stage: {error}")
+        ports.progress(f"a forgotten job of wave {attempt.wave} may still run, and can only stage: {error}")
 
 
 def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:
@@ -89,7 +89,7 @@ def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDo
     try:
         ports.ledger.commit(EndAttempt(key=claim.key, outcome=outcome, error=reason))
     except KafkaLakeError as problem:
-        ports.say(f"could not record the end of attempt {claim.key.attempt}: {problem}")
+        ports.progress(f"could not record the end of attempt {claim.key.attempt}: {problem}")
 
 
 @contextmanager

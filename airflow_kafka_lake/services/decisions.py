@@ -14,9 +14,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.skips import Skip, cut_for_skip, skipped_range
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import FINISHED, RangeState
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -27,8 +27,8 @@ from airflow_kafka_lake.services.claims import ending_on_error
 from airflow_kafka_lake.services.fencing import fenced
 from airflow_kafka_lake.services.losses import accepted_epoch
 from airflow_kafka_lake.services.only_copies import REPEAT
+from airflow_kafka_lake.services.outbox import flush
 from airflow_kafka_lake.services.revocation import revoke
-from airflow_kafka_lake.services.settlement import flush
 
 
 def new_id() -> str:
@@ -88,15 +88,15 @@ class SkipPreview:
 
 
 def preview_skip(
-    ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange, *, reason: str
+    ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange, *, reason: str
 ) -> SkipPreview:
     """Return what a skip would do, from the records as they are now; raises what it would refuse for good."""
-    asked = skipped_range("preview", pipeline, Slice(stream.key, stretch), needed_reason(reason))
-    _refuse_beyond_end(ports, pipeline, stream, stretch)
-    cut = cut_for_skip(_touched(ports, pipeline, stream, stretch), asked, stream.origin)
-    waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(stretch) and item.wave != asked.id})
+    asked = skipped_range("preview", pipeline, Slice(stream.key, interval), needed_reason(reason))
+    _refuse_beyond_end(ports, pipeline, stream, interval)
+    cut = cut_for_skip(_touched(ports, pipeline, stream, interval), asked, stream.origin)
+    waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(interval) and item.wave != asked.id})
     return SkipPreview(
-        offsets=(RangeSet((stretch,)) - stream.covered).span,
+        offsets=(RangeSet((interval,)) - stream.covered).span,
         waves=tuple(waves),
         fenced=tuple(wave for wave in waves if _to_be_fenced(ports.ledger.wave(wave))),
         goes_on=RangeSet(item.range for item in cut.pieces if item.wave in cut.waves),
@@ -111,7 +111,7 @@ def skip(
     ports: Ports,
     pipeline: str,
     stream: StreamRecord,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     *,
     reason: str,
     acknowledge_order: bool,
@@ -119,16 +119,16 @@ def skip(
 ) -> Passed:
     """Pass offsets unread, by a person's decision. What was held for nothing but them goes on in new waves.
 
-    Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped stretch.
+    Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped slice.
     Raises OnlyCopyError where what is staged beside it exists nowhere else, unless `drop_staged` gives that up.
     """
     reason = needed_reason(reason)
-    _refuse_beyond_end(ports, pipeline, stream, stretch)
-    accepted = accepted_epoch(ports, stream, stretch)
-    gone = Slice(stream.key, stretch)
+    _refuse_beyond_end(ports, pipeline, stream, interval)
+    accepted = accepted_epoch(ports, stream, interval)
+    gone = Slice(stream.key, interval)
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
-        for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, stretch)}):
+        for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, interval)}):
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
             if claim := fenced(ports, wave, skipped=gone, give_up=None if drop_staged else REPEAT):
@@ -136,7 +136,7 @@ def skip(
         skipped = ports.ledger.commit(
             Skip(
                 pipeline=pipeline,
-                slice=Slice(stream.key, stretch),
+                slice=Slice(stream.key, interval),
                 id=new_id(),
                 reason=reason,
                 actor=ports.actor,
@@ -149,16 +149,16 @@ def skip(
     return skipped
 
 
-def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> None:
+def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> None:
     """Refuse to skip offsets that are not written yet: they would be passed unread when they come."""
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
-    if stretch.end <= known:
+    if interval.end <= known:
         return
     seen = ports.source.snapshot((stream.key.topic,), None)
     end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.key)])
-    if stretch.end > end:
+    if interval.end > end:
         raise RangeBeyondEndError(
-            f"{stream.key}: offset {stretch.end} is beyond the end of the log, {end}: what is "
+            f"{stream.key}: offset {interval.end} is beyond the end of the log, {end}: what is "
             f"written there later would be passed unread. Skip up to {end} at most",
             topic=stream.key.topic,
             partition=stream.key.partition,
@@ -166,7 +166,7 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, stretc
         )
 
 
-def _touched(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> list[RangeRecord]:
+def _touched(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> list[RangeRecord]:
     unresolved = (RangeState.PLANNED, RangeState.HELD, RangeState.CANCELLED)
     found = ports.ledger.ranges(pipeline=pipeline, states=unresolved)
-    return [item for item in found if item.stream == stream.key and item.range.overlaps(stretch)]
+    return [item for item in found if item.stream == stream.key and item.range.overlaps(interval)]

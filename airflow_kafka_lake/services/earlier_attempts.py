@@ -51,11 +51,11 @@ def resumed(
             give_up=cancelled(held.key.wave),
             why=why,
         )
-        ports.say(f"what attempt {source.attempt} has staged of wave {held.key.wave} is dropped: {error.message}")
+        ports.progress(f"what attempt {source.attempt} has staged of wave {held.key.wave} is dropped: {error.message}")
         table.drop(source.attempt)
         return None
     if isinstance(proven, Proven):
-        ports.say(f"wave {held.key.wave} goes on with what attempt {source.attempt} has staged: no job is run")
+        ports.progress(f"wave {held.key.wave} goes on with what attempt {source.attempt} has staged: no job is run")
     return proven
 
 

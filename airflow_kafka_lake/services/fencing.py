@@ -48,18 +48,18 @@ def move_main(
     token: Token,
     check: Callable[[TableHead], FenceCommit | None],
     *,
-    look: Callable[[], Found | Absent] | None = None,
+    find_commit: Callable[[], Found | Absent] | None = None,
     unmoved: KafkaLakeError,
 ) -> Found | Absent:
     """Move main away from a head that was looked at after the fence went up; return what the look after that found.
 
     That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
-    looked at. `check` refuses a head, or says what to commit on it, None for nothing; what `look` finds ends it too.
-    Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
+    looked at. `check` refuses a head, or says what to commit on it, None for nothing; what `find_commit` finds ends it
+    too. Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
     """
-    look = look or (lambda: Absent(head=table.head()))
+    find_commit = find_commit or (lambda: Absent(head=table.head()))
     owner = (ports.ledger.ledger_id(), token.pipeline)
-    seen = look()
+    seen = find_commit()
     for _ in range(FENCE_TRIES):
         head = seen.head
         if isinstance(seen, Found) or (asked := check(head)) is None:
@@ -68,11 +68,11 @@ def move_main(
         if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
             what = f"{outcome.requirement}, {outcome.detail}"
             raise IdentityError(f"main of {table.identifier} cannot be moved: {what}", table=table.identifier)
-        seen = look()
+        seen = find_commit()
         # It may have landed though its answer was lost: then the newest commit is it, and was not before.
         if isinstance(outcome, Committed) or seen.head.last.get(owner) == token != head.last.get(owner):
             return seen
-        ports.say(f"moving main of {table.identifier} again: {outcome}")
+        ports.progress(f"moving main of {table.identifier} again: {outcome}")
     raise unmoved
 
 
@@ -87,7 +87,7 @@ def fenced(
 ) -> Claim | None:
     """Claim a wave and make sure that no earlier publisher can show what is taken away from it any more.
 
-    Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and settled, and the
+    Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and committed, and the
     answer is None: there is nothing left to take. Raises OnlyCopyError where a branch would go that is the only copy of
     records; `give_up` says how a person agrees to that, None that he has.
     """
@@ -126,7 +126,7 @@ def _move_main_from(
         table,
         token_of(claim, "fence"),
         check,
-        look=lambda: probe(ports, claim, claim.attempts),
+        find_commit=lambda: probe(ports, claim, claim.attempts),
         # Not an unknown publish: nothing of this attempt can become visible, and a repeated call looks anew.
         unmoved=UnavailableError(
             f"main of {claim.table} could not be moved, so a publisher of wave {claim.key.wave} may still succeed. "

@@ -17,8 +17,8 @@ from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requiremen
 from airflow_kafka_lake.ports import Ports
 
 OWNERSHIP_TRIES = 10
-WITNESSES = 5
-"""How many of the waves settled last are looked for: several, because settling follows no strict order."""
+NEWEST_CHECKED = 5
+"""How many of the waves committed last are looked for: several, because commits are recorded in no strict order."""
 
 
 def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
@@ -75,7 +75,7 @@ def _anothers(table: str, topic_id: str, owner: str, pipeline: str) -> Ownership
     )
 
 
-def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str]) -> None:
+def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str]) -> None:
     """Check a table without writing anything; a table that does not exist yet is fine unless one is on record."""
     record = ports.ledger.pipeline(pipeline)  # before the table: another planner may be creating it right now
     try:
@@ -83,14 +83,14 @@ def look_at_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[s
     except UnknownSubjectError:
         if record and table in record.tables:
             raise IdentityError(
-                f"table {table} is gone: pipeline {pipeline} has settled ranges in it. Restore the table, or accept "
+                f"table {table} is gone: pipeline {pipeline} has committed ranges in it. Restore the table, or accept "
                 f"the loss with: {remedies.rebuild(pipeline, accept_rollback=True)}",
                 table=table,
             ) from None
         return
     check_head(ports, pipeline, table, head=head, topic_ids=topic_ids)
     _check_unowned(ports, pipeline, table, head=head, topic_ids=topic_ids)
-    check_settled(ports, pipeline, table, head)
+    check_committed(ports, pipeline, table, head)
 
 
 def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Sequence[str]) -> None:
@@ -119,10 +119,10 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, 
     raise _anothers(table, row.stream.topic_id, row.pipeline, pipeline)
 
 
-def check_settled(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:
-    """Refuse a table whose metadata were set back to before what was settled last: its properties went back with them,
-    so that only the ledger can tell. One statement, whatever the number of waves."""
-    for item in ports.ledger.published(pipeline, table=table, newest=WITNESSES):
+def check_committed(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:
+    """Refuse a table whose metadata were set back to before what was committed last: its properties went back with
+    them, so that only the ledger can tell. One statement, whatever the number of waves."""
+    for item in ports.ledger.published(pipeline, table=table, newest=NEWEST_CHECKED):
         snapshot, base = item.snapshot, item.base
         if snapshot is not None and head.ancestry.lacks_publish(item.attempt, base=base, snapshot=snapshot):
             raise _rolled_back(pipeline, table, snapshot)
@@ -138,9 +138,9 @@ def _rolled_back(pipeline: str, table: str, snapshot: int) -> IdentityError:
     )
 
 
-def take_possession(ports: Ports, pipeline: str, table: str, *, partition_by: str, topic_ids: Sequence[str]) -> None:
+def register_owner(ports: Ports, pipeline: str, table: str, *, partition_by: str, topic_ids: Sequence[str]) -> None:
     """Create or check the table, record its UUID in the ledger and our ownership of the topics in the table."""
-    look_at_table(ports, pipeline, table, topic_ids)
+    check_table(ports, pipeline, table, topic_ids)
     lake = ports.lake.table(table)
     head = lake.ensure(partition_by)
     ports.ledger.commit(BindTable(pipeline=pipeline, table=table, uuid=head.uuid))

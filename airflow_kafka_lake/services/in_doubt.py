@@ -45,6 +45,6 @@ class InDoubt:
         wave = claim.key.wave
         return UnknownOutcomeError(
             f"wave {wave} may be in the lake: a commit of it was sent, and the look for it or its record failed: "
-            f"{problem.message.rstrip('.')}. Run: {remedies.settle(claim.pipeline)}",
+            f"{problem.message.rstrip('.')}. Run: {remedies.recover(claim.pipeline)}",
             wave=wave,
         )

@@ -18,7 +18,7 @@ from airflow_kafka_lake.services.topics import compared
 _LOOK_AGAIN_SECONDS = 1.0
 
 
-def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
+def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with what was planned."""
     changed, problems = compared(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     facts = LogFacts(changed=changed, problems=problems)
@@ -29,26 +29,26 @@ def look(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     return facts.losses(ranges)
 
 
-def look_until_known(
-    ports: Ports, ranges: Sequence[RangeRecord], patience: timedelta, heartbeat: Callable[[], None]
+def check_until_known(
+    ports: Ports, ranges: Sequence[RangeRecord], timeout: timedelta, heartbeat: Callable[[], None]
 ) -> Losses:
     """Look again while partitions are unknown, such as between two leaders, until they are known or time is over."""
-    until = ports.clock.monotonic() + patience.total_seconds()
-    seen = look(ports, ranges)
+    until = ports.clock.monotonic() + timeout.total_seconds()
+    seen = check_losses(ports, ranges)
     while seen.unknown and ports.clock.monotonic() < until:
         heartbeat()
         ports.clock.sleep(_LOOK_AGAIN_SECONDS)
-        seen = look(ports, ranges)
+        seen = check_losses(ports, ranges)
     return seen
 
 
-def accepted_epoch(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> int | None:
+def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) -> int | None:
     """Return the leader epoch of the log as it is, when a skip passes all that the log lost since its newest plan.
 
     None when it passes less, when nothing was lost, or when that cannot be known now: what stopped the next plan before
     then stops it again.
     """
-    if stream.leader_epoch is None or stretch.end < stream.end_seen:
+    if stream.leader_epoch is None or interval.end < stream.end_seen:
         return None
     try:
         snapshot = ports.source.snapshot((stream.key.topic,), None)
@@ -59,6 +59,6 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, stretch: OffsetRange) -> 
         ends = ports.source.epoch_ends(doubts) if doubts else {}
         cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ends, set_back=True)
     except KafkaLakeError as error:
-        ports.say(f"whether {stream.key} lost records is not known: {error.message}")
+        ports.progress(f"whether {stream.key} lost records is not known: {error.message}")
         return None
-    return seen.leader_epoch if cut is not None and stretch.start <= cut else None
+    return seen.leader_epoch if cut is not None and interval.start <= cut else None

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.identity import look_at_table
+from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.topics import Problems, apart
 
 MAX_TABLE_NAME = 128
@@ -32,7 +32,7 @@ _OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatc
 
 def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
-    ports.say(f"observing {spec.name}")
+    ports.progress(f"observing {spec.name}")
     topics, problems = _topics(ports, spec, bounds)
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
     known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
@@ -42,7 +42,7 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     )
 
 
-def look_at_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
+def check_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
     """Check the tables of what was observed, and leave out the topics of those that cannot be planned for.
 
     Raises what is wrong when no other table is left.
@@ -50,7 +50,7 @@ def look_at_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed
     problems: Problems = {}
     for table, topic_ids in seen.tables(spec).items():
         try:
-            look_at_table(ports, spec.name, table, topic_ids)
+            check_table(ports, spec.name, table, topic_ids)
         except _OF_ONE_TABLE as error:
             problems |= {
                 item.stream.topic: error for item in seen.selected if spec.table_for(item.stream.topic) == table

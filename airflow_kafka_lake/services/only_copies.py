@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_r
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.losses import look
+from airflow_kafka_lake.services.losses import check_losses
 
 REPEAT = "repeat with --drop-staged"
 """How a person gives a branch up by the command that is refused."""
@@ -108,7 +108,7 @@ def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[Stream, RangeSet
     try:
         staged = table.staged(attempt)
     except (AttemptRejectedError, JobFailedError, SchemaMismatchError) as error:
-        ports.say(f"what attempt {attempt} has staged cannot be read: {error.message}")
+        ports.progress(f"what attempt {attempt} has staged cannot be read: {error.message}")
         return {}
     streams = staged.streams if staged else ()
     return {item.stream: item.offsets for item in streams if item.offsets}
@@ -129,7 +129,7 @@ def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> Ra
 
 
 def _lost(ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None) -> Mapping[Stream, RangeSet]:
-    seen = look(ports, ranges)
+    seen = check_losses(ports, ranges)
     if seen.unknown:
         reason = next(iter(seen.unknown.values())).rstrip(".")
         raise UnavailableError(

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_kafka_lake.core.audit.check import check
-from airflow_kafka_lake.core.audit.evidence import (
-    Evidence,
+from airflow_kafka_lake.core.audit.inputs import (
+    AuditInputs,
     Finding,
     FindingKind,
-    LedgerEvidence,
+    LedgerInputs,
     StreamTruth,
-    TableEvidence,
+    TableInputs,
 )
 from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
 from airflow_kafka_lake.core.audit.tables import tables_of
@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
-from airflow_kafka_lake.core.ledger.records import Holding, OutboxItem
+from airflow_kafka_lake.core.ledger.records import AttemptRows, OutboxItem
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.naming import require_streams
@@ -34,7 +34,7 @@ from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.ports.feature import AuditCheck
-from airflow_kafka_lake.services.identity import look_at_table
+from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.reporting import observe
 
 
@@ -54,18 +54,18 @@ def audit(
     when no stream is in scope.
     """
     require_scope(ports.ledger, spec, scope)
-    strangers = _strangers(ports, spec, scope)
-    evidence = gather(ports.ledger, ports.lake, spec, scope=scope)
+    foreign = _foreign_owners(ports, spec, scope)
+    inputs = gather(ports.ledger, ports.lake, spec, scope=scope)
     for further in checks:
-        evidence = further.narrow(evidence)
-    observed = observe_streams(ports, spec, evidence.ledger.streams) if ask_kafka or checks else Observed()
+        inputs = further.narrow(inputs)
+    observed = observe_streams(ports, spec, inputs.ledger.streams) if ask_kafka or checks else Observed()
     if checks:
-        _require_observed(observed, evidence.ledger.streams, scope)
-    parts = {further.name: further.check(ports, spec, evidence, observed, scope) for further in checks}
-    findings = [*check(evidence), *(item for part in parts.values() for item in part.findings())]
+        _require_observed(observed, inputs.ledger.streams, scope)
+    parts = {further.name: further.check(ports, spec, inputs, observed, scope) for further in checks}
+    findings = [*check(inputs), *(item for part in parts.values() for item in part.findings())]
     document = audit_document(
-        evidence,
-        (*strangers, *sorted(findings, key=lambda item: item.place)),
+        inputs,
+        (*foreign, *sorted(findings, key=lambda item: item.place)),
         at=ports.clock.now(),
         scope=scope,
         observed=observed,
@@ -116,22 +116,22 @@ def gather(
     truth: Mapping[Stream, StreamTruth] | None = None,
     at_rest: bool = False,
     scope: Scope = EVERYTHING,
-) -> Evidence:
-    """Read ledger, tables, ledger: settled ranges before the lake and all else after it, so that a pipeline that goes
+) -> AuditInputs:
+    """Read ledger, tables, ledger: committed ranges before the lake and all else after it, so that a pipeline that goes
     on meanwhile looks neither ahead of its lake nor behind it. Only the tables
     of the scope are read: what is found of other streams means nothing then."""
     name = spec.name
-    settled = ledger.ranges(pipeline=name, states=(RangeState.SETTLED,))
+    committed = ledger.ranges(pipeline=name, states=(RangeState.COMMITTED,))
     topics = topics_of(ledger, spec, scope)
     topic_ids = sorted({stream.key.topic_id for stream in ledger.streams(name)})
     waiting = ledger.outbox(name, kind=DELETED)
     tables = tuple(_read(lake.table(table), name, topic_ids, waiting) for table in topics)
-    return Evidence(
-        ledger=LedgerEvidence(
+    return AuditInputs(
+        ledger=LedgerInputs(
             pipeline=name,
             streams=ledger.streams(name),
             ranges=ledger.ranges(pipeline=name),
-            settled=settled,
+            committed=committed,
             waves=ledger.waves(name),
             attempts=ledger.attempts(pipeline=name),
         ),
@@ -148,20 +148,20 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHIN
     return tables_of(spec, streams, waves, ranges=ranges, scope=scope)
 
 
-def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Sequence[OutboxItem]) -> TableEvidence:
+def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Sequence[OutboxItem]) -> TableInputs:
     damaged: str | None = None
-    holdings: tuple[Holding, ...] = ()
+    attempt_rows: tuple[AttemptRows, ...] = ()
     try:
-        holdings = table.holdings(topic_ids)
+        attempt_rows = table.attempt_rows(topic_ids)
     except UnknownSubjectError:
-        return TableEvidence(identifier=table.identifier)
+        return TableInputs(identifier=table.identifier)
     except DamagedTableError as error:
         damaged = error.message
     # Commits and receipts after the rows: what is visible was accounted for and committed before.
-    return TableEvidence(
+    return TableInputs(
         identifier=table.identifier,
         commits=table.commits(),
-        holdings=holdings,
+        attempt_rows=attempt_rows,
         receipts=(
             *(row for row in table.all_receipts() if row.pipeline == pipeline),
             *(item.row for item in waiting if item.table == table.identifier),
@@ -170,15 +170,15 @@ def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Se
     )
 
 
-def _strangers(ports: Ports, spec: PipelineSpec, scope: Scope) -> list[Finding]:
+def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: Scope) -> list[Finding]:
     """Find tables that are not the recorded ones, belong to others, were rolled back, or know more than the ledger."""
     found = []
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
-        ports.say(f"reading {table}")
+        ports.progress(f"reading {table}")
         try:
-            look_at_table(ports, spec.name, table, sorted(topic_ids))
+            check_table(ports, spec.name, table, sorted(topic_ids))
         except TransientError:
             raise
         except KafkaLakeError as error:
-            found.append(Finding(kind=FindingKind.INCONSISTENT, table=table, words=error.message))
+            found.append(Finding(kind=FindingKind.INCONSISTENT, table=table, message=error.message))
     return found

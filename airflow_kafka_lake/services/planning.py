@@ -36,9 +36,9 @@ from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import host_clock
-from airflow_kafka_lake.services.identity import take_possession
-from airflow_kafka_lake.services.observation import look_at_tables, observe
-from airflow_kafka_lake.services.settlement import flush
+from airflow_kafka_lake.services.identity import register_owner
+from airflow_kafka_lake.services.observation import check_tables, observe
+from airflow_kafka_lake.services.outbox import flush
 from airflow_kafka_lake.services.stability import hanging, holders, once_stable
 
 
@@ -57,9 +57,9 @@ def plan(
     *,
     plan_id: str,
     dry_run: bool = False,
-    patience: timedelta = timedelta(0),
+    timeout: timedelta = timedelta(0),
 ) -> Planned:
-    """Decide what is read next and record it; group offsets that are not stable are waited for with `patience`.
+    """Decide what is read next and record it; group offsets that are not stable are waited for with `timeout`.
 
     Raises PendingCommitError when they stay so, RefusedError leaves for bounds that cannot be met (nothing is changed),
     ConcurrentError when another planner was first, UnavailableError when Kafka, ledger or catalog is out of reach.
@@ -67,10 +67,10 @@ def plan(
     check_bounds(bounds)
 
     def gather_and_decide() -> tuple[Facts, Plan]:
-        facts = gather(ports, spec, bounds, look_at_tables(ports, spec, observe(ports, spec, bounds)), plan_id=plan_id)
+        facts = gather(ports, spec, bounds, check_tables(ports, spec, observe(ports, spec, bounds)), plan_id=plan_id)
         return facts, plan_from(ports, facts)
 
-    facts, decided = once_stable(ports, gather_and_decide, patience)
+    facts, decided = once_stable(ports, gather_and_decide, timeout)
     holding = holders(ports, decided.waiting_for_stable)
     decided = replace(
         decided,
@@ -91,7 +91,7 @@ def record(ports: Ports, decided: Plan, seen: Observed) -> None:
     spec = decided.spec
     ports.ledger.commit(SavePipeline(spec=spec))
     for table, topic_ids in seen.tables(spec).items():
-        take_possession(ports, spec.name, table, partition_by=spec.partition_by, topic_ids=topic_ids)
+        register_owner(ports, spec.name, table, partition_by=spec.partition_by, topic_ids=topic_ids)
     ports.ledger.commit(RecordPlan(plan=decided, actor=ports.actor, clock=host_clock(ports)))
     if any(stream.version is None for stream in decided.streams):
         flush(ports, spec.name)  # their origins, before the first of their rows is there
@@ -123,7 +123,7 @@ def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, 
         ends=ports.source.epoch_ends(doubts) if doubts else {},
         graph=Graph(ports.ledger.segments(spec.name)),
         layouts=ports.ledger.layouts(spec.name),
-        costs=ports.ledger.pace(spec.name),
+        costs=ports.ledger.throughput(spec.name),
     )
 
 
@@ -143,8 +143,8 @@ def plan_from(ports: Ports, facts: Facts, declare: Declare = declare_nothing) ->
     return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
 
 
-def _sampled(ports: Ports, spec: PipelineSpec, stretches: Sequence[Slice]) -> Sequence[Sample]:
-    return ports.source.sample(stretches, spec.isolation) if stretches else ()
+def _sampled(ports: Ports, spec: PipelineSpec, slices: Sequence[Slice]) -> Sequence[Sample]:
+    return ports.source.sample(slices, spec.isolation) if slices else ()
 
 
 def _deadline(ports: Ports, plan: Plan) -> Deadline:

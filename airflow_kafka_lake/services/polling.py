@@ -1,4 +1,4 @@
-"""How far a job polls after another one failed: behind no stretch, for there may be what it failed over."""
+"""How far a job polls after another one failed: behind no slice, for there may be what it failed over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_kafka_lake.ports import Ports
 
 
 class Reading(Protocol):
-    """A job that reads stretches of Kafka."""
+    """A job that reads slices of Kafka."""
 
     @property
     def name(self) -> str:
@@ -27,57 +27,57 @@ class Reading(Protocol):
         """Which records it sees."""
 
     @property
-    def stretches(self) -> tuple[Slice, ...]:
+    def slices(self) -> tuple[Slice, ...]:
         """What it reads."""
 
 
 MOST_CAREFUL = 100
-"""Stretches whose ends are read record by record, a second or so each."""
+"""Slices whose ends are read record by record, a second or so each."""
 
 _WIDER = 4
 
 
 def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> StageJob:
-    """Return a job that unpacks no record behind its stretches, not even to throw it away.
+    """Return a job that unpacks no record behind its slices, not even to throw it away.
 
-    A consumer unpacks all records of its poll. Which offsets at the end of a stretch have one, Kafka's raw batches say;
-    where they cannot be read, every offset counts as one. A job of more than `MOST_CAREFUL` stretches stays as it is.
+    A consumer unpacks all records of its poll. Which offsets at the end of a slice have one, Kafka's raw batches say;
+    where they cannot be read, every offset counts as one. A job of more than `MOST_CAREFUL` slices stays as it is.
     """
-    if len(job.stretches) > MOST_CAREFUL:
+    if len(job.slices) > MOST_CAREFUL:
         return job
     bodies, ends = divided(ports, job, heartbeat)
-    return replace(job, stretches=bodies, singly=ends)
+    return replace(job, slices=bodies, singly=ends)
 
 
 def divided(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
-    """Return what of a job's stretches small polls read, and their last records."""
+    """Return what of a job's slices small polls read, and their last records."""
     try:
         records = _last_records(ports, job, heartbeat)
     except StaleFenceError:
         raise
     except TransientError as problem:
-        ports.say(f"where the records of {job.name} end could not be read: {problem}")
-        records = {stretch: RangeSet([stretch.range]) for stretch in job.stretches}
-    parts = [ending(stretch, found) for stretch, found in records.items()]
+        ports.progress(f"where the records of {job.name} end could not be read: {problem}")
+        records = {slice_: RangeSet([slice_.range]) for slice_ in job.slices}
+    parts = [ending(slice_, found) for slice_, found in records.items()]
     return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
 
 
 def _last_records(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> Mapping[Slice, RangeSet]:
-    """Return where each stretch has a record, from its end back to `CAREFUL_POLL` records."""
+    """Return where each slice has a record, from its end back to `CAREFUL_POLL` records."""
     found: dict[Slice, RangeSet] = {}
-    asked, width = job.stretches, CAREFUL_POLL
+    asked, width = job.slices, CAREFUL_POLL
     while asked:
-        gaps = {_tail(stretch, width): stretch for stretch in asked}
+        gaps = {_tail(slice_, width): slice_ for slice_ in asked}
         told = ports.batches.explain(tuple(gaps), job.isolation, heartbeat)
         found |= {
-            stretch: RangeSet(item.range for item in told[gap] if item.fate not in EXPLAINED)
-            for gap, stretch in gaps.items()
+            slice_: RangeSet(item.range for item in told[gap] if item.fate not in EXPLAINED)
+            for gap, slice_ in gaps.items()
         }
         asked = tuple(item for item in asked if found[item].span < CAREFUL_POLL and width < item.range.span)
         width *= _WIDER
     return found
 
 
-def _tail(stretch: Slice, width: int) -> Slice:
-    last = OffsetRange(max(stretch.range.start, stretch.range.end - width), stretch.range.end)
-    return stretch.part(last)
+def _tail(slice_: Slice, width: int) -> Slice:
+    last = OffsetRange(max(slice_.range.start, slice_.range.end - width), slice_.range.end)
+    return slice_.part(last)

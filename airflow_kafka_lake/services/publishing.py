@@ -1,4 +1,4 @@
-"""Publish and settle: look, one compare-and-set on the head that was looked at, then the ledger (laws L9, L10)."""
+"""Publish and record: look, one compare-and-set on the head that was looked at, then the ledger (laws L9, L10)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.ledger.settling import Settle
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptKey,
@@ -36,7 +36,7 @@ from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claims import Heartbeat
-from airflow_kafka_lake.services.identity import check_head, check_settled
+from airflow_kafka_lake.services.identity import check_committed, check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 
@@ -54,16 +54,16 @@ class Proven:
 
 
 def replaced(claim: Claim) -> tuple[Slice, ...]:
-    """Return the stretches of a claim that were reopened: main may hold rows of an earlier reading of them."""
+    """Return the slices of a claim that were reopened: main may hold rows of an earlier reading of them."""
     return tuple(SliceSet(item.slice for item in claim.ranges if item.generation))
 
 
-def require_replaceable(table: LakeTable, stretches: Sequence[Slice]) -> None:
+def require_replaceable(table: LakeTable, slices: Sequence[Slice]) -> None:
     """Refuse a table whose rows cannot be taken out of their files, before a job is run for that.
 
     What forbids it lies on the table, so one offset tells: at most the files around it are opened.
     """
-    for first in stretches[:1]:
+    for first in slices[:1]:
         table.visible([first.part(OffsetRange(first.range.start, first.range.start + 1))])
 
 
@@ -90,23 +90,23 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
     or its ranges are read again. Its receipts prove nothing: they are written before the commit, also by a writer of a
     lost ledger, whose commit main refuses.
     """
-    look = ports.lake.table(claim.table).look(attempts)
+    look = ports.lake.table(claim.table).find_commit(attempts)
     if not isinstance(look, Unclear):
         return look
-    ports.say(f"wave {claim.key.wave}: {look.reason}; it counts as not published")
+    ports.progress(f"wave {claim.key.wave}: {look.reason}; it counts as not published")
     return Absent(head=look.head)
 
 
 def adopt(ports: Ports, claim: Claim, found: Found) -> None:
-    """Settle a wave that an attempt of it has already published, from the receipts that the attempt left in the lake.
+    """Record a wave that an attempt of it has already published, from the receipts that the attempt left in the lake.
 
     Only the current holder may do so (law L10).
     """
-    ports.say(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
-    _settle_as(ports, claim, found.attempt, found.snapshot)
+    ports.progress(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
+    _record_commit_of(ports, claim, found.attempt, found.snapshot)
 
 
-def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -> None:
+def _record_commit_of(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -> None:
     receipts = receipts_left_by(ports, claim, attempt)
     if missing := next((item for item in claim.ranges if item.id not in receipts), None):
         raise IdentityError(
@@ -114,7 +114,9 @@ def _settle_as(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -
             f"{missing.stream} {missing.range}. Run: {remedies.rebuild(claim.pipeline)}",
             wave=claim.key.wave,
         )
-    ports.ledger.commit(Settle(key=claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values())))
+    ports.ledger.commit(
+        RecordCommit(key=claim.key, attempt=attempt, snapshot=snapshot, receipts=tuple(receipts.values()))
+    )
 
 
 def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, Receipt]:
@@ -160,14 +162,14 @@ def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]
 
 
 def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> None:
-    """Make an audited attempt visible and settle it; found already there, adopt it.
+    """Make an audited attempt visible and record it; found already there, adopt it.
 
     In the name of the attempt that staged it, and under the fence of the claim: what an earlier attempt has staged is
-    settled as an adopted one, from the receipts in the lake, which its own worker would settle it from too.
+    committed as an adopted one, from the receipts in the lake, which its own worker would record it from too.
 
     Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
     table that was rolled back is refused by that head too: waves that were planned before would hide from the next
-    plan, behind what they settle, that older ones are gone. `in_doubt` is told what was sent and what was seen.
+    plan, behind what they commit, that older ones are gone. `in_doubt` is told what was sent and what was seen.
     """
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)
@@ -189,12 +191,12 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
                 reason = f"{requirement}: {outcome.detail}"
                 raise AttemptRejectedError(f"wave {claim.key.wave} must be staged again: {reason}", wave=claim.key.wave)
             case Rejected() | Unknown():
-                ports.say(f"publishing wave {claim.key.wave} again: {outcome}")
+                ports.progress(f"publishing wave {claim.key.wave} again: {outcome}")
             case _:
                 assert_never(outcome)
     raise UnknownOutcomeError(
         f"wave {claim.key.wave} could not be published in {PUBLISH_TRIES} tries, last: {outcome}. "
-        f"Run: {remedies.settle(claim.pipeline)}",
+        f"Run: {remedies.recover(claim.pipeline)}",
         wave=claim.key.wave,
     )
 
@@ -213,7 +215,7 @@ def _commit(
     line = check_head(
         ports, claim.pipeline, claim.table, head=head, topic_ids=sorted({item.stream.topic_id for item in claim.ranges})
     )
-    check_settled(ports, claim.pipeline, claim.table, head)
+    check_committed(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
     ports.ledger.commit(MarkPublishing(key=claim.key))
     publication = Publication(
@@ -243,7 +245,7 @@ def _commit(
 def _settle(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) -> None:
     if proven.attempt == claim.key:
         ports.ledger.commit(
-            Settle(key=claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)
+            RecordCommit(key=claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)
         )
     else:
-        _settle_as(ports, claim, proven.attempt.attempt, snapshot)
+        _record_commit_of(ports, claim, proven.attempt.attempt, snapshot)

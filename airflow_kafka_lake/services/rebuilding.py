@@ -34,15 +34,15 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.rebuilding.comparison import compare
 from airflow_kafka_lake.core.rebuilding.decision import restoration
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
-from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
+from airflow_kafka_lake.core.rebuilding.restore import Restore
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim as claim_wave
 from airflow_kafka_lake.services.claims import ending_on_error
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
-from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.topics import there
 
 NAMED = 5
@@ -55,7 +55,7 @@ NO_LEDGER = ""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
     """What a rebuild brought back; `reopened` names what vanished from the lake and is read again, `deleted` what stays
-    settled though others have deleted rows of it."""
+    committed though others have deleted rows of it."""
 
     id: str
     waves: int
@@ -81,7 +81,7 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
                 claims.append(claim_wave(ports, wave.id))
         if not drop_staged:
             _refuse_to_lose(ports, spec)
-        what, comparison = _reinstate(ports, spec, claims, accept_rollback)
+        what, comparison = _restore(ports, spec, claims, accept_rollback)
     return Rebuilt(
         id=what.id,
         waves=len(what.waves),
@@ -110,7 +110,7 @@ def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
             refuse_to_lose_unknown(ports, spec.name, table, sorted(unknown))
 
 
-def _reinstate(
+def _restore(
     ports: Ports, spec: PipelineSpec, claims: Sequence[Claim], accept_rollback: bool
 ) -> tuple[Restoration, Comparison]:
     now, token = ports.clock.now(), _new_token(spec.name)
@@ -125,7 +125,7 @@ def _reinstate(
     what = restoration(
         spec, token, ports.ledger.ledger_id(), now=now, readings=readings, known=known, comparison=comparison
     )
-    ports.ledger.commit(Reinstate(what=what, actor=ports.actor))
+    ports.ledger.commit(Restore(what=what, actor=ports.actor))
     return what, comparison
 
 
@@ -138,7 +138,7 @@ def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembe
     attempts = ports.ledger.attempts(pipeline=pipeline)
     return Remembered(
         streams=ports.ledger.streams(pipeline),
-        ranges=ports.ledger.ranges(pipeline=pipeline, states=(RangeState.SETTLED,)),
+        ranges=ports.ledger.ranges(pipeline=pipeline, states=(RangeState.COMMITTED,)),
         published={item.wave: item for item in ports.ledger.published(pipeline)},
         committed=frozenset(item.attempt for item in attempts if item.outcome is AttemptOutcome.COMMITTED),
         guards=tuple(claim.key for claim in claims),
@@ -185,13 +185,13 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, to
     everyones = lake.all_receipts()
     receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
     seen = {row.stream.topic_id for row in receipts} | {item.key.topic_id for item in known.streams}
-    ports.say(f"moving main of {table}, so that no publisher who looked at it before can succeed")
+    ports.progress(f"moving main of {table}, so that no publisher who looked at it before can succeed")
     theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token=token, seen=seen, theirs=theirs)
     if not owners:
         return []
-    ports.say(f"reading history, rows and receipts of {table}")
-    commits, holdings = lake.commits(), lake.holdings(sorted(owners))
+    ports.progress(f"reading history, rows and receipts of {table}")
+    commits, attempt_rows = lake.commits(), lake.attempt_rows(sorted(owners))
     waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
     receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.stream.topic_id in owners]
     now, owner = lake.head(), (ports.ledger.ledger_id(), spec.name)
@@ -204,7 +204,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, to
             owners=owners,
             commits=commits,
             ancestry=now.ancestry,
-            holdings=holdings,
+            attempt_rows=attempt_rows,
             receipts=tuple(receipts),
         )
     ]
@@ -229,7 +229,7 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
 def _move_main(
     ports: Ports, spec: PipelineSpec, table: str, *, token: Token, seen: set[str], theirs: set[str]
 ) -> tuple[TableHead, dict[str, str]]:
-    """Commit the rebuild's token, and the ownership of its topics; an unknown answer is settled by looking.
+    """Commit the rebuild's token, and the ownership of its topics; an unknown answer is committed by looking.
 
     What the pipeline owns is read from the very head that is moved: a topic that a planner of the old life came to own
     meanwhile changes hands too. Staging branches go with the commit, but for those that are known to be of others

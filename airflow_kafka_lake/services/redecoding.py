@@ -43,7 +43,7 @@ def redecode(
                 decoders=ports.features.decoders(ports, spec.decoding, topics),
                 only_failed=only_failed,
             ),
-            say=ports.say,
+            progress=ports.progress,
         )
         for table, topics in sorted(by_table.items())
     }

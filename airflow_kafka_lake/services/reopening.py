@@ -1,4 +1,4 @@
-"""A person's decision to read again what is settled or skipped: decide, record, move main, tell the lake."""
+"""A person's decision to read again what is committed or skipped: decide, record, move main, tell the lake."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     Reopening,
-    refuse_unsettled,
+    refuse_uncommitted,
     reopening,
     table_of,
 )
@@ -34,11 +34,11 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import needed_reason, new_id
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
-from airflow_kafka_lake.services.identity import check_head, look_at_table
+from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
+from airflow_kafka_lake.services.outbox import flush
 from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.row_shares import count_shares
-from airflow_kafka_lake.services.settlement import flush
 from airflow_kafka_lake.services.topics import changed_topics
 
 
@@ -58,7 +58,7 @@ class Prepared:
     """A reopen that was decided, and nothing done of it; `begun` is the token of an earlier call that it finishes."""
 
     stream: StreamRecord
-    stretch: OffsetRange
+    interval: OffsetRange
     table: str
     ranges: tuple[RangeRecord, ...]
     what: Reopening | None = None
@@ -71,9 +71,9 @@ class Prepared:
 
     @property
     def rows(self) -> int:
-        """How many rows of the table are read again, as they were counted when they were settled."""
-        settled = sum(item.rows or 0 for item in self.ranges if item.state is RangeState.SETTLED)
-        return settled - sum(cut.record.rows or 0 for cut in (self.what.cuts if self.what else ()) if cut.is_kept)
+        """How many rows of the table are read again, as they were counted when they were committed."""
+        committed = sum(item.rows or 0 for item in self.ranges if item.state is RangeState.COMMITTED)
+        return committed - sum(cut.record.rows or 0 for cut in (self.what.cuts if self.what else ()) if cut.is_kept)
 
     @property
     def waves(self) -> tuple[str, ...]:
@@ -83,32 +83,32 @@ class Prepared:
     @property
     def watermark(self) -> int:
         """Where the watermark is then."""
-        return max(self.stream.origin, min(self.stream.watermark, self.stretch.start))
+        return max(self.stream.origin, min(self.stream.watermark, self.interval.start))
 
 
 def reopen(
     ports: Ports,
     spec: PipelineSpec,
     stream: StreamRecord,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     *,
     reason: str,
     accept_fewer: bool = False,
     drop_staged: bool = False,
 ) -> Reopened:
-    """Plan a stretch again; its rows stay visible until the commit that shows the new ones takes them away.
+    """Plan a slice again; its rows stay visible until the commit that shows the new ones takes them away.
 
     Repeated after it was killed, it finishes what it had begun. Raises what `prepare` raises.
     """
     how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
-    return carry_out(ports, spec, prepare(ports, spec, stream, stretch, reason=reason, **how))
+    return carry_out(ports, spec, prepare(ports, spec, stream, interval, reason=reason, **how))
 
 
 def prepare(
     ports: Ports,
     spec: PipelineSpec,
     stream: StreamRecord,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     *,
     reason: str,
     accept_fewer: bool = False,
@@ -116,31 +116,31 @@ def prepare(
 ) -> Prepared:
     """Decide a reopen without doing anything of it.
 
-    Raises StateError for offsets that are neither settled nor skipped, ConcurrentError while an attempt works on them,
-    RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a table
-    that is not the recorded one, OnlyCopyError where what must wait for it is staged, would be dropped, and exists
-    nowhere else (unless `drop_staged` gives that up).
+    Raises StateError for offsets that are neither committed nor skipped, ConcurrentError while an attempt works on
+    them, RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a
+    table that is not the recorded one, OnlyCopyError where what must wait for it is staged, would be dropped, and
+    exists nowhere else (unless `drop_staged` gives that up).
     """
     reason = needed_reason(reason)
-    ranges = _overlapping(ports, spec.name, stream, stretch)
+    ranges = _overlapping(ports, spec.name, stream, interval)
     table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in ports.ledger.waves(spec.name)})
-    if token := _begun(ports, stretch, ranges, accept_fewer=accept_fewer):
-        return Prepared(stream=stream, stretch=stretch, table=table, ranges=ranges, begun=token)
+    if token := _begun(ports, interval, ranges, accept_fewer=accept_fewer):
+        return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
     _refuse_leased(ports, ranges)
-    refuse_unsettled(stream, spec.name, stretch, ranges, accept_fewer=accept_fewer)
+    refuse_uncommitted(stream, spec.name, interval, ranges, accept_fewer=accept_fewer)
     seen = _observed(ports, stream)
-    _refuse_lost(spec.name, stream, stretch, seen)
-    _refuse_others_records(ports, stream, stretch, ranges=ranges, seen=seen)
-    look_at_table(ports, spec.name, table, [stream.key.topic_id])
-    asked = Slice(stream.key, stretch)
+    _refuse_lost(spec.name, stream, interval, seen)
+    _refuse_others_records(ports, stream, interval, ranges=ranges, seen=seen)
+    check_table(ports, spec.name, table, [stream.key.topic_id])
+    asked = Slice(stream.key, interval)
     require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
         new_id(),
         spec,
         stream,
-        stretch,
+        interval,
         ranges,
-        count_shares(ports, spec, table, stretch=stretch, ranges=ranges, seen=seen),
+        count_shares(ports, spec, table, interval=interval, ranges=ranges, seen=seen),
         table=table,
         seen=seen,
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
@@ -149,36 +149,36 @@ def prepare(
         accept_fewer=accept_fewer,
     )
     if not drop_staged:
-        left = replace(stream, covered=stream.covered - RangeSet((stretch,)))
+        left = replace(stream, covered=stream.covered - RangeSet((interval,)))
         refuse_to_lose_waves(ports, spec.name, _made_to_wait(ports, spec.name, left))
-    return Prepared(stream=stream, stretch=stretch, table=table, ranges=ranges, what=what)
+    return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, what=what)
 
 
 def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
     """Record a reopen, and stop who publishes beside it. ConcurrentError when the stream was changed meanwhile."""
-    stream, stretch, what = prepared.stream, prepared.stretch, prepared.what
+    stream, interval, what = prepared.stream, prepared.interval, prepared.what
     if what is None:
         assert prepared.begun is not None
         return _finish(
-            ports, spec, stream, stretch=stretch, token=prepared.begun, ranges=prepared.ranges, table=prepared.table
+            ports, spec, stream, interval=interval, token=prepared.begun, ranges=prepared.ranges, table=prepared.table
         )
     watermark = ports.ledger.commit(Reopen(what=what, actor=ports.actor))
     _stop_publishers(ports, spec, stream, token=what.token, table=prepared.table)
     flush(ports, spec.name)
-    started = _started(ports, spec, stream, stretch)
+    started = _started(ports, spec, stream, interval)
     return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)
 
 
-def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, stretch: OffsetRange) -> tuple[RangeRecord, ...]:
+def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> tuple[RangeRecord, ...]:
     found = ports.ledger.ranges(pipeline=pipeline)
-    return tuple(item for item in found if item.stream == stream.key and item.range.overlaps(stretch))
+    return tuple(item for item in found if item.stream == stream.key and item.range.overlaps(interval))
 
 
-def _begun(ports: Ports, stretch: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool) -> Token | None:
-    """Return the token of an earlier call for exactly this stretch, which no attempt has worked on since."""
+def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool) -> Token | None:
+    """Return the token of an earlier call for exactly this slice, which no attempt has worked on since."""
     again = all(item.state is RangeState.PLANNED and item.generation for item in ranges)
     agreed = all(item.fewer_accepted or not accept_fewer for item in ranges)
-    if not again or not agreed or RangeSet(item.range for item in ranges) != RangeSet((stretch,)):
+    if not again or not agreed or RangeSet(item.range for item in ranges) != RangeSet((interval,)):
         return None
     wave = ports.ledger.wave(ranges[0].wave)
     attempts = ports.ledger.attempts(wave.id)
@@ -196,32 +196,32 @@ def _finish(
     spec: PipelineSpec,
     stream: StreamRecord,
     *,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     token: Token,
     ranges: Sequence[RangeRecord],
     table: str,
 ) -> Reopened:
-    ports.say("these offsets were reopened before: finishing what that call had begun")
+    ports.progress("these offsets were reopened before: finishing what that call had begun")
     _stop_publishers(ports, spec, stream, token=token, table=table)
     flush(ports, spec.name)
     return Reopened(
         offsets=sum(item.range.span for item in ranges),
         waves=tuple(dict.fromkeys(item.wave for item in ranges)),
         watermark=stream.watermark,
-        started=_started(ports, spec, stream, stretch),
+        started=_started(ports, spec, stream, interval),
     )
 
 
-def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, stretch: OffsetRange) -> tuple[Segment, ...]:
-    """Look for what continues the stretch after main has moved: nothing more of it can be published unseen."""
+def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, interval: OffsetRange) -> tuple[Segment, ...]:
+    """Look for what continues the slice after main has moved: nothing more of it can be published unseen."""
     graph = Graph(ports.ledger.segments(spec.name))
-    return started_after(graph, ports.ledger.streams(spec.name), stream.key, stretch)
+    return started_after(graph, ports.ledger.streams(spec.name), stream.key, interval)
 
 
 def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, table: str) -> None:
     """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
 
-    What continues the stretch may land in other tables: main of each is moved. Attempts whose gate is closed now could
+    What continues the slice may land in other tables: main of each is moved. Attempts whose gate is closed now could
     not publish any more, but for a commit that is on its way: they end. So does one that was planned without ordering,
     which is then staged anew.
     """
@@ -282,13 +282,13 @@ def _observed(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
     )
 
 
-def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen: PartitionSnapshot) -> None:
+def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, seen: PartitionSnapshot) -> None:
     """Refuse what Kafka cannot give once more: nothing could take the place of its rows."""
     where, stays = f"{stream.key}", "What is in the lake stays as it is"
     facts = {"topic": stream.key.topic, "partition": stream.key.partition}
-    if stretch.start < seen.log_start:
-        gone = OffsetRange(stretch.start, min(stretch.end, seen.log_start))
-        left = OffsetRange(gone.end, stretch.end) if gone.end < stretch.end else None
+    if interval.start < seen.log_start:
+        gone = OffsetRange(interval.start, min(interval.end, seen.log_start))
+        left = OffsetRange(gone.end, interval.end) if gone.end < interval.end else None
         rest = f"; reopen the rest with: {remedies.reopen(pipeline, Slice(stream.key, left))}" if left else ""
         raise RangeExpiredError(
             f"{where}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could take the "
@@ -296,9 +296,9 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen
             **facts,
             log_start=seen.log_start,
         )
-    if stretch.end > seen.high_watermark:
+    if interval.end > seen.high_watermark:
         raise RangeBeyondEndError(
-            f"{where}: the log ends at {seen.high_watermark} now, Kafka lost records: {stretch} cannot be read again. "
+            f"{where}: the log ends at {seen.high_watermark} now, Kafka lost records: {interval} cannot be read again. "
             f"{stays}",
             **facts,
             high_watermark=seen.high_watermark,
@@ -306,13 +306,13 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, stretch: OffsetRange, seen
 
 
 def _refuse_others_records(
-    ports: Ports, stream: StreamRecord, stretch: OffsetRange, *, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
+    ports: Ports, stream: StreamRecord, interval: OffsetRange, *, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
 ) -> None:
     """Refuse offsets that have other records now: the log was cut below them, and has grown again since."""
     doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
     ends = ports.source.epoch_ends(doubts) if doubts else {}
     for item in ranges:
-        cut = cut_below(seen, item.leader_epoch, min(item.range.end, stretch.end), ends)
+        cut = cut_below(seen, item.leader_epoch, min(item.range.end, interval.end), ends)
         if cut is not None:
             raise LogRewrittenError(
                 f"{stream.key}: the log was cut at {cut} and written again, so offsets from there "

@@ -90,21 +90,21 @@ def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> S
         return error.message
 
 
-def landed_in_words(ledger: LedgerReader, record: WaveRecord) -> str:
+def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
     """Return of a COMMITTED wave since when it is in the lake, and the command that has its offsets read again."""
     ended = [item.ended_at for item in ledger.attempts(record.id) if item.outcome is AttemptOutcome.COMMITTED]
     since = timestamp(max((at for at in ended if at), default=None))
-    settled = ledger.ranges(wave=record.id, states=(RangeState.SETTLED,))
-    stretches = [
-        (stream, stretch)
-        for stream in dict.fromkeys(item.stream for item in settled)
-        for stretch in RangeSet(item.range for item in settled if item.stream == stream)
+    committed = ledger.ranges(wave=record.id, states=(RangeState.COMMITTED,))
+    slices = [
+        (stream, interval)
+        for stream in dict.fromkeys(item.stream for item in committed)
+        for interval in RangeSet(item.range for item in committed if item.stream == stream)
     ]
     here = f"wave {record.id} is in the lake{f' since {since}' if since else ''}: {record.rows or 0} rows"
-    if not stretches:
+    if not slices:
         return f"{here}. All of it was reopened, and is read again in other waves"
-    first = Slice(*stretches[0])
-    more = f"; {len(stretches) - 1} more stretches of it: {remedies.wave(record.id)}" if len(stretches) > 1 else ""
+    first = Slice(*slices[0])
+    more = f"; {len(slices) - 1} more slices of it: {remedies.wave(record.id)}" if len(slices) > 1 else ""
     return (
         f"{here}, and there is nothing to do. Have it read again with: "
         f"{remedies.reopen(record.pipeline, first)}, then {remedies.run(record.pipeline)}{more}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.ledger.records import Verdict, WaveRecord
-from airflow_kafka_lake.core.ledger.taking import Take
+from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.ports import Ports
@@ -43,7 +43,7 @@ def revoke(
     apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
     if wave.fence == NEVER_CLAIMED:
         ports.ledger.commit(
-            Take(wave=wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
+            Revoke(wave=wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
         )
         return
     if wave.state is WaveState.COMMITTED:
@@ -55,5 +55,7 @@ def revoke(
     key = claim.key
     with ending_on_error(ports, [claim]):
         ports.ledger.commit(
-            Take(wave=wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart)
+            Revoke(
+                wave=wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart
+            )
         )

@@ -1,4 +1,4 @@
-"""What the pieces of a settled range count, when a reopen cuts it: asked of the lake, and of Kafka's batches."""
+"""What the pieces of a committed range count, when a reopen cuts it: asked of the lake, and of Kafka's batches."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def count_shares(
     spec: PipelineSpec,
     table: str,
     *,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     ranges: Sequence[RangeRecord],
     seen: PartitionSnapshot,
 ) -> Mapping[tuple[str, OffsetRange], Share]:
     """Share the numbers of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
     found: dict[tuple[str, OffsetRange], Share] = {}
-    for item in to_be_shared(ranges, stretch):
-        ports.say(f"counting the rows of {item.range}, which is cut")
+    for item in to_be_shared(ranges, interval):
+        ports.progress(f"counting the rows of {item.range}, which is cut")
         visible = RangeSet.union(holding.offsets for holding in ports.lake.table(table).visible([item.slice]))
         readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
         gaps = [Slice(item.stream, gap) for gap in visible.gaps(readable)]
@@ -36,7 +36,7 @@ def count_shares(
         assert item.accounting is not None
         try:
             numbers = shares(
-                item.accounting, parts(item, stretch), visible, [e for each in said.values() for e in each]
+                item.accounting, parts(item, interval), visible, [e for each in said.values() for e in each]
             )
         except ValueError as error:
             raise IdentityError(
@@ -45,6 +45,6 @@ def count_shares(
                 f"--from {item.range.start} --to {item.range.end}",
                 range=item.id,
             ) from None
-        for part, accounting in zip(parts(item, stretch), numbers, strict=True):
+        for part, accounting in zip(parts(item, interval), numbers, strict=True):
             found[item.id, part] = Share(accounting=accounting, visible=visible)
     return found

@@ -25,9 +25,11 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.work import Work
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.advance import advance
+from airflow_kafka_lake.services.branch_cleanup import clean_up
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import plan
-from airflow_kafka_lake.services.settlement import advance, settle, tidy
+from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.wave_choice import chosen
 
@@ -47,9 +49,9 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """0 done; 1 something needs a person; 3 worth repeating, or settling; 4 an outcome is unknown."""
+        """0 done; 1 something needs a person; 3 worth repeating, or in the layout grace; 4 an outcome is unknown."""
         codes = {problem.exit_code for problem in self.problems} | ({1} if self.held else set())
-        codes |= {3} if self.plan and self.plan.growth.settling else set()
+        codes |= {3} if self.plan and self.plan.layout_change.in_grace else set()
         return next((code for code in (4, 1, 3, 2) if code in codes), 0)
 
 
@@ -65,14 +67,14 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
-        decided = plan(ports, spec, bounds, plan_id=new_id(), patience=spec.patience).plan
+        decided = plan(ports, spec, bounds, plan_id=new_id(), timeout=spec.timeout).plan
     except ConcurrentError as error:
         if bounded:
             raise  # what was asked for is not known
-        ports.say(f"another planner was first: {error}")
+        ports.progress(f"another planner was first: {error}")
     scope = decided if bounded else None
-    for line in chosen(ports, spec.name, scope).in_words(decided.id if decided else None):
-        ports.say(line)
+    for line in chosen(ports, spec.name, scope).describe(decided.id if decided else None):
+        ports.progress(line)
     finished, failed = _ingest_all(ports, spec.name, scope)
     problems += failed
     if decided and decided.hanging:
@@ -84,7 +86,7 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
         plan=decided,
         waves=tuple(finished),
         moves=moves,
-        held=blocked_in_words(ports, spec.name, decided),
+        held=describe_blocked(ports, spec.name, decided),
         problems=tuple(problems),
         followed=followed,
         left=chosen(ports, spec.name, scope).left if bounded else (),
@@ -107,27 +109,28 @@ def _ingest_all(ports: Ports, pipeline: str, scope: Plan | None) -> tuple[list[W
                 continue
             try:
                 finished.append(ingest(ports, wave))
-                tidy(ports, finished[-1])
+                clean_up(ports, finished[-1])
             except GateClosedError as error:
                 waiting[wave] = error
                 continue
             except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
                 problem = expected(error, f"wave {wave}", wave=wave)
-                ports.say(f"wave {wave}: {problem}")
+                ports.progress(f"wave {wave}: {problem}")
                 problems.append(problem)
             ended.add(wave)
     return finished, [*problems, *(error for wave, error in waiting.items() if wave not in ended)]
 
 
 def _settle(ports: Ports, pipeline: str) -> None:
-    """Finish what is in the lake already; a wave that cannot be settled meets its problem again when it is ingested."""
+    """Finish what is in the lake already; a wave that cannot be committed meets its problem again when it is
+    ingested."""
     try:
-        settle(ports, pipeline)
+        recover(ports, pipeline)
     except Exception as error:  # noqa: BLE001  # what is wrong with an open wave must not keep the others waiting
-        ports.say(f"not everything could be settled: {expected(error, 'settling open waves')}")
+        ports.progress(f"not everything could be committed: {expected(error, 'in_grace open waves')}")
 
 
-def blocked_in_words(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
+def describe_blocked(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
     """Return what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
     words = [f"{item.stream} {item.range} {item.state.lower()}: {HoldReason.of(item).text}" for item in stuck]
@@ -144,7 +147,7 @@ def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), la
     if not left:
         return
     first = left[0]
-    message = f"{len(left)} ranges of plan {plan_id} are not settled"
+    message = f"{len(left)} ranges of plan {plan_id} are not committed"
     where = f"{first.stream} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
         if first.wave in later:
@@ -174,7 +177,7 @@ def _refuse_closed_for_good(ports: Ports, planned: RangeRecord, where: str) -> N
 
 def refuse_holds(ports: Ports, pipeline: str) -> None:
     """Refuse to call a pipeline's work finished while ranges of it are on hold, of whatever plan (law L3)."""
-    stuck = blocked_in_words(ports, pipeline)
+    stuck = describe_blocked(ports, pipeline)
     if stuck:
         raise HeldError(
             f"{len(stuck)} ranges of pipeline {pipeline} are on hold (see {remedies.status(pipeline)}); "

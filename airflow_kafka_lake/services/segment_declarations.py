@@ -9,10 +9,10 @@ from dataclasses import replace
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UnavailableError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.taking import Release
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState
-from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Topic, grown
+from airflow_kafka_lake.core.ordering.layout_changes import KnownLayouts, LayoutChange, Topic, apply_layout_change
 from airflow_kafka_lake.core.ordering.seals import declared, migrated
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels, Segment
 from airflow_kafka_lake.core.planning.decision import Declare
@@ -27,20 +27,20 @@ from airflow_kafka_lake.services.revocation import revoke
 
 
 def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Segment:
-    """Declare the end of a stream; it counts once a plan has found it unchanged a settle time later.
+    """Declare the end of a stream; it counts once a plan has found it unchanged a layout grace later.
 
     Refused with StateError unless the log ends exactly there, with no open transaction; a seal is never moved.
     """
 
-    def declare(known: Known, topics: Sequence[Topic]) -> Growth:
+    def declare(known: KnownLayouts, topics: Sequence[Topic]) -> LayoutChange:
         topic = _topic(topics, stream.key.topic)
         if topic.id != stream.key.topic_id:
             raise StateError(f"topic {stream.key.topic} of id {stream.key.topic_id} is gone: it ends where it ended")
         _refuse_unobserved(topic, [stream.key.partition])
-        return Growth(segments=(declared(topic, stream.key.partition, at, known),))
+        return LayoutChange(segments=(declared(topic, stream.key.partition, at, known),))
 
     decided = _record(ports, spec, Bounds(topic=stream.key.topic), declare)
-    return next(item for item in decided.growth.segments if item.stream == stream.key and item.declared_at)
+    return next(item for item in decided.layout_change.segments if item.stream == stream.key and item.declared_at)
 
 
 def migrate(
@@ -48,14 +48,14 @@ def migrate(
 ) -> tuple[Segment, ...]:
     """Declare that one topic continues another, whose partitions end at `seals`; returns the segments that wait.
 
-    Each end counts once a plan has found it unchanged a settle time later; until then nothing more of the target is
+    Each end counts once a plan has found it unchanged a layout grace later; until then nothing more of the target is
     published. Waves that would wait for themselves are split first. Refused with UsageError or StateError when a
     partition is missing, a log does not end at its seal, or a segment would wait for itself.
     """
     if source == target:
         raise UsageError(f"topic {source} cannot continue itself: give two topics")
 
-    def declare(known: Known, topics: Sequence[Topic]) -> Growth:
+    def declare(known: KnownLayouts, topics: Sequence[Topic]) -> LayoutChange:
         old, new = _topic(topics, source), _topic(topics, target)
         if missing := sorted(set(range(old.partitions)) ^ set(seals)):
             raise UsageError(
@@ -66,14 +66,14 @@ def migrate(
         return migrated(spec, old, new, seals=seals, known=known)
 
     decided = _record(ports, spec, Bounds(), declare)
-    return tuple(item for item in decided.growth.segments if item.stream.topic == target)
+    return tuple(item for item in decided.layout_change.segments if item.stream.topic == target)
 
 
 def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
     """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
     facts = gather(ports, spec, bounds, observe(ports, spec, bounds), plan_id=new_id())
     decided = plan_from(ports, facts, declare)
-    graph = grown(facts.graph, decided.growth).graph
+    graph = apply_layout_change(facts.graph, decided.layout_change).graph
     _split(ports, spec.name, graph, graph.levels(facts.seen.known))
     record(ports, replace(decided, waves=()), facts.seen)
     return decided

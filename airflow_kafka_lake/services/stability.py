@@ -27,7 +27,7 @@ def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTra
     try:
         return oldest(ports.source.transactions([(item.stream.topic, item.stream.partition) for item in waiting], None))
     except KafkaLakeError as error:
-        ports.say(f"which transactions are open is not known: {error.message}")
+        ports.progress(f"which transactions are open is not known: {error.message}")
         return ()
 
 
@@ -45,19 +45,19 @@ def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds)
     )
 
 
-def once_stable(ports: Ports, decide: Callable[[], T], patience: timedelta) -> T:
+def once_stable(ports: Ports, decide: Callable[[], T], timeout: timedelta) -> T:
     """Decide, and again while a group's commits are pending, until they have ended or the time is over.
 
     Raises PendingCommitError, which names the partitions and the transactions that hold them.
     """
-    until, pause = ports.clock.monotonic() + patience.total_seconds(), _FIRST_PAUSE_SECONDS
+    until, pause = ports.clock.monotonic() + timeout.total_seconds(), _FIRST_PAUSE_SECONDS
     while True:
         try:
             return decide()
         except PendingCommitError as pending:
             if ports.clock.monotonic() >= until:
                 raise _named(ports, pending) from None
-            ports.say(f"waiting: {pending.message}")
+            ports.progress(f"waiting: {pending.message}")
         ports.clock.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
@@ -66,11 +66,11 @@ def _named(ports: Ports, pending: PendingCommitError) -> PendingCommitError:
     try:
         found = ports.source.transactions([], str(pending.facts["group"]))
     except KafkaLakeError as error:
-        ports.say(f"which transactions are open is not known: {error.message}")
+        ports.progress(f"which transactions are open is not known: {error.message}")
         found = ()
     now = ports.clock.now()
     # Other groups' commits are written to the same place: what is named there may be theirs.
-    named = "; ".join(item.in_words(now) for item in found)
+    named = "; ".join(item.describe(now) for item in found)
     words = f". Open where the group's commits are written: {named}" if named else ""
     facts = {**pending.facts, "transactions": [item.to_json(now) for item in found]}
     return PendingCommitError(f"{pending.message}{words}", **facts)

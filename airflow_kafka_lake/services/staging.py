@@ -1,4 +1,4 @@
-"""One wave from claim to settlement: probe, stage, audit, publish."""
+"""One wave from claim to commit: probe, stage, audit, publish."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ from airflow_kafka_lake.services.claims import LEASE, Heartbeat, claim, ending_o
 from airflow_kafka_lake.services.earlier_attempts import resumed
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.in_doubt import InDoubt
-from airflow_kafka_lake.services.losses import look, look_until_known
+from airflow_kafka_lake.services.losses import check_losses, check_until_known
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
+from airflow_kafka_lake.services.outbox import send_first
 from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.publishing import (
     Proven,
@@ -46,9 +47,8 @@ from airflow_kafka_lake.services.publishing import (
     replaced,
     require_replaceable,
 )
-from airflow_kafka_lake.services.reporting import landed_in_words
+from airflow_kafka_lake.services.reporting import describe_landed
 from airflow_kafka_lake.services.revocation import Shortfall, revoke
-from airflow_kafka_lake.services.settlement import tell_first
 
 OTHERWISE_DECODED = (
     "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then "
@@ -59,7 +59,7 @@ TASK_BYTES = 64 * 1024 * 1024
 
 
 def ingest(ports: Ports, wave: str) -> WaveRecord:
-    """Bring one wave into the lake and settle it; ranges that fail their audit are held and the rest goes on.
+    """Bring one wave into the lake and record it; ranges that fail their audit are held and the rest goes on.
 
     Ranges of partitions that stay unknown go on in a wave of their own. Returns the wave as it stands then. Raises
     ConcurrentError while another attempt works on it, JobFailedError when the Spark job ended without a result (the
@@ -68,7 +68,7 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
     for its turn.
     """
     if (record := ports.ledger.wave(wave)).state is WaveState.COMMITTED:
-        ports.say(landed_in_words(ports.ledger, record))
+        ports.progress(describe_landed(ports.ledger, record))
         return record
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
@@ -143,11 +143,11 @@ def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
     if isinstance(proven, Shortfall):
         return proven
     heartbeat()
-    tell_first(ports, held)
+    send_first(ports, held)
     # First: what has a receipt is on record as audited, so that an attempt that goes on with it finds it.
     ports.ledger.commit(MarkStaged(key=held.key, audited=proven.snapshot, staged_bytes=proven.bytes))
     ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))
-    ports.say(f"publishing wave {held.key.wave}")
+    ports.progress(f"publishing wave {held.key.wave}")
     publish(ports, held, proven, in_doubt)
     return None
 
@@ -196,8 +196,8 @@ def _stage_or_find(
         if failed := _lost_meanwhile(ports, held):
             return failed
 
-        def again(part: Sequence[RangeRecord], untimely: Sequence[Slice]) -> Staged:
-            return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat=heartbeat, untimely=untimely)
+        def again(part: Sequence[RangeRecord], overflowing: Sequence[Slice]) -> Staged:
+            return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat=heartbeat, overflowing=overflowing)
 
         if found := read_otherwise(ports, held, error, stage=again, heartbeat=heartbeat):
             return found
@@ -209,7 +209,7 @@ def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict,
 
     What stays unknown beyond the pipeline's patience goes to a wave of its own, so that the others go on.
     """
-    seen = look_until_known(ports, held.ranges, timedelta(seconds=held.spec.leader_wait), heartbeat)
+    seen = check_until_known(ports, held.ranges, timedelta(seconds=held.spec.leader_wait), heartbeat)
     lost = _held(seen)
     if len(lost) + len(seen.unknown) < len(held.ranges):
         return lost + tuple(
@@ -227,9 +227,9 @@ def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict,
 def _lost_meanwhile(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
     """Look once more at what an attempt could not read: Kafka may have lost it since the job began."""
     try:
-        return _held(look(ports, held.ranges))
+        return _held(check_losses(ports, held.ranges))
     except TransientError as error:
-        ports.say(f"whether Kafka lost offsets of wave {held.key.wave} is not known: {error}")
+        ports.progress(f"whether Kafka lost offsets of wave {held.key.wave} is not known: {error}")
         return ()
 
 
@@ -238,12 +238,12 @@ def _held(seen: Losses) -> tuple[Verdict, ...]:
 
 
 def _stage(
-    ports: Ports, held: Claim, how: tuple[Decoder, ...], *, heartbeat: Heartbeat, untimely: Sequence[Slice] = ()
+    ports: Ports, held: Claim, how: tuple[Decoder, ...], *, heartbeat: Heartbeat, overflowing: Sequence[Slice] = ()
 ) -> Staged:
-    job = stage_job(held, how, untimely)
+    job = stage_job(held, how, overflowing)
     if History.of(held.attempts).in_doubt:
         job = careful(ports, job, heartbeat)
-    ports.say(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
+    ports.progress(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
         started=lambda reference: ports.ledger.commit(RecordJob(key=held.key, job=reference)),
@@ -258,20 +258,20 @@ def _stage(
     return staged
 
 
-def stage_job(held: Claim, how: tuple[Decoder, ...] = (), untimely: Sequence[Slice] = ()) -> StageJob:
-    """Build the request for a claim's ranges: touching ranges are read as one stretch, and what is untimely apart."""
-    asked, apart = SliceSet(item.slice for item in held.ranges), SliceSet(untimely)
-    stretches = tuple(asked - apart)
-    tasks, per_task = packing(stretches, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
+def stage_job(held: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence[Slice] = ()) -> StageJob:
+    """Build the request for a claim's ranges: touching ranges are read as one slice, and what is overflowing apart."""
+    asked, apart = SliceSet(item.slice for item in held.ranges), SliceSet(overflowing)
+    slices = tuple(asked - apart)
+    tasks, per_task = packing(slices, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
     return StageJob(
         pipeline=held.pipeline,
         wave=held.key.wave,
         attempt=held.key.attempt,
         table=held.table,
         isolation=held.spec.isolation,
-        stretches=stretches,
+        slices=slices,
         tasks=tasks,
         max_records_per_partition=per_task,
         decoders=how,
-        untimely=tuple(asked & apart),
+        overflowing=tuple(asked & apart),
     )

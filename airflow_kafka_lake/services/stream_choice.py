@@ -30,7 +30,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def stretches(
+def slices(
     ports: Ports, streams: Sequence[StreamRecord], scope: Selection, ends: Mapping[Stream, int] | None = None
 ) -> dict[Stream, OffsetRange]:
     """Return the offsets of each stream that a scope means; a stream of which it means none is left out.
@@ -71,10 +71,10 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
                 partition=silent[0].key.partition,
             )
         refuse_gone(ports, selection.start, found, seen)
-    meant = stretches(ports, found, selection, ends)
+    meant = slices(ports, found, selection, ends)
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
-    return tuple(Chosen(stream=stream, stretch=meant[stream.key]) for stream in found if stream.key in meant)
+    return tuple(Chosen(stream=stream, interval=meant[stream.key]) for stream in found if stream.key in meant)
 
 
 def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:

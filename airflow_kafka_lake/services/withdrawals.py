@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdraw, Withdrawa
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.decisions import needed_reason
-from airflow_kafka_lake.services.stream_choice import refuse_gone, stretches
+from airflow_kafka_lake.services.stream_choice import refuse_gone, slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     selection.require(subject.pipeline, streams.values())
     found = [item for item in subject.ranges if selection.has(item.stream)]
     touched = [streams[key] for key in sorted({item.stream for item in found})]
-    asked = stretches(ports, touched, selection)
+    asked = slices(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
         seen = ports.source.snapshot(sorted({item.key.topic for item in touched}), None).partitions
         low = {

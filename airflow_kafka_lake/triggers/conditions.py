@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.ledger.waves import FINISHED, UNRESOLVED
 from airflow_kafka_lake.core.naming import nearest, unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order
-from airflow_kafka_lake.core.ordering.segments import Graph, in_words
+from airflow_kafka_lake.core.ordering.segments import Graph, describe
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 
 Source = Callable[[], OffsetSource]
@@ -38,7 +38,7 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResolved:
-    """Every range of a plan is settled or skipped."""
+    """Every range of a plan is committed or skipped."""
 
     plan: str
 
@@ -48,7 +48,7 @@ class PlanResolved:
             return Answer(done=False, message=f"the ledger knows no range of plan {self.plan}")
         left = ledger.ranges(plan=self.plan, states=UNRESOLVED)
         if not left:
-            return Answer(done=True, message=f"every range of plan {self.plan} is settled or skipped")
+            return Answer(done=True, message=f"every range of plan {self.plan} is committed or skipped")
         first = left[0]
         where = f"first {first.stream} {first.range}, {first.state}"
         return Answer(
@@ -59,7 +59,7 @@ class PlanResolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """Every offset of some streams, from their origin up to an end, is settled or skipped.
+    """Every offset of some streams, from their origin up to an end, is committed or skipped.
 
     `until` is `{topic: {partition: end}}` with partitions as text, the form of an offsets file.
     """
@@ -89,7 +89,7 @@ class Drained:
 class WatermarkReached:
     """The watermark of one partition, or of all of a topic, has reached an offset or a time (milliseconds).
 
-    A time is reached when Kafka knows a first record at or after it and everything before that record is settled.
+    A time is reached when Kafka knows a first record at or after it and everything before that record is committed.
     """
 
     pipeline: str
@@ -187,7 +187,7 @@ class WaveLaunchable:
             ledger.streams(pipeline),
             ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
         )
-        message = f"wave {self.wave} waits for its turn: {in_words(closed[0], pipeline)}{order.because(closed[0])}"
+        message = f"wave {self.wave} waits for its turn: {describe(closed[0], pipeline)}{order.because(closed[0])}"
         if any(order.needs_person(blocker) for blocker in closed):
             raise HeldError(f"{message}. See: {remedies.status(pipeline)}", wave=self.wave)
         return Answer(done=False, message=message)

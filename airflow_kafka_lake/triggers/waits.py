@@ -157,7 +157,7 @@ def newest_event(ledger: LedgerReader, pipeline: str, after: int) -> int:
 
 
 class PlanResolvedTrigger(LedgerTrigger):
-    """Waits until every range of a plan is settled or skipped."""
+    """Waits until every range of a plan is committed or skipped."""
 
     def __init__(self, *, pipeline: str, plan: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
         super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)

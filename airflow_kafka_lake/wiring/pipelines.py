@@ -9,7 +9,7 @@ from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 
 SECTION, OPTION = "kafka_lake", "pipelines_folder"
 
@@ -38,7 +38,7 @@ def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
             raise found
         if found is not None:
             return found.spec
-    with assembly.open_ledger(ledger_conn_id) as ledger:
+    with assemble.open_ledger(ledger_conn_id) as ledger:
         return known_spec(ledger, subject)
 
 

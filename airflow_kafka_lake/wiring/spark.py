@@ -102,28 +102,28 @@ class SparkJobs:
         """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""
         return self._runner_with({}).end_orphan(job, name)
 
-    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Run a job that leaves a document (`ports.JobRunner.report`)."""
-        return self._runner_with(self.check()).report(job, say=say)
+        return self._runner_with(self.check()).report(job, progress=progress)
 
-    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
         """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
-        return self._runner_with(self.check()).redecode(job, say=say)
+        return self._runner_with(self.check()).redecode(job, progress=progress)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""
         self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat)
 
 
-def prepare_start(jars: Sequence[Path], say: Callable[[str], None]) -> None:
+def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:
     """Keep an archive of the driver's classes beside the jars: jobs start in half the time. Nothing depends on it."""
     if archive_path(jars).exists():
         return
-    say("preparing a quicker start of Spark (once, about half a minute)")
+    progress("preparing a quicker start of Spark (once, about half a minute)")
     try:
         make_archive(jars)
     except KafkaLakeError as error:
-        say(f"Spark will start without it: {error}")
+        progress(f"Spark will start without it: {error}")
 
 
 def master_of(connection: ConnectionSettings) -> str:

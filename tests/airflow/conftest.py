@@ -20,12 +20,12 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = HOME
 
 from airflow_kafka_lake.adapters.clocks import FakeClock  # noqa: E402
-from airflow_kafka_lake.core.ledger.waves import Holder  # noqa: E402
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
 from airflow_kafka_lake.registration import FEATURES  # noqa: E402
-from airflow_kafka_lake.wiring import assembly  # noqa: E402
+from airflow_kafka_lake.wiring import assemble  # noqa: E402
 from tests.kit.memory_kafka import MemoryKafka  # noqa: E402
 from tests.kit.memory_lake import MemoryLake  # noqa: E402
 from tests.kit.memory_ledger import MemoryLedger  # noqa: E402
@@ -34,7 +34,7 @@ from tests.kit.memory_runner import MemoryRunner  # noqa: E402
 from tests.world import FakeProcesses  # noqa: E402
 
 ORDERS = Pipeline(name="orders", topics=["orders"], table="raw.orders")
-OTHER = Holder(host="there", pid=2, started=2.0)
+OTHER = LeaseHolder(host="there", pid=2, started=2.0)
 
 
 @dataclass
@@ -74,9 +74,9 @@ class World:
             clock=self.clock,
             processes=FakeProcesses(1, set()),
             actor=actor,
-            say=self.said.append,
+            progress=self.said.append,
             features=FEATURES,
-            added={"mirror": self.kafka, "schemas": self.schemas},
+            added={"group_sync": self.kafka, "schemas": self.schemas},
         )
 
 
@@ -102,11 +102,11 @@ class Task:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world in memory behind `assembly`."""
+    """A world in memory behind `assemble`."""
     made = World()
 
     @contextmanager
-    def open_ports(spec: PipelineSpec, *, actor: str, say: Callable[[str], None], **asked: Any) -> Iterator[Ports]:
+    def open_ports(spec: PipelineSpec, *, actor: str, progress: Callable[[str], None], **asked: Any) -> Iterator[Ports]:
         made.opened.append({"pipeline": spec.name, "actor": actor, **asked})
         yield made.ports(actor)
 
@@ -114,8 +114,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     def open_ledger(ledger_conn_id: str = "") -> Iterator[Ledger]:
         yield made.ledger
 
-    monkeypatch.setattr(assembly, "open_ports", open_ports)
-    monkeypatch.setattr(assembly, "open_ledger", open_ledger)
+    monkeypatch.setattr(assemble, "open_ports", open_ports)
+    monkeypatch.setattr(assemble, "open_ledger", open_ledger)
     monkeypatch.delenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", raising=False)
     return made
 

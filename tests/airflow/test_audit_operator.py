@@ -77,10 +77,10 @@ def test_the_report_is_written_for_a_failed_audit_too(landed: World, context: di
     assert "range 0-5: 4 rows are in the table" in html
 
 
-def test_contents_and_a_seam_are_judged_when_asked_for(landed: World, context: dict[str, Any]) -> None:
+def test_contents_and_a_cutover_are_judged_when_asked_for(landed: World, context: dict[str, Any]) -> None:
     """Templates give text here too."""
     landed.lake.table("live.orders").ensure("")
-    assert audit(context, deep="true", deep_rate="20 MiB", seam="live.orders")["rows"] == 8
+    assert audit(context, deep="true", deep_rate="20 MiB", cutover="live.orders")["rows"] == 8
     assert any("comparing 8 offsets of raw.orders with Kafka" in line for line in landed.said)
     assert "reading live.orders" in landed.said
 

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.decoding.connection import RegistryConnection
 from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
-from airflow_kafka_lake.wiring.assembly import open_ports
+from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import ledger_url
@@ -64,7 +64,7 @@ def test_uri_of_the_environment_is_read_by_airflow(monkeypatch: pytest.MonkeyPat
 def test_environment_is_read_without_importing_airflow() -> None:
     """Importing Airflow takes seconds; a command whose connections are in the environment does not pay them."""
     code = (
-        "import sys; from airflow_kafka_lake.wiring.assembly import open_ports; "
+        "import sys; from airflow_kafka_lake.wiring.assemble import open_ports; "
         "from airflow_kafka_lake.wiring.connections import get_connection; get_connection('k', 'kafka'); "
         "print([m for m in sys.modules if m.partition('.')[0] in "
         "('airflow', 'pyspark', 'pyiceberg', 'pyarrow', 'confluent_kafka', 'sqlalchemy', 'kafka')])"
@@ -306,7 +306,7 @@ def test_schemas_come_from_the_registry_that_the_pipeline_names(monkeypatch: pyt
     with RegistryServer() as server:
         server.register("orders-value", "AVRO", '"string"')
         given(monkeypatch, "r", {"conn_type": "http", "host": server.url})
-        with open_ports(spec, actor="test", say=print) as ports:
+        with open_ports(spec, actor="test", progress=print) as ports:
             assert server.asked == []
             assert ports.added["schemas"].versions("orders-value")[0].text == '"string"'
 
@@ -316,7 +316,7 @@ def test_pipeline_that_names_no_registry_has_no_schemas(decoding: Decoding | Non
     """All else works; who asks for schemas is told what is missing."""
     spec = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", decoding=decoding)
     with (
-        open_ports(spec, actor="test", say=print) as ports,
+        open_ports(spec, actor="test", progress=print) as ports,
         pytest.raises(ConnectionSettingsError, match=r"'orders' names no schema registry.*\[decode\] registry"),
     ):
         ports.added["schemas"].versions("orders-value")

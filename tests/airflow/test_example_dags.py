@@ -106,7 +106,7 @@ def test_bad_file_fails_its_own_task_and_hides_no_other(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         {},
         {"topic": "orders", "partitions": [0, 7]},
@@ -123,7 +123,7 @@ def test_form_takes_what_can_be_meant(folder: Path, words: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         {"pipeline": "nobody"},
         {"pipeline": None},
@@ -185,7 +185,7 @@ def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("message", "expected"),
     [
         ({}, ("orders", "", "", "", "", "false", "false")),
         (

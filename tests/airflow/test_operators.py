@@ -26,8 +26,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
 from airflow_kafka_lake.core.ledger.changes import Write
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.ledger.settling import Settle
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (
@@ -119,7 +119,7 @@ def test_dry_run_records_nothing_and_advances_nothing(world: World, context: Con
 
 
 def test_dry_run_leaves_watermarks_that_could_move(world: World, context: Context) -> None:
-    """What an earlier run settled is moved and told by a real run, not by a dry one."""
+    """What an earlier run committed is moved and told by a real run, not by a dry one."""
     world.produce(5)
     for wave in plan(world, context):
         ingest(context, wave)
@@ -132,14 +132,14 @@ def test_dry_run_leaves_watermarks_that_could_move(world: World, context: Contex
 def test_wave_that_is_in_the_lake_already_is_adopted_by_the_plan(
     world: World, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that died between publishing and settling leaves nothing to do twice."""
+    """A worker that died between publishing and committing leaves nothing to do twice."""
     world.produce(5)
     (wave,) = plan(world, context)
 
     alive = world.ledger.commit
 
     def dead(write: Write[Any]) -> object:
-        if isinstance(write, Settle | EndAttempt):
+        if isinstance(write, RecordCommit | EndAttempt):
             raise UnavailableError("the worker died")
         return alive(write)
 
@@ -211,7 +211,7 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         {"topic": "no topic"},
         {"topic": ["orders"]},
@@ -246,7 +246,7 @@ def test_wrong_words_are_refused_before_anything_is_opened(
 
 
 @pytest.mark.parametrize(
-    ("words", "landed"),
+    ("message", "landed"),
     [
         ({"from_": "2", "to": "4", "partitions": "[0]"}, [2, 3]),
         ({"from_": 2, "to": 4, "partitions": [0]}, [2, 3]),
@@ -319,7 +319,7 @@ def test_ingest_checks_its_machine_before_it_claims(world: World, context: Conte
     assert world.opened[-1]["need_kafka"]
 
 
-def test_ingest_of_a_settled_wave_says_so_and_does_nothing(
+def test_ingest_of_a_committed_wave_says_so_and_does_nothing(
     world: World, context: Context, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Clearing a finished task is harmless, and its log says since when the wave is in the lake and what reads it
@@ -431,10 +431,10 @@ def test_advance_tells_moves_once_and_only_when_something_moved(world: World, co
         "pipeline": "orders", "plan": planned(context)["plan"], "sequence": result["sequence"], "rows": 5,
         "streams": [{"topic": "orders", "partition": 0, "from": 0, "to": 5}],
     }  # fmt: skip
-    assert world.ledger.untold("orders")
+    assert world.ledger.unnotified("orders")
     assert confirm_events in operator.on_success_callback
     confirm_events(context)
-    assert not world.ledger.untold("orders")
+    assert not world.ledger.unnotified("orders")
     context["outlet_events"] = type(context["outlet_events"])()
     assert advance(context)[1]["moved"] == 0
     assert events(context) == []
@@ -542,7 +542,7 @@ def test_finish_fails_when_the_plan_left_something_out(world: World, context: Co
     world.kafka.log("orders", 1).unreachable = "its leader moved"
     for wave in plan(world, context):
         ingest(context, wave)
-    with pytest.raises(AirflowFailException, match="1 stretches were left out"):
+    with pytest.raises(AirflowFailException, match="1 slices were left out"):
         finish(context)
 
 

@@ -39,9 +39,9 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
 from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.planning import plan
-from airflow_kafka_lake.services.settlement import advance
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers import waits as waits_module
 from airflow_kafka_lake.triggers.conditions import Answer
@@ -55,7 +55,7 @@ from airflow_kafka_lake.triggers.waits import (
     WaveLaunchableTrigger,
     newest_event,
 )
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 
 from .conftest import ORDERS, OTHER, World
@@ -200,7 +200,7 @@ def reached(**words: Any) -> WatermarkSensor:
 
 
 def test_drained_sensor_waits_for_every_range_of_a_plan(world: World, context: dict[str, Any]) -> None:
-    """Open ranges keep it waiting, settled ones satisfy it at once."""
+    """Open ranges keep it waiting, committed ones satisfy it at once."""
     made = land(world, 3, run=False)
     assert isinstance(waits(drained(plan=made), context), PlanResolvedTrigger)
     for wave in world.ledger.waves("orders"):
@@ -330,7 +330,7 @@ def test_ledger_that_does_not_answer_is_waited_for(
     def away(*_: Any, **__: Any) -> Any:
         raise UnavailableError("the ledger does not answer")
 
-    monkeypatch.setattr(assembly, "open_ledger", away)
+    monkeypatch.setattr(assemble, "open_ledger", away)
     for goal in ({"offset": 2}, {"time": AT}):
         for pipeline in ("orders", ORDERS):
             assert (
@@ -352,7 +352,7 @@ def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, A
 def test_watermark_sensor_waits_for_a_time(
     world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A time is reached once Kafka knows a later record and everything before it is settled."""
+    """A time is reached once Kafka knows a later record and everything before it is committed."""
     monkeypatch.setattr(WatermarkSensor, "_source", lambda *_: world.kafka)
     world.kafka.produce("orders", 0, b"a", b"b", timestamp_ms=1_000)
     land(world, 0)
@@ -637,7 +637,7 @@ def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         {"offset": True},
         {"offset": -1},

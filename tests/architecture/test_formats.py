@@ -25,7 +25,7 @@ REGISTERED = {
 """Module → what it has to do with a format."""
 
 
-def test_only_the_seams_know_the_format() -> None:
+def test_only_the_cutovers_know_the_format() -> None:
     """A second format is an adapter, the words of its SQL, and a line in each of a few named modules."""
     knowing = {
         str(path.relative_to(PACKAGE))

@@ -22,7 +22,7 @@ def test_no_mutant_is_of_a_double() -> None:
 
 def test_mutants_fit_their_modules() -> None:
     """The guard stands where the catalog says, and without it the module is still Python."""
-    assert {item.name: trouble for item in MUTANTS if (trouble := _trouble(item))} == {}
+    assert {item.name: error_kind for item in MUTANTS if (error_kind := _trouble(item))} == {}
 
 
 def _trouble(mutant: Mutant) -> str:

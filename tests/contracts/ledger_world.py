@@ -9,22 +9,22 @@ from datetime import UTC, datetime, timedelta
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, MarkPublishing, MarkStaged, RecordBase
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
-from airflow_kafka_lake.core.ledger.taking import Take
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, Holder, RangeState
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, LeaseHolder, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.layout_changes import Growth
+from airflow_kafka_lake.core.ordering.layout_changes import LayoutChange
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
-HOLDER = Holder(host="alpha", pid=1, started=1.5)
-OTHER = Holder(host="beta", pid=2, started=2.5)
+HOLDER = LeaseHolder(host="alpha", pid=1, started=1.5)
+OTHER = LeaseHolder(host="beta", pid=2, started=2.5)
 LEASE = timedelta(minutes=5)
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 _numbers = itertools.count(1)
@@ -52,7 +52,7 @@ def plan_of(
     spec: PipelineSpec = SPEC,
     origin: int = 0,
     topic: str = "orders",
-    growth: Growth | None = None,
+    layout_change: LayoutChange | None = None,
 ) -> Plan:
     """Build a plan whose waves hold `(partition, start, end)`, with the stream versions that are on record."""
     name = plan or f"p{next(_numbers)}"
@@ -73,7 +73,7 @@ def plan_of(
         id=name,
         spec=spec,
         observed_at=AT,
-        growth=growth or Growth(),
+        layout_change=layout_change or LayoutChange(),
         streams=tuple(streams),
         waves=tuple(
             PlannedWave(
@@ -141,11 +141,11 @@ def publishing(ledger: Ledger, wave: str) -> Claim:
     return claim
 
 
-def settled(ledger: Ledger, wave: str, control: int = 0) -> Claim:
+def committed(ledger: Ledger, wave: str, control: int = 0) -> Claim:
     """Bring a wave all the way."""
     claim = publishing(ledger, wave)
     receipts = receipts_of(claim.ranges, control)
-    ledger.commit(Settle(key=claim.key, attempt=claim.key.attempt, snapshot=99, receipts=receipts))
+    ledger.commit(RecordCommit(key=claim.key, attempt=claim.key.attempt, snapshot=99, receipts=receipts))
     return claim
 
 
@@ -160,7 +160,7 @@ def taken(
     """Take ranges from a wave: all PLANNED ones when none is named."""
     names = ranges or tuple(item.id for item in ledger.ranges(wave=wave, states={RangeState.PLANNED}))
     ledger.commit(
-        Take(
+        Revoke(
             wave=wave,
             fence=key.fence if key else 0,
             attempt=key.attempt if key else None,
@@ -185,7 +185,7 @@ def skipped(
     epoch: int | None = None,
     acknowledge_order: bool = False,
 ) -> int:
-    """Skip a stretch of a partition; returns how many offsets."""
+    """Skip a slice of a partition; returns how many offsets."""
     passed = ledger.commit(
         Skip(
             pipeline=SPEC.name,

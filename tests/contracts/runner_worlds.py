@@ -80,15 +80,15 @@ class RunnerWorld:
     def close(self) -> None:
         """Give back what is open."""
 
-    def stretch(self, start: int, end: int, partition: int = 0) -> Slice:
+    def slice_(self, start: int, end: int, partition: int = 0) -> Slice:
         return Slice(Stream(self.topic.name, self.topic.id, partition), OffsetRange(start, end))
 
     def job(
         self,
-        *stretches: Slice,
+        *slices: Slice,
         isolation: Isolation = Isolation.READ_COMMITTED,
         decoders: Sequence[Decoder] = (),
-        untimely: Sequence[Slice] = (),
+        overflowing: Sequence[Slice] = (),
         singly: Sequence[Slice] = (),
         table: str = "",
     ) -> StageJob:
@@ -99,11 +99,11 @@ class RunnerWorld:
             attempt=secrets.token_hex(8),
             table=table or self.table,
             isolation=isolation,
-            stretches=stretches,
+            slices=slices,
             tasks=1,
             max_records_per_partition=None,
             decoders=tuple(decoders),
-            untimely=tuple(untimely),
+            overflowing=tuple(overflowing),
             singly=tuple(singly),
         )
 

@@ -183,14 +183,14 @@ def gap(topic: str, topic_id: str, start: int, end: int, partition: int = 0) -> 
 
 
 def letters(asked: Slice, said: Sequence[Explanation]) -> str:
-    """One letter per offset: c(ontrol), a(borted), k (compacted), ! (unreadable), t (untimely), ? (unexplained)."""
+    """One letter per offset: c(ontrol), a(borted), k (compacted), ! (unreadable), t (overflowing), ? (unexplained)."""
     names = {
         Fate.CONTROL: "c",
         Fate.ABORTED: "a",
         Fate.COMPACTED: "k",
         Fate.UNEXPLAINED: "?",
         Fate.UNREADABLE: "!",
-        Fate.UNTIMELY: "t",
+        Fate.OVERFLOWING: "t",
     }
     fates = {at: item.fate for item in said for at in range(item.range.start, item.range.end)}
     return "".join(names[fates.get(at, Fate.UNEXPLAINED)] for at in range(asked.range.start, asked.range.end))

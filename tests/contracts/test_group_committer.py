@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Mirror:
     """A topic of two partitions, a group, and what the group has committed."""
 
-    def __init__(self, world: Any, mirror: GroupCommitter, bootstrap: str | None) -> None:
-        self.world, self.mirror, self.bootstrap = world, mirror, bootstrap
-        self.topic = self.group = f"mirrored-{uuid.uuid4().hex[:8]}"
+    def __init__(self, world: Any, group_sync: GroupCommitter, bootstrap: str | None) -> None:
+        self.world, self.group_sync, self.bootstrap = world, group_sync, bootstrap
+        self.topic = self.group = f"synced-{uuid.uuid4().hex[:8]}"
         world.create(self.topic, 2)
         world.produce(self.topic, 5)
 
@@ -56,7 +56,7 @@ class Mirror:
 
 
 @pytest.fixture(params=["memory", "broker"])
-def mirror(request: pytest.FixtureRequest) -> Iterator[Mirror]:
+def group_sync(request: pytest.FixtureRequest) -> Iterator[Mirror]:
     """A mirror of each kind."""
     if request.param == "memory":
         world = MemoryWorld()
@@ -70,31 +70,31 @@ def mirror(request: pytest.FixtureRequest) -> Iterator[Mirror]:
         real.close()
 
 
-def test_offsets_are_committed(mirror: Mirror) -> None:
+def test_offsets_are_committed(group_sync: Mirror) -> None:
     """For the partitions that are named, and no others."""
-    assert mirror.mirror.commit(mirror.group, {mirror.key(0): 3}) == {}
-    assert mirror.told() == {0: 3, 1: None}
-    assert mirror.mirror.commit(mirror.group, {mirror.key(0): 5, mirror.key(1): 0}) == {}
-    assert mirror.told() == {0: 5, 1: 0}
+    assert group_sync.group_sync.commit(group_sync.group, {group_sync.key(0): 3}) == {}
+    assert group_sync.told() == {0: 3, 1: None}
+    assert group_sync.group_sync.commit(group_sync.group, {group_sync.key(0): 5, group_sync.key(1): 0}) == {}
+    assert group_sync.told() == {0: 5, 1: 0}
 
 
-def test_group_that_is_consumed_with_refuses_by_partition(mirror: Mirror) -> None:
+def test_group_that_is_consumed_with_refuses_by_partition(group_sync: Mirror) -> None:
     """The broker raises nothing; what it said quietly is returned."""
-    consumer = mirror.consume()
+    consumer = group_sync.consume()
     try:
-        refused = mirror.mirror.commit(mirror.group, {mirror.key(0): 3})
+        refused = group_sync.group_sync.commit(group_sync.group, {group_sync.key(0): 3})
     finally:
         if consumer is not None:
             consumer.close()
-    assert list(refused) == [mirror.key(0)]
-    assert "UNKNOWN_MEMBER_ID" in refused[mirror.key(0)]
-    assert mirror.told() == {0: None, 1: None}
+    assert list(refused) == [group_sync.key(0)]
+    assert "UNKNOWN_MEMBER_ID" in refused[group_sync.key(0)]
+    assert group_sync.told() == {0: None, 1: None}
 
 
-def test_offset_of_another_generation_is_refused(mirror: Mirror) -> None:
+def test_offset_of_another_generation_is_refused(group_sync: Mirror) -> None:
     """The name is the same; the offset means nothing in it."""
-    stranger = Stream(mirror.topic, mirror.key().topic_id[::-1], 0)
-    refused = mirror.mirror.commit(mirror.group, {stranger: 3, mirror.key(1): 0})
-    assert list(refused) == [stranger]
-    assert "another id" in refused[stranger]
-    assert mirror.told() == {0: None, 1: 0}
+    foreign = Stream(group_sync.topic, group_sync.key().topic_id[::-1], 0)
+    refused = group_sync.group_sync.commit(group_sync.group, {foreign: 3, group_sync.key(1): 0})
+    assert list(refused) == [foreign]
+    assert "another id" in refused[foreign]
+    assert group_sync.told() == {0: None, 1: 0}

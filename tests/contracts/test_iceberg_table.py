@@ -21,7 +21,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from sqlalchemy import create_engine, make_url, text
 
-from airflow_kafka_lake.adapters.iceberg.look import attempts_with_rows
+from airflow_kafka_lake.adapters.iceberg.find_commit import attempts_with_rows
 from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
@@ -104,7 +104,7 @@ def test_partitioned_table_is_published_into(world: IcebergWorld) -> None:
     attempt = attempt_id()
     world.stage(attempt, offsets(0, 1))
     assert isinstance(table.publish(publication(world, attempt)), Committed)
-    assert [holding.offsets.span for holding in table.holdings([TOPIC_ID])] == [2]
+    assert [holding.offsets.span for holding in table.attempt_rows([TOPIC_ID])] == [2]
 
 
 def test_illegal_partition_by_creates_nothing(world: IcebergWorld) -> None:
@@ -365,10 +365,10 @@ def test_equality_deletes_of_others_stop_no_publish(world: IcebergWorld) -> None
     assert isinstance(world.table.publish(publication(world, first)), Committed)
     world.delete_by_value()
     world.stage(second, offsets(2))
-    assert isinstance(world.table.look([record(second, world.table.head())]), Absent)
+    assert isinstance(world.table.find_commit([record(second, world.table.head())]), Absent)
     assert isinstance(world.table.publish(publication(world, second)), Committed)
     world.expire()
-    assert isinstance(world.table.look([record(first, base)]), Found)
+    assert isinstance(world.table.find_commit([record(first, base)]), Found)
     assert attempts_with_rows(world.load(), [first, attempt_id()], enough=2) == {first}
 
 
@@ -380,17 +380,17 @@ def test_rows_that_equality_deletes_hide_are_not_counted_by_guess(world: Iceberg
     world.delete_by_value()
     columns = PositionColumns(topic="kafka_topic", partition="kafka_partition", offset="kafka_offset")
     acts: list[Callable[[], object]] = [
-        world.table.holdings,
+        world.table.attempt_rows,
         lambda: world.table.positions(columns, ["orders"], live_only=False),
     ]
     for act in acts:
         with pytest.raises(SchemaMismatchError, match="have an engine apply them"):
             act()
     world.rewrite()
-    assert [str(item.offsets) for item in world.table.holdings()] == ["0-2"]
+    assert [str(item.offsets) for item in world.table.attempt_rows()] == ["0-2"]
     world.stage(second, offsets(2))
     assert isinstance(world.table.publish(publication(world, second)), Committed)
-    assert len(world.table.holdings()) == 2
+    assert len(world.table.attempt_rows()) == 2
 
 
 def test_rows_deleted_by_position_are_not_shown_and_testify_all_the_same(world: IcebergWorld) -> None:
@@ -399,12 +399,14 @@ def test_rows_deleted_by_position_are_not_shown_and_testify_all_the_same(world: 
     world.stage(attempt, offsets(0, 1, 2))
     assert isinstance(world.table.publish(publication(world, attempt)), Committed)
     world.delete_by_position(0, 2)
-    (left,) = world.table.holdings()
+    (left,) = world.table.attempt_rows()
     assert str(left.offsets) == "1-2"
     world.delete_by_position(0, 1, 2)
     world.expire()
-    assert world.table.holdings() == ()
-    assert world.table.look([record(attempt, base)]) == Found(attempt=attempt, snapshot=None, head=world.table.head())
+    assert world.table.attempt_rows() == ()
+    assert world.table.find_commit([record(attempt, base)]) == Found(
+        attempt=attempt, snapshot=None, head=world.table.head()
+    )
 
 
 def test_staged_snapshot_that_a_person_made_main_is_found(world: IcebergWorld) -> None:
@@ -415,7 +417,7 @@ def test_staged_snapshot_that_a_person_made_main_is_found(world: IcebergWorld) -
     assert found is not None
     world.roll_back(found.snapshot)
     world.write_foreign()
-    assert world.table.look([record(attempt, base)]) == Found(
+    assert world.table.find_commit([record(attempt, base)]) == Found(
         attempt=attempt, snapshot=found.snapshot, head=world.table.head()
     )
 
@@ -428,7 +430,7 @@ def test_staged_snapshot_that_a_person_has_cherry_picked_is_found(world: Iceberg
     assert found is not None
     world.append(offsets(0), attempt, "main", {"source-snapshot-id": str(found.snapshot)})
     asked = replace(record(attempt, base), audited=found.snapshot)
-    assert isinstance(world.table.look([asked]), Found)
+    assert isinstance(world.table.find_commit([asked]), Found)
 
 
 # Clocks
@@ -529,12 +531,12 @@ def test_postgresql_catalog_publishes_once(postgres_world: IcebergWorld) -> None
     base = world.table.head()
     world.stage(attempt, offsets(0, 1))
     world.stage(late, offsets(0, 1))
-    assert isinstance(world.table.look([record(attempt, base)]), Absent)
+    assert isinstance(world.table.find_commit([record(attempt, base)]), Absent)
     assert isinstance(world.table.publish(publication(world, attempt, base)), Committed)
     outcome = world.table.publish(publication(world, late, base))
     assert isinstance(outcome, Rejected)
     assert outcome.requirement is Requirement.MAIN_HEAD
-    assert isinstance(world.table.look([record(attempt, base), record(late, base)]), Found)
+    assert isinstance(world.table.find_commit([record(attempt, base), record(late, base)]), Found)
     world.table.drop(late)
     assert world.rows() == [(0, attempt), (1, attempt)]
 
@@ -543,7 +545,7 @@ def test_rows_and_receipts_that_others_left_half_empty_are_nobodys(world: Iceber
     """A row without a position is left out of the holdings, one without an attempt is nobody's; so are receipts."""
     nowhere, nobodys = offsets(3, partition=None), offsets(4)  # type: ignore[arg-type]
     world.append([*nowhere, *nobodys], None, "main", {})  # type: ignore[arg-type]
-    (found,) = world.table.holdings()
+    (found,) = world.table.attempt_rows()
     assert (found.attempt, found.offsets) == (None, RangeSet.of((4, 5)))
     world.table.add_receipts([receipt(attempt_id())])
     receipts = world.lake.catalog.load(NAME + "__receipts")

@@ -72,7 +72,7 @@ def fails(world: RunnerWorld, job: StageJob, reason: str | None) -> None:
 # What is staged
 
 
-def test_rows_are_the_records_of_the_stretches(world: RunnerWorld) -> None:
+def test_rows_are_the_records_of_the_slices(world: RunnerWorld) -> None:
     """Keys, tombstones, empty values, headers in their order and times, of exactly the offsets that were asked for."""
     headers = (("a", b"1"), ("a", b"\x00\xff"), ("none", None), ("", b""))
     world.topic.produce(b"not asked for")
@@ -81,7 +81,7 @@ def test_rows_are_the_records_of_the_stretches(world: RunnerWorld) -> None:
     world.topic.produce(b"not asked for")
     world.topic.produce(b"", key=b"")
     world.topic.produce(b"other", b"partition", b"not asked for", partition=1)
-    job = world.job(world.stretch(1, 3), world.stretch(4, 5), world.stretch(0, 2, partition=1))
+    job = world.job(world.slice_(1, 3), world.slice_(4, 5), world.slice_(0, 2, partition=1))
     staged = world.run(job)
     assert world.rows(staged.snapshot) == [
         (0, 1, b"k", b"\x00\xff", headers, AT_MS),
@@ -103,10 +103,10 @@ def test_rows_are_the_records_of_the_stretches(world: RunnerWorld) -> None:
 def test_nothing_staged_is_on_main(world: RunnerWorld) -> None:
     """Before a publish no reader sees a row; after it, the next attempt's are not seen either."""
     world.topic.produce(*FIVE)
-    world.run(world.job(world.stretch(0, 2)))
+    world.run(world.job(world.slice_(0, 2)))
     assert world.main() == []
-    world.publish(world.job(world.stretch(0, 2)))
-    world.run(world.job(world.stretch(2, 5)))
+    world.publish(world.job(world.slice_(0, 2)))
+    world.run(world.job(world.slice_(2, 5)))
     assert [row[1] for row in world.main()] == [0, 1]
 
 
@@ -118,20 +118,20 @@ def test_transactions_are_read_as_the_isolation_says(world: RunnerWorld, isolati
     world.topic.produce(b"a", b"b", end="commit")
     world.topic.produce(b"c", b"d", end="abort")
     world.topic.produce(b"e")
-    assert [row[1] for row in world.landed(world.job(world.stretch(0, 7), isolation=isolation))] == seen
+    assert [row[1] for row in world.landed(world.job(world.slice_(0, 7), isolation=isolation))] == seen
 
 
 def test_job_without_rows_has_a_result(world: RunnerWorld) -> None:
     """An attempt that read only what was aborted is told from one that never ended."""
     world.topic.produce(b"c", b"d", end="abort")
-    staged = world.run(world.job(world.stretch(0, 3)))
+    staged = world.run(world.job(world.slice_(0, 3)))
     assert (staged.streams, staged.undecoded) == ((), ())
 
 
 def test_what_is_read_singly_lands_beside_the_others(world: RunnerWorld) -> None:
-    """How a stretch is read changes nothing of its rows; a job of no stretch at all has a result too."""
+    """How a slice is read changes nothing of its rows; a job of no slice at all has a result too."""
     world.topic.produce(*FIVE, end="commit")
-    job = world.job(world.stretch(0, 2), singly=[world.stretch(2, 4)])
+    job = world.job(world.slice_(0, 2), singly=[world.slice_(2, 4)])
     assert [row[1] for row in world.landed(job)] == [0, 1, 2, 3]
     assert world.run(world.job()).streams == ()
 
@@ -140,16 +140,16 @@ def test_time_outside_the_calendar_is_kept_as_a_number(world: RunnerWorld) -> No
     """What a producer wrote in microseconds lands beside the others."""
     world.topic.produce(b"now")
     world.topic.produce(b"then", timestamp_ms=MICROSECONDS)
-    assert [row[5] for row in world.landed(world.job(world.stretch(0, 2)))] == [AT_MS, MICROSECONDS]
+    assert [row[5] for row in world.landed(world.job(world.slice_(0, 2)))] == [AT_MS, MICROSECONDS]
 
 
 def test_time_that_spark_cannot_read_is_read_where_it_is_named(world: RunnerWorld) -> None:
-    """A job fails over it and says so; named as untimely it lands in the same commit as the others."""
+    """A job fails over it and says so; named as overflowing it lands in the same commit as the others."""
     world.topic.produce(b"now")
     world.topic.produce(b"then", timestamp_ms=NANOSECONDS)
     world.topic.produce(b"later")
-    fails(world, world.job(world.stretch(0, 3)), UNREADABLE_RECORD)
-    job = world.job(world.stretch(0, 1), world.stretch(2, 3), untimely=[world.stretch(1, 2)])
+    fails(world, world.job(world.slice_(0, 3)), UNREADABLE_RECORD)
+    job = world.job(world.slice_(0, 1), world.slice_(2, 3), overflowing=[world.slice_(1, 2)])
     assert [row[3:] for row in world.landed(job)] == [
         (b"now", (), AT_MS),
         (b"then", (), NANOSECONDS),
@@ -163,7 +163,7 @@ def test_what_does_not_decode_is_told(world: RunnerWorld) -> None:
     decoder = Decoder(
         format=Format.JSON, topics=(world.topic.name,), name="JSON (a INT)", schema="a INT", asked="a" * 16
     )
-    staged = world.run(world.job(world.stretch(0, 5), decoders=[decoder]))
+    staged = world.run(world.job(world.slice_(0, 5), decoders=[decoder]))
     (undecoded,) = staged.undecoded
     assert undecoded.stream == (world.topic.name, world.topic.id, 0)
     assert undecoded.offsets == RangeSet.of((1, 2), (3, 4))
@@ -178,7 +178,7 @@ def test_what_does_not_decode_is_told(world: RunnerWorld) -> None:
 def test_attempt_that_was_begun_is_not_begun_again(world: RunnerWorld) -> None:
     """A second job of one id fails and leaves the first one's rows as they are."""
     world.topic.produce(*FIVE)
-    job = world.job(world.stretch(0, 5))
+    job = world.job(world.slice_(0, 5))
     before = world.run(job)
     fails(world, job, "branch-exists")
     assert world.staged(job) == before
@@ -188,23 +188,23 @@ def test_offsets_that_retention_took_fail_the_job(world: RunnerWorld) -> None:
     """It reads around no loss, and stages nothing."""
     world.topic.produce(*FIVE)
     world.topic.delete_before(3)
-    job = world.job(world.stretch(0, 5))
+    job = world.job(world.slice_(0, 5))
     fails(world, job, "data-loss")
     assert world.staged(job) is None
-    assert [row[1] for row in world.landed(world.job(world.stretch(3, 5)))] == [3, 4]
+    assert [row[1] for row in world.landed(world.job(world.slice_(3, 5)))] == [3, 4]
 
 
 def test_table_that_was_dropped_fails_the_job(world: RunnerWorld) -> None:
     """Its name is all that a job has of it."""
     world.topic.produce(*FIVE)
-    fails(world, world.job(world.stretch(0, 5), table="raw.none"), "table-not-found")
+    fails(world, world.job(world.slice_(0, 5), table="raw.none"), "table-not-found")
 
 
 def test_start_is_told_once_and_first(world: RunnerWorld) -> None:
     """The reference is written down before anything is done that it names; the heart beats after it."""
     world.topic.produce(*FIVE)
     told: list[str] = []
-    job = world.job(world.stretch(0, 5))
+    job = world.job(world.slice_(0, 5))
 
     def started(reference: str) -> None:
         assert world.staged(job) is None
@@ -226,11 +226,11 @@ def test_worker_that_lost_its_wave_ends_the_job(world: RunnerWorld, where: str) 
         raise StaleFenceError("another has it")
 
     ways: dict[str, Callable[..., None]] = {"started": lambda _: None, "heartbeat": lambda: None} | {where: lost}
-    job = world.job(world.stretch(0, 5))
+    job = world.job(world.slice_(0, 5))
     with pytest.raises(StaleFenceError, match="another has it"):
         world.runner.stage(job, started=ways["started"], heartbeat=ways["heartbeat"])
     assert world.staged(job) is None
-    world.publish(world.job(world.stretch(0, 5)))
+    world.publish(world.job(world.slice_(0, 5)))
     assert [row[1] for row in world.main()] == [0, 1, 2, 3, 4]
 
 
@@ -240,7 +240,7 @@ def test_worker_that_lost_its_wave_ends_the_job(world: RunnerWorld, where: str) 
 def test_job_that_is_over_is_no_orphan(world: RunnerWorld) -> None:
     """Neither its reference nor its name ends anything; nor does a reference of elsewhere, or none."""
     world.topic.produce(*FIVE)
-    job, told = world.job(world.stretch(0, 5)), list[str]()
+    job, told = world.job(world.slice_(0, 5)), list[str]()
     world.runner.stage(job, started=told.append, heartbeat=lambda: None)
     before = world.staged(job)
     for reference in (*told, None, "elsewhere/1/1.00", "no reference"):
@@ -252,7 +252,7 @@ def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -
     """It says that a signal ended it, and nothing of it is ever seen; a job of a double ends with its worker."""
     world = spark()
     world.topic.produce(*FIVE)
-    job, ended = world.job(world.stretch(0, 5)), list[bool]()
+    job, ended = world.job(world.slice_(0, 5)), list[bool]()
 
     def forgotten(reference: str) -> None:
         ended.extend([world.runner.end_orphan(None, job.name), world.runner.end_orphan(reference, job.name)])
@@ -268,17 +268,17 @@ def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -
 
 
 def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tuple[Slice, ...]) -> Comparison:
-    """Compare a stretch with a snapshot."""
+    """Compare a slice with a snapshot."""
     said: list[str] = []
     job = CompareJob(
         pipeline="orders",
         table=world.table,
         snapshot=snapshot,
         isolation=Isolation.READ_COMMITTED,
-        stretches=(world.stretch(start, end),),
+        slices=(world.slice_(start, end),),
         **ends,
     )
-    found = Comparison.from_json(world.runner.report(job, say=said.append))
+    found = Comparison.from_json(world.runner.report(job, progress=said.append))
     assert said
     return found
 
@@ -287,7 +287,7 @@ def test_rows_that_are_kafkas_records_compare_equal(world: RunnerWorld) -> None:
     """In keys, values, headers and times, whatever they are."""
     world.topic.produce(b"a", None, b"", key=b"k", headers=(("h", None), ("h", b"1")))
     world.topic.produce(b"then", timestamp_ms=MICROSECONDS)
-    found = compared(world, world.publish(world.job(world.stretch(0, 4))), 0, 4)
+    found = compared(world, world.publish(world.job(world.slice_(0, 4))), 0, 4)
     assert (found.records, found.differences) == (4, ())
 
 
@@ -295,7 +295,7 @@ def test_rows_of_no_record_and_records_of_no_row_are_told(world: RunnerWorld) ->
     """By stream, with the first offset and how many."""
     world.topic.produce(b"a", b"b", end="abort")
     world.topic.produce(b"c", b"d", b"e")
-    snapshot = world.publish(world.job(world.stretch(0, 4), isolation=Isolation.READ_UNCOMMITTED))
+    snapshot = world.publish(world.job(world.slice_(0, 4), isolation=Isolation.READ_UNCOMMITTED))
     found = compared(world, snapshot, 0, 6)
     assert found.records == 3
     stream = (world.topic.name, world.topic.id, 0)
@@ -308,24 +308,24 @@ def test_rows_of_no_record_and_records_of_no_row_are_told(world: RunnerWorld) ->
 
 
 def test_ends_that_are_read_singly_compare_alike(world: RunnerWorld) -> None:
-    """What is compared is the whole stretch, also where its end has no record: a row there is told."""
+    """What is compared is the whole slice, also where its end has no record: a row there is told."""
     world.topic.produce(b"c", b"d", b"e", end="commit")
     world.topic.produce(b"a", b"b", end="abort")
     world.topic.produce(b"behind")
-    snapshot = world.publish(world.job(world.stretch(0, 6), isolation=Isolation.READ_UNCOMMITTED))
-    ends = {"singly": (world.stretch(1, 3),), "unread": (world.stretch(3, 7),)}
+    snapshot = world.publish(world.job(world.slice_(0, 6), isolation=Isolation.READ_UNCOMMITTED))
+    ends = {"singly": (world.slice_(1, 3),), "unread": (world.slice_(3, 7),)}
     found = compared(world, snapshot, 0, 7, **ends)
     assert found.records == 3
     told = [(item.mismatch, item.first, item.offsets) for item in found.differences]
     assert told == [(Mismatch.UNKNOWN, 4, 2)]
-    nothing = {"singly": (), "unread": (world.stretch(3, 7),)}
+    nothing = {"singly": (), "unread": (world.slice_(3, 7),)}
     assert compared(world, snapshot, 3, 7, **nothing).records == 0
 
 
 def test_what_is_gone_cannot_be_compared(world: RunnerWorld) -> None:
     """Neither offsets that retention took nor a snapshot that was expired; both are a failed job."""
     world.topic.produce(*FIVE)
-    snapshot = world.publish(world.job(world.stretch(0, 5)))
+    snapshot = world.publish(world.job(world.slice_(0, 5)))
     with pytest.raises(JobFailedError):
         compared(world, snapshot + 1, 0, 5)
     world.topic.delete_before(2)

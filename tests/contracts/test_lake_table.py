@@ -12,7 +12,7 @@ import pytest
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import Holding, Publication
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     Absent,
@@ -257,7 +257,9 @@ def test_published_rows_are_visible_and_the_token_testifies(world: World) -> Non
     assert world.rows() == [(0, attempt), (1, attempt), (2, attempt)]
     assert head.last == {(LEDGER, "orders"): token(attempt)}
     assert world.table.staged(attempt) is None
-    assert world.table.look([record(attempt, before)]) == Found(attempt=attempt, snapshot=head.snapshot, head=head)
+    assert world.table.find_commit([record(attempt, before)]) == Found(
+        attempt=attempt, snapshot=head.snapshot, head=head
+    )
 
 
 def test_publish_on_a_moved_main_is_rejected(world: World) -> None:
@@ -323,7 +325,7 @@ def test_zero_rows_are_published_by_an_empty_commit(world: World, *, staging: bo
     audited = staged(world, attempt) if staging else None
     publication = Publication(head=before, audited=audited, token=token(attempt), ledger_id=LEDGER)
     assert isinstance(world.table.publish(publication), Committed)
-    assert isinstance(world.table.look([record(attempt, before)]), Found)
+    assert isinstance(world.table.find_commit([record(attempt, before)]), Found)
     assert world.table.staged(attempt) is None
 
 
@@ -362,7 +364,7 @@ def test_fence_of_an_attempt_is_not_its_publish(world: World) -> None:
     attempt = attempt_id()
     head = world.table.head()
     world.table.fence(head, LEDGER, token(attempt, kind="fence"))
-    assert isinstance(world.table.look([record(attempt, head)]), Absent)
+    assert isinstance(world.table.find_commit([record(attempt, head)]), Absent)
 
 
 def test_lost_answer_is_unknown_and_a_look_decides(world: World) -> None:
@@ -372,12 +374,12 @@ def test_lost_answer_is_unknown_and_a_look_decides(world: World) -> None:
     world.stage(landed, offsets(0))
     world.lose_next_answer(landed=True)
     assert isinstance(publish(world, landed), Unknown)
-    assert isinstance(world.table.look([record(landed, base)]), Found)
+    assert isinstance(world.table.find_commit([record(landed, base)]), Found)
     base = world.table.head()
     world.stage(lost, offsets(1))
     world.lose_next_answer(landed=False)
     assert isinstance(publish(world, lost), Unknown)
-    assert isinstance(world.table.look([record(lost, base)]), Absent)
+    assert isinstance(world.table.find_commit([record(lost, base)]), Absent)
     assert isinstance(publish(world, lost), Committed)
     assert world.rows() == [(0, landed), (1, lost)]
 
@@ -420,7 +422,7 @@ def test_publish_of_a_dropped_branch_is_rejected(world: World) -> None:
 
 def test_attempt_without_a_base_is_absent(world: World) -> None:
     """An attempt that never stored its base never published, so nothing is looked for."""
-    assert isinstance(world.table.look([record(attempt_id(), None)]), Absent)
+    assert isinstance(world.table.find_commit([record(attempt_id(), None)]), Absent)
 
 
 def test_unpublished_attempt_is_absent_at_the_head(world: World) -> None:
@@ -429,7 +431,7 @@ def test_unpublished_attempt_is_absent_at_the_head(world: World) -> None:
     base = world.table.head()
     world.stage(attempt, offsets(0))
     world.write_foreign()
-    assert world.table.look([record(attempt, base)]) == Absent(head=world.table.head())
+    assert world.table.find_commit([record(attempt, base)]) == Absent(head=world.table.head())
 
 
 def test_earlier_attempt_of_the_wave_is_found(world: World) -> None:
@@ -439,7 +441,7 @@ def test_earlier_attempt_of_the_wave_is_found(world: World) -> None:
     world.stage(first, offsets(0))
     publish(world, first)
     world.write_foreign()
-    look = world.table.look([record(first, base), record(second, world.table.head())])
+    look = world.table.find_commit([record(first, base), record(second, world.table.head())])
     assert isinstance(look, Found)
     assert look.attempt == first
     assert look.snapshot is not None
@@ -453,19 +455,23 @@ def test_rows_testify_when_history_is_expired(world: World) -> None:
     publish(world, attempt)
     world.compact()
     world.expire()
-    assert world.table.look([record(attempt, base)]) == Found(attempt=attempt, snapshot=None, head=world.table.head())
+    assert world.table.find_commit([record(attempt, base)]) == Found(
+        attempt=attempt, snapshot=None, head=world.table.head()
+    )
 
 
 def test_published_receipt_testifies_when_history_is_expired(world: World) -> None:
-    """A wave without rows is remembered by the receipt of its settlement."""
+    """A wave without rows is remembered by the receipt of its commit."""
     attempt = attempt_id()
     base = world.table.head()
     world.write_foreign()
     world.expire()
     world.table.add_receipts([receipt(attempt, "rows")])
-    assert isinstance(world.table.look([record(attempt, base)]), Unclear)
+    assert isinstance(world.table.find_commit([record(attempt, base)]), Unclear)
     world.table.add_receipts([receipt(attempt, "published")])
-    assert world.table.look([record(attempt, base)]) == Found(attempt=attempt, snapshot=None, head=world.table.head())
+    assert world.table.find_commit([record(attempt, base)]) == Found(
+        attempt=attempt, snapshot=None, head=world.table.head()
+    )
 
 
 def test_expired_history_is_unclear(world: World) -> None:
@@ -474,7 +480,7 @@ def test_expired_history_is_unclear(world: World) -> None:
     base = world.table.head()
     world.write_foreign()
     world.expire()
-    look = world.table.look([record(attempt, base)])
+    look = world.table.find_commit([record(attempt, base)])
     assert isinstance(look, Unclear)
     assert "expired" in look.reason or "ends before" in look.reason
 
@@ -483,9 +489,9 @@ def test_expired_history_of_an_empty_table_is_unclear(world: World) -> None:
     """That the oldest snapshot left has no parent does not make it the table's first."""
     attempt = attempt_id()
     world.write_foreign()
-    assert isinstance(world.table.look([record(attempt, EMPTY_TABLE)]), Absent)
+    assert isinstance(world.table.find_commit([record(attempt, EMPTY_TABLE)]), Absent)
     world.expire()
-    assert isinstance(world.table.look([record(attempt, EMPTY_TABLE)]), Unclear)
+    assert isinstance(world.table.find_commit([record(attempt, EMPTY_TABLE)]), Unclear)
 
 
 def test_rolled_back_main_is_unclear(world: World) -> None:
@@ -496,7 +502,7 @@ def test_rolled_back_main_is_unclear(world: World) -> None:
     world.write_foreign()
     base = world.table.head()
     world.roll_back(earlier)
-    assert isinstance(world.table.look([record(attempt, base)]), Unclear)
+    assert isinstance(world.table.find_commit([record(attempt, base)]), Unclear)
 
 
 # Contents and receipts
@@ -567,7 +573,7 @@ def test_history_names_every_commit_and_its_token(world: World) -> None:
 def test_history_of_a_table_without_commits_is_empty(world: World) -> None:
     """Nothing has happened to a table that was only created."""
     world.recreate()
-    assert (world.table.commits(), world.table.holdings()) == ((), ())
+    assert (world.table.commits(), world.table.attempt_rows()) == ((), ())
 
 
 def test_expired_and_rolled_back_commits_are_no_history(world: World) -> None:
@@ -592,25 +598,27 @@ def test_holdings_tell_whose_rows_are_there(world: World) -> None:
     world.stage(unpublished, offsets(9))
     world.write_foreign()
     expected = (
-        Holding(stream=Stream("other", "other", 0), attempt=None, offsets=RangeSet.of((0, 1))),
+        AttemptRows(stream=Stream("other", "other", 0), attempt=None, offsets=RangeSet.of((0, 1))),
         holding(first, RangeSet.of((0, 2), (4, 5))),
         holding(first, RangeSet.of((0, 1)), partition=1),
         holding(second, RangeSet.of((1, 2), (5, 6)), duplicates=1),
         holding(second, RangeSet.of((2, 3)), topic_id="B" * 22),
     )
-    assert world.table.holdings() == expected
+    assert world.table.attempt_rows() == expected
     world.compact()
     world.expire()
-    assert world.table.holdings() == expected
-    assert world.table.holdings([TOPIC_ID]) == expected[1:4]
-    assert world.table.holdings([]) == ()
+    assert world.table.attempt_rows() == expected
+    assert world.table.attempt_rows([TOPIC_ID]) == expected[1:4]
+    assert world.table.attempt_rows([]) == ()
 
 
 def holding(
     attempt: str, found: RangeSet, *, partition: int = 0, topic_id: str = TOPIC_ID, duplicates: int = 0
-) -> Holding:
+) -> AttemptRows:
     """Return what main holds of topic `orders`."""
-    return Holding(stream=Stream("orders", topic_id, partition), attempt=attempt, offsets=found, duplicates=duplicates)
+    return AttemptRows(
+        stream=Stream("orders", topic_id, partition), attempt=attempt, offsets=found, duplicates=duplicates
+    )
 
 
 def test_head_names_the_publish_that_main_was_moved_away_from(world: World) -> None:

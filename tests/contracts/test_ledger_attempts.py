@@ -26,11 +26,11 @@ from airflow_kafka_lake.core.ledger.attempts import (
     RecordJob,
     Renew,
 )
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.events import Event
 from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.records import Claim, Published, Verdict
-from airflow_kafka_lake.core.ledger.settling import Settle
-from airflow_kafka_lake.core.ledger.taking import Take
+from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -49,11 +49,11 @@ from tests.contracts.ledger_world import (
     SPEC,
     attempt_id,
     claimed,
+    committed,
     outbox_of,
     planned,
     publishing,
     receipts_of,
-    settled,
     staged,
     taken,
 )
@@ -64,7 +64,7 @@ Write = Callable[[Ledger, AttemptKey], None]
 
 def _settle(ledger: Ledger, key: AttemptKey) -> None:
     ranges = ledger.ranges(wave=key.wave, states={RangeState.PLANNED})
-    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=5, receipts=receipts_of(ranges)))
+    ledger.commit(RecordCommit(key=key, attempt=key.attempt, snapshot=5, receipts=receipts_of(ranges)))
 
 
 WRITES: dict[str, Write] = {
@@ -73,10 +73,10 @@ WRITES: dict[str, Write] = {
     "record_job": lambda ledger, key: ledger.commit(RecordJob(key=key, job="job")),
     "mark_staged": lambda ledger, key: ledger.commit(MarkStaged(key=key, audited=1, staged_bytes=1)),
     "mark_publishing": lambda ledger, key: ledger.commit(MarkPublishing(key=key)),
-    "settle": _settle,
+    "recover": _settle,
     "give up": lambda ledger, key: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error="no")),
     "unknown": lambda ledger, key: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.UNKNOWN, error="no")),
-    "take": lambda ledger, key: taken(ledger, key.wave, f"{key.wave}r0", key=key),
+    "revoke": lambda ledger, key: taken(ledger, key.wave, f"{key.wave}r0", key=key),
 }
 
 
@@ -221,10 +221,10 @@ GUARDED: dict[str, tuple[frozenset[WaveState], WaveState | None]] = {
     "record_job": (frozenset(REACHED), None),
     "mark_staged": WAVE_TRANSITIONS[Act.STAGE],
     "mark_publishing": WAVE_TRANSITIONS[Act.PUBLISH],
-    "settle": WAVE_TRANSITIONS[Act.SETTLE],
+    "recover": WAVE_TRANSITIONS[Act.COMMIT],
     "give up": WAVE_TRANSITIONS[Act.GIVE_UP],
     "unknown": (frozenset({WaveState.CLAIMED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
-    "take": WAVE_TRANSITIONS[Act.CANCEL],
+    "revoke": WAVE_TRANSITIONS[Act.CANCEL],
 }
 
 
@@ -278,7 +278,7 @@ def test_writes_that_are_not_late_leave_no_refusal(ledger: Ledger) -> None:
     with pytest.raises(StateError):
         ledger.commit(MarkStaged(key=key, audited=1, staged_bytes=1))
     with pytest.raises(ValueError, match="receipts"):
-        ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=[]))
+        ledger.commit(RecordCommit(key=key, attempt=key.attempt, snapshot=1, receipts=[]))
     settled_key = publishing(ledger, planned(ledger, [(0, 10, 20)])[0]).key
     _settle(ledger, settled_key)
     assert refusals(ledger) == []
@@ -287,7 +287,7 @@ def test_writes_that_are_not_late_leave_no_refusal(ledger: Ledger) -> None:
 def test_standing_of_attempts_that_are_on_record(ledger: Ledger) -> None:
     """Each known attempt, with the state of its wave; of others nothing is said."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
-    over, done = claimed(ledger, first).key, settled(ledger, second).key
+    over, done = claimed(ledger, first).key, committed(ledger, second).key
     now = claimed(ledger, first, over=1).key
     asked = {over.attempt, done.attempt, now.attempt, "f" * 16}
     records = {item.attempt: item for wave in (first, second) for item in ledger.attempts(wave)}
@@ -304,10 +304,10 @@ def test_standing_of_attempts_that_are_on_record(ledger: Ledger) -> None:
     assert ledger.standing(()) == {}
 
 
-@pytest.mark.parametrize("write", sorted(set(WRITES) - {"take"}))
+@pytest.mark.parametrize("write", sorted(set(WRITES) - {"revoke"}))
 def test_ended_attempt_writes_nothing(ledger: Ledger, write: str) -> None:
-    """Whoever gave up, settled, or does not know must claim again."""
-    endings: list[Callable[[Ledger, AttemptKey], None]] = [WRITES["give up"], WRITES["settle"], WRITES["unknown"]]
+    """Whoever gave up, committed, or does not know must claim again."""
+    endings: list[Callable[[Ledger, AttemptKey], None]] = [WRITES["give up"], WRITES["recover"], WRITES["unknown"]]
     waves = planned(ledger, *[[(0, n * 10, n * 10 + 10)] for n in range(len(endings))])
     for wave, ending in zip(waves, endings, strict=True):
         key = publishing(ledger, wave).key
@@ -318,7 +318,7 @@ def test_ended_attempt_writes_nothing(ledger: Ledger, write: str) -> None:
         assert everything(ledger) == before
 
 
-@pytest.mark.parametrize("write", sorted(set(WRITES) - {"take", "settle"}))
+@pytest.mark.parametrize("write", sorted(set(WRITES) - {"revoke", "recover"}))
 def test_attempt_of_no_wave_is_refused(ledger: Ledger, write: str) -> None:
     """A key that names a wave we do not know is a mistake, not a race."""
     with pytest.raises(UnknownSubjectError):
@@ -330,7 +330,7 @@ def test_finished_waves_are_not_claimed(ledger: Ledger, state: WaveState) -> Non
     """The refusal names the state."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     if state is WaveState.COMMITTED:
-        settled(ledger, wave)
+        committed(ledger, wave)
     else:
         taken(ledger, wave, state=RangeState.CANCELLED if state is WaveState.CANCELLED else RangeState.HELD)
     assert ledger.wave(wave).state is state
@@ -386,7 +386,7 @@ def test_attempt_that_could_not_look_leaves_the_wave_publishing(ledger: Ledger) 
 
 @pytest.mark.parametrize("outcome", [AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.COMMITTED])
 def test_attempt_cannot_end_as_if_it_had_not(ledger: Ledger, outcome: AttemptOutcome) -> None:
-    """`running` and `staged` are no end, `committed` is settle's word."""
+    """`running` and `staged` are no end, `committed` is commit's word."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
     with pytest.raises(ValueError, match=outcome.value):
@@ -408,17 +408,17 @@ def test_errors_may_hold_any_text(ledger: Ledger) -> None:
     assert "quote ' % :x {y} ü 🦆 \\" in attempt.error
 
 
-def test_settle_records_the_numbers(ledger: Ledger) -> None:
+def test_recover_records_the_numbers(ledger: Ledger) -> None:
     """Wave, ranges, attempt and outbox say what the receipts said."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 5, 8)])
     key = publishing(ledger, wave).key
     receipts = receipts_of(ledger.ranges(wave=wave), control=3)
-    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=2**62 + 1, receipts=list(reversed(receipts))))
+    ledger.commit(RecordCommit(key=key, attempt=key.attempt, snapshot=2**62 + 1, receipts=list(reversed(receipts))))
     record = ledger.wave(wave)
     assert (record.state, record.snapshot, record.rows) == (WaveState.COMMITTED, 2**62 + 1, 7)
     assert (record.holder, record.lease_live, record.ranges) == (None, False, 2)
     full, empty = ledger.ranges(wave=wave)
-    assert (full.state, full.rows, full.first_offset, full.last_offset) == (RangeState.SETTLED, 7, 0, 6)
+    assert (full.state, full.rows, full.first_offset, full.last_offset) == (RangeState.COMMITTED, 7, 0, 6)
     assert full.accounting == Accounting(visible=7, control=3)
     assert (empty.rows, empty.first_offset, empty.last_offset) == (0, None, None)
     assert empty.accounting == Accounting(control=3)
@@ -435,23 +435,25 @@ def test_settle_records_the_numbers(ledger: Ledger) -> None:
     assert (row.rows, row.first_offset, row.last_offset, row.accounting) == (7, 0, 6, full.accounting)
 
 
-def test_wave_of_markers_settles_with_zero_rows(ledger: Ledger) -> None:
+def test_wave_of_markers_commits_with_zero_rows(ledger: Ledger) -> None:
     """Completion is by position: no row, and no snapshot of its own, is still complete."""
     (wave,) = planned(ledger, [(0, 0, 3)])
     key = claimed(ledger, wave).key
     ledger.commit(
-        Settle(key=key, attempt=key.attempt, snapshot=None, receipts=receipts_of(ledger.ranges(wave=wave), control=3))
+        RecordCommit(
+            key=key, attempt=key.attempt, snapshot=None, receipts=receipts_of(ledger.ranges(wave=wave), control=3)
+        )
     )
     assert (ledger.wave(wave).rows, ledger.wave(wave).snapshot) == (0, None)
 
 
-def test_settle_takes_the_planned_ranges_only(ledger: Ledger) -> None:
+def test_recover_takes_the_planned_ranges_only(ledger: Ledger) -> None:
     """What was taken from the wave before needs no receipt and stays as it is."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
     first = claimed(ledger, wave)
     taken(ledger, wave, f"{wave}r1", state=RangeState.HELD, key=first.key)
-    settled(ledger, wave)
-    assert [item.state for item in ledger.ranges(wave=wave)] == [RangeState.SETTLED, RangeState.HELD]
+    committed(ledger, wave)
+    assert [item.state for item in ledger.ranges(wave=wave)] == [RangeState.COMMITTED, RangeState.HELD]
     assert (ledger.wave(wave).state, ledger.wave(wave).rows) == (WaveState.COMMITTED, 10)
 
 
@@ -486,7 +488,7 @@ def test_receipts_must_be_exact(ledger: Ledger, how: str) -> None:
     before = everything(ledger)
     with pytest.raises(ValueError, match=r"receipts|account"):
         ledger.commit(
-            Settle(
+            RecordCommit(
                 key=key, attempt=key.attempt, snapshot=1, receipts=SPOILT[how](*receipts_of(ledger.ranges(wave=wave)))
             )
         )
@@ -494,7 +496,7 @@ def test_receipts_must_be_exact(ledger: Ledger, how: str) -> None:
 
 
 def test_earlier_commit_is_adopted(ledger: Ledger) -> None:
-    """The current holder settles with the attempt that is in the lake; all others end."""
+    """The current holder commits with the attempt that is in the lake; all others end."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     failed = claimed(ledger, wave).key
     ledger.commit(EndAttempt(key=failed, outcome=AttemptOutcome.FAILED, error="early"))
@@ -504,7 +506,7 @@ def test_earlier_commit_is_adopted(ledger: Ledger) -> None:
     ledger.commit(EndAttempt(key=lost, outcome=AttemptOutcome.UNKNOWN, error="lost"))
     holder = claimed(ledger, wave).key
     receipts = receipts_of(ledger.ranges(wave=wave))
-    ledger.commit(Settle(key=holder, attempt=first.attempt, snapshot=4, receipts=receipts))
+    ledger.commit(RecordCommit(key=holder, attempt=first.attempt, snapshot=4, receipts=receipts))
     assert [attempt.outcome for attempt in ledger.attempts(wave)] == [
         AttemptOutcome.FAILED,
         AttemptOutcome.COMMITTED,
@@ -524,48 +526,50 @@ def test_attempt_of_another_wave_is_not_adopted(ledger: Ledger) -> None:
     before = everything(ledger)
     with pytest.raises(ValueError, match=foreign.attempt):
         ledger.commit(
-            Settle(key=key, attempt=foreign.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=second)))
+            RecordCommit(key=key, attempt=foreign.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=second)))
         )
     assert everything(ledger) == before
 
 
 def test_success_that_arrives_late_is_adopted_not_obeyed(ledger: Ledger) -> None:
-    """An overtaken attempt cannot settle what it published; the holder can."""
+    """An overtaken attempt cannot commit what it published; the holder can."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     late = publishing(ledger, wave).key
     holder = claimed(ledger, wave, over=1).key
     receipts = receipts_of(ledger.ranges(wave=wave))
     with pytest.raises(StaleFenceError):
-        ledger.commit(Settle(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
+        ledger.commit(RecordCommit(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
     assert ledger.wave(wave).state is WaveState.CLAIMED
-    ledger.commit(Settle(key=holder, attempt=late.attempt, snapshot=4, receipts=receipts))
+    ledger.commit(RecordCommit(key=holder, attempt=late.attempt, snapshot=4, receipts=receipts))
     assert [attempt.outcome for attempt in ledger.attempts(wave)] == [
         AttemptOutcome.COMMITTED,
         AttemptOutcome.ABANDONED,
     ]
     with pytest.raises(StaleFenceError):
-        ledger.commit(Settle(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
+        ledger.commit(RecordCommit(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
 
 
 def test_success_that_arrives_after_a_cut_is_refused(ledger: Ledger) -> None:
-    """An attempt whose range was taken away under a newer fence settles nothing."""
+    """An attempt whose range was taken away under a newer fence commits nothing."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
     late = publishing(ledger, wave)
     holder = claimed(ledger, wave, over=1).key
     verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="poison")
-    ledger.commit(Take(wave=wave, fence=holder.fence, attempt=holder.attempt, verdicts=[verdict], actor="tester"))
+    ledger.commit(Revoke(wave=wave, fence=holder.fence, attempt=holder.attempt, verdicts=[verdict], actor="tester"))
     with pytest.raises(StaleFenceError):
-        ledger.commit(Settle(key=late.key, attempt=late.key.attempt, snapshot=4, receipts=receipts_of(late.ranges)))
+        ledger.commit(
+            RecordCommit(key=late.key, attempt=late.key.attempt, snapshot=4, receipts=receipts_of(late.ranges))
+        )
     assert [item.state for item in ledger.ranges(wave=wave)] == [RangeState.HELD, RangeState.PLANNED]
 
 
 def test_every_decision_is_an_event(ledger: Ledger) -> None:
     """One line each, in order, whatever the number of ranges; progress of a job is none."""
     (wave,) = planned(ledger, [(n, 0, 10) for n in range(20)])
-    settled(ledger, wave)
+    committed(ledger, wave)
     ledger.advance(SPEC.name)
     events = ledger.events(SPEC.name)
-    assert [event.kind for event in events] == ["pipeline", "plan", "claim", "stage", "publish", "settle", "advance"]
+    assert [event.kind for event in events] == ["pipeline", "plan", "claim", "stage", "publish", "recover", "advance"]
     assert [event.sequence for event in events] == sorted({event.sequence for event in events})
     assert {event.subject for event in events[2:6]} == {wave}
     assert ledger.events(SPEC.name, after=events[2].sequence, limit=2) == events[3:5]
@@ -591,11 +595,11 @@ def test_each_wave_is_claimed_once(ledger: Ledger) -> None:
     assert [wave.fence for wave in ledger.waves(SPEC.name)] == [1] * len(waves)
 
 
-def test_settled_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
+def test_committed_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
     """The attempt that is in the lake and its snapshot; a wave of markers only has nothing that could vanish."""
     first, markers, second, left = planned(ledger, [(0, 0, 10)], [(0, 10, 12)], [(1, 0, 5)], [(1, 5, 6)])
     assert ledger.published("orders") == ()
-    claims = [settled(ledger, first), settled(ledger, markers, control=2), settled(ledger, second)]
+    claims = [committed(ledger, first), committed(ledger, markers, control=2), committed(ledger, second)]
     staged(ledger, left)
     bases = {item.attempt: item.base for item in ledger.attempts(pipeline="orders")}
     found = [
@@ -607,7 +611,7 @@ def test_settled_waves_with_rows_are_named_newest_first(ledger: Ledger) -> None:
     assert ledger.published("orders", table="raw.other") == ledger.published("nobody") == ()
 
 
-def test_settled_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -> None:
+def test_committed_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -> None:
     """What an earlier attempt has staged was published on a head that a later one looked at."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     first = staged(ledger, wave)
@@ -616,7 +620,9 @@ def test_settled_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -> 
     third = claimed(ledger, wave, over=second.key.fence)
     ledger.commit(MarkStaged(key=third.key, audited=8, staged_bytes=1000))
     ledger.commit(MarkPublishing(key=third.key))
-    ledger.commit(Settle(key=third.key, attempt=first.key.attempt, snapshot=99, receipts=receipts_of(third.ranges)))
+    ledger.commit(
+        RecordCommit(key=third.key, attempt=first.key.attempt, snapshot=99, receipts=receipts_of(third.ranges))
+    )
     (found,) = ledger.published("orders")
     assert (found.attempt, found.base) == (first.key.attempt, 12)
 

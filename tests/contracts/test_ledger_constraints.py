@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.adapters.sql_ledger.database import Database
-from tests.contracts.ledger_world import SPEC, planned, settled, skipped
+from tests.contracts.ledger_world import SPEC, committed, planned, skipped
 
 SECONDS = 30
 NewUrl = Callable[[str], str]
@@ -47,12 +47,12 @@ def range_of_plan2(start: int, end: int) -> Any:
     [(10, 20), (10, 15), (10, 30), (5, 20), (0, 11), (15, 40), (0, 40), (12, 18), (19, 20)],
     ids=["duplicate", "recut-shorter", "recut-longer", "same-end", "into", "out-of", "around", "within", "last-offset"],
 )
-@pytest.mark.parametrize("state", ["planned", "settled", "skipped"])
+@pytest.mark.parametrize("state", ["planned", "committed", "skipped"])
 def test_another_plan_of_the_same_offsets_is_refused(sql_ledger: SqlLedger, start: int, end: int, state: str) -> None:
     """Whatever has become of the first plan's range, and however the second one is cut."""
     (wave,) = planned(sql_ledger, [(0, 10, 20)])
-    if state == "settled":
-        settled(sql_ledger, wave)
+    if state == "committed":
+        committed(sql_ledger, wave)
     if state == "skipped":
         skipped(sql_ledger, 10, 20)
     with sql_ledger.engine.connect() as connection:
@@ -124,7 +124,7 @@ def test_of_two_plans_in_open_transactions_one_is_refused(sql_ledger: SqlLedger)
 def test_what_identifies_is_there_once(sql_ledger: SqlLedger, table: str, columns: str, values: dict[str, str]) -> None:
     """A copy of a row under the same identity is refused: a stream, a plan, a wave, a fence, an attempt, a range."""
     (wave,) = planned(sql_ledger, [(0, 10, 20)])
-    settled(sql_ledger, wave)
+    committed(sql_ledger, wave)
     given = ", ".join(values.get(name, name) for name in columns.split(", "))
     copied = text(f"INSERT INTO kafka_lake_{table} ({columns}) SELECT {given} FROM kafka_lake_{table}")
     with sql_ledger.engine.connect() as connection, pytest.raises(IntegrityError):

@@ -13,19 +13,19 @@ from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, Deleted
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Verdict
-from airflow_kafka_lake.core.ledger.taking import Release, Take
+from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,
     claimed,
+    committed,
     key_of,
     outbox_of,
     plan_of,
     planned,
     publishing,
-    settled,
     skipped,
     staged,
     taken,
@@ -85,7 +85,7 @@ def test_taking_from_a_claimed_wave_needs_its_guard(ledger: Ledger) -> None:
             taken(ledger, wave, f"{wave}r0", key=wrong)
     verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="x")
     with pytest.raises(StaleFenceError):
-        ledger.commit(Take(wave=wave, fence=1, attempt=None, verdicts=[verdict], actor="tester"))
+        ledger.commit(Revoke(wave=wave, fence=1, attempt=None, verdicts=[verdict], actor="tester"))
     assert everything(ledger) == before
 
 
@@ -128,12 +128,12 @@ def test_only_planned_ranges_of_the_wave_are_taken(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("state", sorted(set(RangeState) - {RangeState.CANCELLED, RangeState.HELD}))
 def test_taking_is_to_a_hold(ledger: Ledger, state: RangeState) -> None:
-    """Nothing is settled or skipped by taking it away."""
+    """Nothing is committed or skipped by taking it away."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     with pytest.raises(ValueError, match=state.value):
         taken(ledger, wave, state=state)
     with pytest.raises(ValueError, match="no range"):
-        ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=[], actor="tester"))
+        ledger.commit(Revoke(wave=wave, fence=0, attempt=None, verdicts=[], actor="tester"))
     with pytest.raises(ValueError, match="twice"):
         taken(ledger, wave, f"{wave}r0", f"{wave}r0")
 
@@ -146,7 +146,7 @@ def test_ranges_set_apart_stay_planned_in_a_wave_of_their_own(ledger: Ledger) ->
         Verdict(range_id=f"{wave}r0", state=RangeState.PLANNED, reason="no leader"),
         Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="gone"),
     ]
-    ledger.commit(Take(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
+    ledger.commit(Revoke(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
     moved, held, left = (ledger.range(f"{wave}r{number}") for number in range(3))
     assert (moved.wave, moved.state, moved.reason) == ("apart-w0", RangeState.PLANNED, None)
     assert (held.wave, held.state, held.reason) == (wave, RangeState.HELD, "gone")
@@ -168,7 +168,7 @@ def test_nothing_is_set_apart_without_a_wave_for_it(ledger: Ledger) -> None:
     ):
         verdict = Verdict(range_id=f"{wave}r0", state=state, reason="x")
         with pytest.raises(refusal):
-            ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester", apart=apart))
+            ledger.commit(Revoke(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester", apart=apart))
     assert everything(ledger) == before
 
 
@@ -181,7 +181,7 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
         Verdict(range_id=source.id, state=RangeState.PLANNED, reason="later", part=OffsetRange(7, 10)),
         Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="whole"),
     ]
-    ledger.commit(Take(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
+    ledger.commit(Revoke(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
     found = [item for item in ledger.ranges(pipeline=SPEC.name) if item.stream.partition == 0]
     assert [(item.id, str(item.range), item.state, item.wave, item.reason) for item in found] == [
         (source.id, "0-4", RangeState.PLANNED, wave, None),
@@ -197,7 +197,7 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
     assert [item.id for item in again.ranges] == [source.id, f"{source.id}.5"]
     key = again.key
     piece = Verdict(range_id=f"{source.id}.5", state=RangeState.HELD, reason="x", part=OffsetRange(6, 7))
-    ledger.commit(Take(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=[piece], actor="tester"))
+    ledger.commit(Revoke(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=[piece], actor="tester"))
     assert ledger.range(f"{source.id}.6").range == OffsetRange(6, 7)
 
 
@@ -215,7 +215,7 @@ def test_parts_that_do_not_fit_their_range_take_nothing(ledger: Ledger, parts: l
         for part in parts
     ]
     with pytest.raises(ValueError, match="range"):
-        ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=verdicts, actor="tester"))
+        ledger.commit(Revoke(wave=wave, fence=0, attempt=None, verdicts=verdicts, actor="tester"))
     assert everything(ledger) == before
 
 
@@ -231,7 +231,7 @@ def test_part_of_a_range_that_is_not_planned_in_the_wave_is_not_taken(ledger: Le
     ):
         verdict = Verdict(range_id=name, state=RangeState.HELD, reason="x", part=part)
         with pytest.raises(StateError, match=name):
-            ledger.commit(Take(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester"))
+            ledger.commit(Revoke(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester"))
         assert everything(ledger) == before
 
 
@@ -248,7 +248,7 @@ def test_skip_may_accept_the_leader_epoch_of_a_log_that_lost_it(ledger: Ledger) 
 def test_finished_waves_give_nothing(ledger: Ledger) -> None:
     """From a COMMITTED or CANCELLED wave nothing is taken."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
-    key = settled(ledger, first).key
+    key = committed(ledger, first).key
     taken(ledger, second)
     with pytest.raises(StateError, match="COMMITTED"):
         taken(ledger, first, f"{first}r0", key=key)
@@ -284,10 +284,10 @@ def test_part_of_a_cancelled_wave_goes_to_a_new_one(ledger: Ledger) -> None:
 
 
 def test_held_range_goes_to_a_new_wave(ledger: Ledger) -> None:
-    """Its own wave may be settled or dissolved: that stays so."""
+    """Its own wave may be committed or dissolved: that stays so."""
     first, second = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)])
     taken(ledger, first, f"{first}r0", state=RangeState.HELD)
-    settled(ledger, first)
+    committed(ledger, first)
     taken(ledger, second, state=RangeState.HELD)
     assert release(ledger, f"{first}r0", f"{second}r0") == "again"
     assert [wave.state for wave in ledger.waves(SPEC.name)] == [
@@ -295,8 +295,8 @@ def test_held_range_goes_to_a_new_wave(ledger: Ledger) -> None:
         WaveState.DISSOLVED,
         WaveState.PLANNED,
     ]
-    settled(ledger, "again")
-    assert {state for _, _, state in pieces(ledger)} == {"SETTLED"}
+    committed(ledger, "again")
+    assert {state for _, _, state in pieces(ledger)} == {"COMMITTED"}
 
 
 def test_cancelled_wave_whose_ranges_all_left_is_dissolved(ledger: Ledger) -> None:
@@ -333,9 +333,9 @@ def test_new_wave_needs_a_name_of_its_own(ledger: Ledger) -> None:
 
 
 def test_only_what_is_on_hold_is_released(ledger: Ledger) -> None:
-    """A PLANNED, SETTLED or SKIPPED range is named, and nothing is released."""
+    """A PLANNED, COMMITTED or SKIPPED range is named, and nothing is released."""
     first, second, third = planned(ledger, [(0, 0, 10), (1, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])
-    settled(ledger, second)
+    committed(ledger, second)
     skipped(ledger, 20, 40)
     taken(ledger, first, f"{first}r1")
     before = everything(ledger)
@@ -409,7 +409,7 @@ def test_skip_within_one_range_leaves_both_sides(ledger: Ledger) -> None:
         (37, 40, "PLANNED"),
     ]
     assert len({item.id for item in ledger.ranges(pipeline=SPEC.name)}) == 7
-    assert settled(ledger, wave).ranges[0].range == OffsetRange(0, 5)
+    assert committed(ledger, wave).ranges[0].range == OffsetRange(0, 5)
 
 
 def test_unplanned_offsets_are_skipped(ledger: Ledger) -> None:
@@ -428,13 +428,13 @@ def test_unplanned_offsets_are_skipped(ledger: Ledger) -> None:
         ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 39, 41)]), actor="tester"))
 
 
-def test_settled_offsets_are_not_skipped(ledger: Ledger) -> None:
-    """What is in the lake stays; a receipt per stretch says what was passed."""
+def test_committed_offsets_are_not_skipped(ledger: Ledger) -> None:
+    """What is in the lake stays; a receipt per slice says what was passed."""
     (wave,) = planned(ledger, [(0, 10, 20)])
-    settled(ledger, wave)
+    committed(ledger, wave)
     ledger.sent([item.id for item in outbox_of(ledger)])
     assert skipped(ledger, 5, 30) == 15
-    assert pieces(ledger) == [(5, 10, "SKIPPED"), (10, 20, "SETTLED"), (20, 30, "SKIPPED")]
+    assert pieces(ledger) == [(5, 10, "SKIPPED"), (10, 20, "COMMITTED"), (20, 30, "SKIPPED")]
     assert [item.row.range for item in outbox_of(ledger)] == [OffsetRange(5, 10), OffsetRange(20, 30)]
 
 
@@ -535,7 +535,7 @@ def test_skip_of_what_a_range_is_held_for_lets_the_rest_go_on(ledger: Ledger) ->
     assert ledger.wave(home).state is WaveState.DISSOLVED
     assert {(item.reason, item.held_for) for item in ledger.ranges(wave=new)} == {(None, RangeSet())}
     assert "the rest goes on in s-w0" in ledger.events(SPEC.name)[-1].detail
-    settled(ledger, new)
+    committed(ledger, new)
     assert [move.end for move in ledger.advance(SPEC.name)] == [20]
 
 
@@ -593,7 +593,7 @@ def test_other_streams_are_untouched(ledger: Ledger) -> None:
 def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     """Who said so and why is in the ledger, how many rows of which range goes to the lake; nothing else changes."""
     (wave,) = planned(ledger, [(0, 0, 10)])
-    settled(ledger, wave)
+    committed(ledger, wave)
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
     (item,) = ledger.ranges(pipeline=SPEC.name)
     gone = RangeSet.of((0, 2), (7, 8))

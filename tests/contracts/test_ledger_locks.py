@@ -21,7 +21,7 @@ from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Records
 from airflow_kafka_lake.core.ledger.records import Verdict
-from airflow_kafka_lake.core.ledger.taking import Take
+from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from tests.contracts.ledger_world import AT, LEASE, claimed, planned, skipped
@@ -95,7 +95,7 @@ def test_skip_whose_range_went_to_another_wave_while_it_waited_is_refused(ledger
     (wave,) = planned(ledger, [(0, 0, 10), (0, 10, 20)])
     (first, _) = ledger.ranges(wave=wave)
     apart = Verdict(range_id=first.id, state=RangeState.PLANNED, reason="alone")
-    take = Take(wave=wave, fence=0, attempt=None, verdicts=[apart], actor="tester", apart="alone")
+    take = Revoke(wave=wave, fence=0, attempt=None, verdicts=[apart], actor="tester", apart="alone")
     with ThreadPoolExecutor(1) as pool:
         with ledger.engine.begin() as other:
             commit(other, take)

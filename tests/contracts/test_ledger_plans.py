@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.taking import Release
+from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -30,9 +30,9 @@ from tests.contracts.ledger_world import (
     SPEC,
     attempt_id,
     claimed,
+    committed,
     plan_of,
     planned,
-    settled,
     skipped,
     snapshot_of,
     taken,
@@ -205,13 +205,13 @@ def test_plan_is_recorded_once(ledger: Ledger) -> None:
     assert len(ledger.waves(SPEC.name)) == 1
 
 
-@pytest.mark.parametrize("stretch", [(0, 5), (5, 15), (9, 10), (0, 100), (3, 4)])
-def test_overlap_with_a_recorded_range_is_refused(ledger: Ledger, stretch: tuple[int, int]) -> None:
+@pytest.mark.parametrize("slice_", [(0, 5), (5, 15), (9, 10), (0, 100), (3, 4)])
+def test_overlap_with_a_recorded_range_is_refused(ledger: Ledger, slice_: tuple[int, int]) -> None:
     """Whatever a planner believes, two ranges of a stream never share an offset."""
     planned(ledger, [(0, 2, 10), (0, 30, 40)])
     before = (ledger.streams(SPEC.name), ledger.ranges(pipeline=SPEC.name))
     with pytest.raises(StateError, match="overlaps"):
-        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 50, 60)], [(0, *stretch)]), actor="tester"))
+        ledger.commit(RecordPlan(plan=plan_of(ledger, [(0, 50, 60)], [(0, *slice_)]), actor="tester"))
     assert (ledger.streams(SPEC.name), ledger.ranges(pipeline=SPEC.name)) == before
 
 
@@ -313,13 +313,13 @@ def test_waves_are_asked_for_by_state(ledger: Ledger) -> None:
     assert ledger.waves(SPEC.name, []) == ()
 
 
-def test_settled_history_is_one_range(ledger: Ledger) -> None:
+def test_committed_history_is_one_range(ledger: Ledger) -> None:
     """`[origin, watermark)` comes back compacted, with what lies above and below it."""
     for start in (10, 20, 30):
         (wave,) = planned(ledger, [(0, start, start + 10)], origin=10)
-        settled(ledger, wave)
+        committed(ledger, wave)
     (island,) = planned(ledger, [(0, 60, 70)], origin=10)
-    settled(ledger, island)
+    committed(ledger, island)
     planned(ledger, [(0, 0, 5)], [(0, 50, 55)], origin=10)
     ledger.advance(SPEC.name)
     (stream,) = ledger.streams(SPEC.name)

@@ -1,4 +1,4 @@
-"""Reopen: what was settled or skipped is planned again. One suite over all adapters of `ports.Ledger`."""
+"""Reopen: what was committed or skipped is planned again. One suite over all adapters of `ports.Ledger`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.contracts.ledger_world import (
     SPEC,
     attempt_id,
     claimed,
+    committed,
     key_of,
     outbox_of,
     plan_of,
     planned,
-    settled,
     skipped,
     snapshot_of,
     taken,
@@ -43,20 +43,20 @@ def decided(
     segments: Sequence[int] = (),
     partition: int = 0,
 ) -> Reopening:
-    """Decide to read a stretch again, all of whose settled offsets have a row."""
-    stretch, key = OffsetRange(start, end), key_of(partition)
+    """Decide to read a slice again, all of whose committed offsets have a row."""
+    slice_, key = OffsetRange(start, end), key_of(partition)
     (stream,) = (item for item in ledger.streams(SPEC.name) if item.key == key)
-    found = [i for i in ledger.ranges(pipeline=SPEC.name) if i.stream == key and i.range.overlaps(stretch)]
+    found = [i for i in ledger.ranges(pipeline=SPEC.name) if i.stream == key and i.range.overlaps(slice_)]
     shares = {
         (item.id, part): Share(accounting=Accounting(visible=part.span), visible=RangeSet((part,)))
-        for item in to_be_shared(found, stretch)
+        for item in to_be_shared(found, slice_)
         for part in item.range.split_at((start, end))
     }
     return reopening(
         name,
         spec,
         stream,
-        stretch,
+        slice_,
         found,
         shares,
         table=spec.table_for(stream.key.topic),
@@ -79,23 +79,23 @@ def pieces(ledger: Ledger) -> list[tuple[str, str, int, int | None]]:
 
 @pytest.fixture
 def wave(ledger: Ledger) -> str:
-    """A settled wave of offsets 0-10 and 10-20 of partition 0; the watermark is at their end, and the lake knows."""
+    """A committed wave of offsets 0-10 and 10-20 of partition 0; the watermark is at their end, and the lake knows."""
     (name,) = planned(ledger, [(0, 0, 10), (0, 10, 20)])
-    settled(ledger, name)
+    committed(ledger, name)
     ledger.advance(SPEC.name)
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
     return name
 
 
-def test_middle_of_what_is_settled_is_planned_again(ledger: Ledger, wave: str) -> None:
-    """The pieces beside it stay settled with their share; the watermark falls to its start."""
+def test_middle_of_what_is_committed_is_planned_again(ledger: Ledger, wave: str) -> None:
+    """The pieces beside it stay committed with their share; the watermark falls to its start."""
     what = decided(ledger, 4, 13)
     assert ledger.commit(Reopen(what=what, actor="tester")) == 4
     assert pieces(ledger) == [
-        ("0-4", "SETTLED", 0, 4),
+        ("0-4", "COMMITTED", 0, 4),
         ("4-10", "PLANNED", 1, None),
         ("10-13", "PLANNED", 1, None),
-        ("13-20", "SETTLED", 0, 7),
+        ("13-20", "COMMITTED", 0, 7),
     ]
     first, *_, last = ledger.ranges(pipeline=SPEC.name)
     assert (first.id, first.first_offset, first.last_offset, first.wave) == (f"{wave}r0", 0, 3, wave)
@@ -126,11 +126,11 @@ def test_lake_is_told_what_is_reopened_and_what_stays(ledger: Ledger, wave: str)
     }
 
 
-def test_what_is_read_again_is_settled_again(ledger: Ledger, wave: str) -> None:
+def test_what_is_read_again_is_committed_again(ledger: Ledger, wave: str) -> None:
     """By the next fence of the new wave; its receipts have the new generation, and the watermark comes back."""
     ledger.commit(Reopen(what=decided(ledger, 4, 13), actor="tester"))
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
-    claim = settled(ledger, "again-w0")
+    claim = committed(ledger, "again-w0")
     assert (claim.key.fence, [item.generation for item in claim.ranges]) == (2, [1, 1])
     assert {(i.row.kind, str(i.row.range), i.row.generation) for i in outbox_of(ledger)} == {
         ("published", "4-10", 1),
@@ -146,7 +146,7 @@ def test_wave_whose_ranges_were_all_reopened_brings_no_rows_any_more(ledger: Led
     ledger.commit(Reopen(what=decided(ledger, 0, 20), actor="tester"))
     assert (ledger.wave(wave).state, ledger.wave(wave).ranges) == (WaveState.COMMITTED, 0)
     assert ledger.published(SPEC.name) == ()
-    assert ledger.pace(SPEC.name) == ()
+    assert ledger.throughput(SPEC.name) == ()
 
 
 def test_token_of_the_reopen_is_known(ledger: Ledger, wave: str) -> None:
@@ -176,45 +176,45 @@ def test_skipped_offsets_are_reopened(ledger: Ledger) -> None:
     ]
     assert [(i.row.kind, str(i.row.range)) for i in outbox_of(ledger)] == [("reopen", "5-10"), ("reopen", "10-15")]
     assert [item.range for item in claimed(ledger, name).ranges] == [OffsetRange(0, 2)]
-    settled(ledger, "again-w0")
+    committed(ledger, "again-w0")
     assert skipped(ledger, 0, 20, claimed(ledger, name, over=1).key) == 2
 
 
 def test_watermark_never_falls_below_the_origin(ledger: Ledger) -> None:
     """An island below it may be reopened as well: the watermark does not move for it."""
     (name,) = planned(ledger, [(0, 0, 10), (0, 10, 20)], origin=10)
-    settled(ledger, name)
+    committed(ledger, name)
     ledger.advance(SPEC.name)
     assert ledger.commit(Reopen(what=decided(ledger, 2, 5), actor="tester")) == 10
     assert [str(item.range) for item in ledger.ranges(wave="again-w0")] == ["2-5"]
 
 
-def test_watermark_below_the_stretch_stays(ledger: Ledger, wave: str) -> None:
+def test_watermark_below_the_slice_stays(ledger: Ledger, wave: str) -> None:
     """It falls only from above."""
     (hold,) = planned(ledger, [(0, 30, 40)])
-    settled(ledger, hold)
+    committed(ledger, hold)
     assert ledger.commit(Reopen(what=decided(ledger, 33, 35), actor="tester")) == 20
 
 
 def test_reopened_again_has_the_next_generation(ledger: Ledger, wave: str) -> None:
     """Each piece counts its own."""
     ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
-    settled(ledger, "again-w0")
+    committed(ledger, "again-w0")
     ledger.commit(Reopen(what=decided(ledger, 6, 12, name="once-more"), actor="tester"))
     assert pieces(ledger) == [
-        ("0-4", "SETTLED", 0, 4),
-        ("4-6", "SETTLED", 1, 2),
+        ("0-4", "COMMITTED", 0, 4),
+        ("4-6", "COMMITTED", 1, 2),
         ("6-8", "PLANNED", 2, None),
         ("8-10", "PLANNED", 1, None),
         ("10-12", "PLANNED", 1, None),
-        ("12-20", "SETTLED", 0, 8),
+        ("12-20", "COMMITTED", 0, 8),
     ]
 
 
-def test_large_stretch_is_read_in_several_waves(ledger: Ledger) -> None:
+def test_large_slice_is_read_in_several_waves(ledger: Ledger) -> None:
     """As a plan of it would be."""
     (name,) = planned(ledger, [(0, start, start + 10) for start in range(0, 50, 10)])
-    settled(ledger, name)
+    committed(ledger, name)
     ledger.commit(
         Reopen(what=decided(ledger, 0, 50, name="small", spec=replace(SPEC, max_wave_bytes=250)), actor="tester")
     )
@@ -225,7 +225,7 @@ def test_large_stretch_is_read_in_several_waves(ledger: Ledger) -> None:
 def test_segments_are_read_again_in_waves_of_their_own(ledger: Ledger) -> None:
     """One may have to wait for the other; no range lies in two."""
     (name,) = planned(ledger, [(0, start, start + 10) for start in range(0, 50, 10)])
-    settled(ledger, name)
+    committed(ledger, name)
     ledger.commit(Reopen(what=decided(ledger, 5, 45, segments=(0, 20, 30)), actor="tester"))
     waves = {wave.id: [str(item.range) for item in ledger.ranges(wave=wave.id)] for wave in ledger.waves(SPEC.name)}
     assert waves == {
@@ -236,7 +236,7 @@ def test_segments_are_read_again_in_waves_of_their_own(ledger: Ledger) -> None:
     }
 
 
-def test_smaller_result_is_accepted_on_the_same_stretch(ledger: Ledger, wave: str) -> None:
+def test_smaller_result_is_accepted_on_the_same_slice(ledger: Ledger, wave: str) -> None:
     """What was held after it was reopened goes on, in the same generation, with the acknowledgement."""
     ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     claim = claimed(ledger, "again-w0")
@@ -252,7 +252,7 @@ def test_smaller_result_is_accepted_on_the_same_stretch(ledger: Ledger, wave: st
 def test_reopen_decided_from_other_records_is_refused(ledger: Ledger, wave: str, happening: str) -> None:
     """Whatever was decided about the stream meanwhile, nothing is reopened, and the call can be repeated."""
     (more,) = planned(ledger, [(0, 20, 30)])
-    settled(ledger, more)
+    committed(ledger, more)
     what = decided(ledger, 4, 8)
     happenings: dict[str, Callable[[], object]] = {
         "advance": lambda: ledger.advance(SPEC.name),
@@ -280,7 +280,7 @@ def test_id_of_a_reopen_is_new(ledger: Ledger, wave: str) -> None:
 
 
 def test_reopen_is_told_as_an_event(ledger: Ledger, wave: str) -> None:
-    """What was told stays explainable: the event names stretch, generation, both watermarks and the reason."""
+    """What was told stays explainable: the event names slice, generation, both watermarks and the reason."""
     ledger.commit(Reopen(what=decided(ledger, 4, 8), actor="tester"))
     event = ledger.events(SPEC.name, limit=10_000)[-1]
     assert (event.kind, event.actor, event.subject) == ("reopen", "tester", "again")

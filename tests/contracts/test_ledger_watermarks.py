@@ -8,20 +8,20 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.adapters.clocks import FakeClock
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.settling import Settle
-from airflow_kafka_lake.core.ledger.taking import Release
+from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.planning.estimates import TopicCost
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,
     claimed,
+    committed,
     outbox_of,
     plan_of,
     planned,
     receipts_of,
-    settled,
     skipped,
     taken,
 )
@@ -39,7 +39,7 @@ def watermark(ledger: Ledger, partition: int = 0) -> int:
     return stream.watermark
 
 
-def test_nothing_settled_moves_nothing(ledger: Ledger) -> None:
+def test_nothing_committed_moves_nothing(ledger: Ledger) -> None:
     """And records nothing."""
     planned(ledger, [(0, 0, 10)])
     before = ledger.events(SPEC.name)
@@ -50,62 +50,62 @@ def test_nothing_settled_moves_nothing(ledger: Ledger) -> None:
 
 
 def test_watermark_follows_the_unbroken_run(ledger: Ledger) -> None:
-    """All streams at once, in order, each with the rows of its stretch."""
+    """All streams at once, in order, each with the rows of its slice."""
     first, second = planned(ledger, [(1, 0, 5), (0, 0, 10)], [(0, 10, 20), (2, 3, 9)], origin=0)
-    settled(ledger, first, control=2)
-    settled(ledger, second)
+    committed(ledger, first, control=2)
+    committed(ledger, second)
     assert moves(ledger) == [(0, 0, 20, 18), (1, 0, 5, 3)]
     assert moves(ledger) == []
 
 
 def test_watermark_stops_at_a_gap(ledger: Ledger) -> None:
-    """Offsets that nobody planned stop it as surely as those nobody settled."""
+    """Offsets that nobody planned stop it as surely as those nobody committed."""
     (wave,) = planned(ledger, [(0, 0, 10), (0, 11, 20)])
-    settled(ledger, wave)
+    committed(ledger, wave)
     assert moves(ledger) == [(0, 0, 10, 10)]
 
 
 @pytest.mark.parametrize("state", [RangeState.PLANNED, RangeState.CANCELLED, RangeState.HELD])
 def test_watermark_never_passes_a_hold(ledger: Ledger, state: RangeState) -> None:
-    """It jumps over what was settled above once the hold closes."""
+    """It jumps over what was committed above once the hold closes."""
     first, second, third = planned(ledger, [(0, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])
-    settled(ledger, third)
-    settled(ledger, first)
+    committed(ledger, third)
+    committed(ledger, first)
     if state is not RangeState.PLANNED:
         taken(ledger, second, state=state)
     assert moves(ledger) == [(0, 0, 10, 10)]
     wave = second
     if state is not RangeState.PLANNED:
         wave = ledger.commit(Release(ranges=[f"{second}r0"], wave="again", actor="tester", reason=None))
-    settled(ledger, wave)
+    committed(ledger, wave)
     assert moves(ledger) == [(0, 10, 30, 20)]
 
 
 def test_watermark_begins_at_the_origin(ledger: Ledger) -> None:
     """What lies below the origin is coverage, and moves nothing."""
     first, second = planned(ledger, [(0, 0, 50)], [(0, 50, 60)], origin=50)
-    settled(ledger, first)
+    committed(ledger, first)
     assert moves(ledger) == []
-    settled(ledger, second)
+    committed(ledger, second)
     assert moves(ledger) == [(0, 50, 60, 10)]
 
 
 def test_islands_wait_for_their_gap(ledger: Ledger) -> None:
     """Several islands are passed in one move when all gaps are closed."""
     islands = planned(ledger, [(0, 20, 30), (0, 40, 50)])
-    settled(ledger, islands[0])
+    committed(ledger, islands[0])
     assert moves(ledger) == []
     gaps = planned(ledger, [(0, 0, 20)], [(0, 30, 40)])
-    settled(ledger, gaps[0])
+    committed(ledger, gaps[0])
     assert moves(ledger) == [(0, 0, 30, 30)]
-    settled(ledger, gaps[1])
+    committed(ledger, gaps[1])
     assert moves(ledger) == [(0, 30, 50, 20)]
 
 
 def test_skips_count(ledger: Ledger) -> None:
     """A skip closes the gap without rows; also one that reaches below the origin."""
     (wave,) = planned(ledger, [(0, 20, 30), (0, 40, 50)], origin=10)
-    settled(ledger, wave)
+    committed(ledger, wave)
     skipped(ledger, 0, 20)
     assert moves(ledger) == [(0, 10, 30, 10)]
     skipped(ledger, 35, 60)
@@ -117,7 +117,7 @@ def test_skips_count(ledger: Ledger) -> None:
 def test_advance_is_a_decision_about_the_stream(ledger: Ledger) -> None:
     """A plan made before it is late; streams that did not move keep their version."""
     (wave,) = planned(ledger, [(0, 0, 10)], [(1, 0, 10)])[:1]
-    settled(ledger, wave)
+    committed(ledger, wave)
     ledger.advance(SPEC.name)
     assert [record.version for record in ledger.streams(SPEC.name)] == [2, 1]
 
@@ -127,40 +127,40 @@ def test_only_the_named_pipeline_advances(ledger: Ledger) -> None:
     other = replace(SPEC, name="copies")
     (mine,) = planned(ledger, [(0, 0, 10)])
     (theirs,) = planned(ledger, [(0, 0, 5)], spec=other)
-    settled(ledger, mine)
-    settled(ledger, theirs)
+    committed(ledger, mine)
+    committed(ledger, theirs)
     (first,) = ledger.advance("copies")
     assert watermark(ledger) == 0
     (second,) = ledger.advance(SPEC.name)
     assert first.sequence < second.sequence
-    assert ledger.untold("copies") == (first,)
+    assert ledger.unnotified("copies") == (first,)
 
 
 def test_moves_are_told_in_order(ledger: Ledger) -> None:
     """What was told stays told; the position never moves back."""
     for start in (0, 10, 20):
         (wave,) = planned(ledger, [(0, start, start + 10)])
-        settled(ledger, wave)
+        committed(ledger, wave)
         ledger.advance(SPEC.name)
-    untold = ledger.untold(SPEC.name)
-    assert [(move.start, move.end) for move in untold] == [(0, 10), (10, 20), (20, 30)]
-    ledger.told(SPEC.name, untold[1].sequence)
-    assert ledger.untold(SPEC.name) == untold[2:]
-    ledger.told(SPEC.name, untold[0].sequence)
-    assert ledger.untold(SPEC.name) == untold[2:]
-    ledger.told(SPEC.name, untold[2].sequence)
-    assert ledger.untold(SPEC.name) == ()
+    unnotified = ledger.unnotified(SPEC.name)
+    assert [(move.start, move.end) for move in unnotified] == [(0, 10), (10, 20), (20, 30)]
+    ledger.mark_notified(SPEC.name, unnotified[1].sequence)
+    assert ledger.unnotified(SPEC.name) == unnotified[2:]
+    ledger.mark_notified(SPEC.name, unnotified[0].sequence)
+    assert ledger.unnotified(SPEC.name) == unnotified[2:]
+    ledger.mark_notified(SPEC.name, unnotified[2].sequence)
+    assert ledger.unnotified(SPEC.name) == ()
 
 
 def test_outbox_empties_as_it_is_sent(ledger: Ledger) -> None:
     """Only what was named leaves; its number is never given again, and another pipeline's stays."""
     waves = planned(ledger, [(0, 0, 10)], [(0, 10, 20)], [(0, 20, 30)])
-    settled(ledger, waves[0])
-    settled(ledger, waves[1])
+    committed(ledger, waves[0])
+    committed(ledger, waves[1])
     first, second = outbox_of(ledger)
     ledger.sent([second.id, second.id, 10**6])
     assert outbox_of(ledger) == (first,)
-    settled(ledger, waves[2])
+    committed(ledger, waves[2])
     _, third = outbox_of(ledger)
     assert third.id > second.id
     assert ledger.outbox("other") == ()
@@ -171,27 +171,29 @@ def test_outbox_empties_as_it_is_sent(ledger: Ledger) -> None:
     assert len(outbox_of(ledger)) == 2
 
 
-def test_nothing_settled_tells_no_cost(ledger: Ledger) -> None:
-    """No settled wave, no number."""
+def test_nothing_committed_tells_no_cost(ledger: Ledger) -> None:
+    """No committed wave, no number."""
     planned(ledger, [(0, 0, 10)])
-    assert ledger.pace(SPEC.name) == ()
+    assert ledger.throughput(SPEC.name) == ()
 
 
 def test_cost_is_what_was_planned_written_and_waited_for(ledger: Ledger) -> None:
     """Kafka's bytes as they were planned, by offsets and not by rows; a wave that was adopted has no lake's bytes."""
     waves = planned(ledger, [(0, 0, 10), (1, 0, 5)], [(0, 10, 40)], [(0, 40, 50)])
-    settled(ledger, waves[0], control=5)
-    settled(ledger, waves[1])
+    committed(ledger, waves[0], control=5)
+    committed(ledger, waves[1])
     key = claimed(ledger, waves[2]).key
-    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=waves[2]))))
-    costs = ledger.pace(SPEC.name)
+    ledger.commit(
+        RecordCommit(key=key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=waves[2])))
+    )
+    costs = ledger.throughput(SPEC.name)
     assert sorted((cost.lake_bytes or 0, cost.topics) for cost in costs) == [
         (0, (TopicCost(topic="orders", offsets=10, kafka_bytes=100),)),
         (1000, (TopicCost(topic="orders", offsets=15, kafka_bytes=150),)),
         (1000, (TopicCost(topic="orders", offsets=30, kafka_bytes=300),)),
     ]
     assert all(cost.seconds >= 0 for cost in costs)
-    assert ledger.pace("other") == ()
+    assert ledger.throughput("other") == ()
 
 
 def test_each_topic_of_a_wave_has_its_own_cost(ledger: Ledger) -> None:
@@ -203,8 +205,8 @@ def test_each_topic_of_a_wave_has_its_own_cost(ledger: Ledger) -> None:
     ledger.commit(SavePipeline(spec=spec))
     both = replace(plans[0], streams=tuple(item for plan in plans for item in plan.streams), waves=(wave,))
     ledger.commit(RecordPlan(plan=both, actor="tester"))
-    settled(ledger, wave.id)
-    (cost,) = ledger.pace(SPEC.name)
+    committed(ledger, wave.id)
+    (cost,) = ledger.throughput(SPEC.name)
     assert cost.topics == (
         TopicCost(topic="clicks", offsets=4, kafka_bytes=40),
         TopicCost(topic="orders", offsets=10, kafka_bytes=100),
@@ -215,11 +217,11 @@ def test_costs_are_those_of_the_last_waves_of_each_table(ledger: Ledger) -> None
     """The eleventh wave back no longer counts, however many another table has had since."""
     spec = replace(SPEC, topics=("orders", "clicks"), table="raw.{topic}")
     (rare,) = planned(ledger, [(0, 0, 7)], spec=spec, topic="clicks")
-    settled(ledger, rare)
+    committed(ledger, rare)
     waves = planned(ledger, *[[(0, n * 10, n * 10 + n + 1)] for n in range(11)], spec=spec)
     for wave in waves:
-        settled(ledger, wave)
-    offsets = sorted((item.topic, item.offsets) for cost in ledger.pace(SPEC.name) for item in cost.topics)
+        committed(ledger, wave)
+    offsets = sorted((item.topic, item.offsets) for cost in ledger.throughput(SPEC.name) for item in cost.topics)
     assert offsets == [("clicks", 7), *(("orders", n) for n in range(2, 12))]
 
 
@@ -229,8 +231,10 @@ def test_seconds_are_those_of_the_attempt(clock: FakeClock) -> None:
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
     clock.advance(timedelta(seconds=20))
-    ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=wave))))
-    assert [cost.seconds for cost in ledger.pace(SPEC.name)] == [20.0]
+    ledger.commit(
+        RecordCommit(key=key, attempt=key.attempt, snapshot=1, receipts=receipts_of(ledger.ranges(wave=wave)))
+    )
+    assert [cost.seconds for cost in ledger.throughput(SPEC.name)] == [20.0]
 
 
 def test_restored_ledger_has_forgotten(clock: FakeClock) -> None:
@@ -238,10 +242,10 @@ def test_restored_ledger_has_forgotten(clock: FakeClock) -> None:
     ledger = MemoryLedger(clock)
     (wave,) = planned(ledger, [(0, 0, 10)])
     older = ledger.snapshot()
-    settled(ledger, wave)
+    committed(ledger, wave)
     ledger.advance(SPEC.name)
     ledger.restore(older)
     assert (watermark(ledger), ledger.attempts(wave), outbox_of(ledger)) == (0, (), ())
     assert plan_of(ledger, [(0, 10, 20)]).streams[0].version == 1
-    settled(ledger, wave)
+    committed(ledger, wave)
     assert moves(ledger) == [(0, 0, 10, 10)]

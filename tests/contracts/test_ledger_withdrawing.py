@@ -10,23 +10,23 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveSta
 from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdraw, Withdrawal, withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.ports import Ledger
-from tests.contracts.ledger_world import SPEC, claimed, key_of, plan_of, planned, settled, skipped, taken
+from tests.contracts.ledger_world import SPEC, claimed, committed, key_of, plan_of, planned, skipped, taken
 from tests.contracts.test_ledger_attempts import everything
 from tests.contracts.test_ledger_decisions import pieces
 
 EVERYTHING = OffsetRange(0, 10_000)
 
 
-def decided(ledger: Ledger, stretch: OffsetRange = EVERYTHING) -> tuple[Withdrawal, tuple[Kept, ...]]:
-    """Decide to withdraw a stretch of every stream."""
-    wanted = [(i, stretch) for i in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED) if i.range.overlaps(stretch)]
+def decided(ledger: Ledger, slice_: OffsetRange = EVERYTHING) -> tuple[Withdrawal, tuple[Kept, ...]]:
+    """Decide to withdraw a slice of every stream."""
+    wanted = [(i, slice_) for i in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED) if i.range.overlaps(slice_)]
     streams, waves = ledger.streams(SPEC.name), ledger.waves(SPEC.name)
     return withdrawal(SPEC.name, SPEC.name, "wrong year", streams, waves, wanted)
 
 
-def withdrawn(ledger: Ledger, stretch: OffsetRange = EVERYTHING) -> tuple[Kept, ...]:
-    """Withdraw a stretch; returns what stays."""
-    what, kept = decided(ledger, stretch)
+def withdrawn(ledger: Ledger, slice_: OffsetRange = EVERYTHING) -> tuple[Kept, ...]:
+    """Withdraw a slice; returns what stays."""
+    what, kept = decided(ledger, slice_)
     ledger.commit(Withdraw(what=what, actor="tester"))
     return kept
 
@@ -34,11 +34,11 @@ def withdrawn(ledger: Ledger, stretch: OffsetRange = EVERYTHING) -> tuple[Kept, 
 def test_withdrawn_offsets_are_as_if_they_were_never_planned(ledger: Ledger) -> None:
     """The watermark stays, nothing covers them, the same plan can be made again, and history says what went and why."""
     first, *others = planned(ledger, [(0, 0, 10)], [(0, 10, 20), (1, 0, 10)], [(1, 10, 20)])
-    settled(ledger, first)
+    committed(ledger, first)
     ledger.advance(SPEC.name)
     before = ledger.streams(SPEC.name)
     assert withdrawn(ledger) == ()
-    assert pieces(ledger) == [(0, 10, "SETTLED")]
+    assert pieces(ledger) == [(0, 10, "COMMITTED")]
     assert pieces(ledger, 1) == []
     assert {ledger.wave(wave).state for wave in others} == {WaveState.DISSOLVED}
     assert [(s.watermark, s.origin, s.planned) for s in ledger.streams(SPEC.name)] == [
@@ -50,7 +50,7 @@ def test_withdrawn_offsets_are_as_if_they_were_never_planned(ledger: Ledger) -> 
     assert (event.kind, event.actor, event.subject) == ("withdraw", "tester", SPEC.name)
     assert event.detail == "30 offsets in 3 ranges: orders/0 10-20, orders/1 0-20: wrong year"
     (again,) = planned(ledger, [(0, 10, 20), (1, 0, 20)])
-    settled(ledger, again)
+    committed(ledger, again)
     assert [(move.stream.partition, move.end) for move in ledger.advance(SPEC.name)] == [(0, 20), (1, 20)]
 
 
@@ -60,7 +60,7 @@ def test_range_that_crosses_an_edge_keeps_the_rest_planned(ledger: Ledger) -> No
     withdrawn(ledger, OffsetRange(5, 8))
     assert pieces(ledger) == [(0, 5, "PLANNED"), (8, 20, "PLANNED")]
     assert [(item.estimated_bytes, item.leader_epoch) for item in ledger.ranges(wave=wave)] == [(50, 3), (120, 3)] * 2
-    assert {item.range.span for item in settled(ledger, wave).ranges} == {5, 12}
+    assert {item.range.span for item in committed(ledger, wave).ranges} == {5, 12}
     ledger.advance(SPEC.name)
     assert [(stream.watermark, stream.planned) for stream in ledger.streams(SPEC.name)] == [
         (5, RangeSet.of((0, 5), (8, 20)))

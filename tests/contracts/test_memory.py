@@ -77,7 +77,7 @@ def everything(files: int) -> list[Slice]:
 
 
 READINGS: dict[str, Callable[[Any, int], Any]] = {
-    "holdings": lambda table, _: table.holdings([TOPIC_ID])[0].offsets.span,
+    "attempt_rows": lambda table, _: table.attempt_rows([TOPIC_ID])[0].offsets.span,
     "positions": lambda table, _: table.positions(PositionColumns(), ["orders"], live_only=False)[0].offsets.span,
     "visible": lambda table, files: table.visible(everything(files))[0].offsets.span,
 }
@@ -109,6 +109,6 @@ def test_gaps_take_two_numbers_each() -> None:
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert content.offsets.span == content.offsets.stretches == count
+    assert content.offsets.span == content.offsets.range_count == count
     assert kept < 20 * count
     assert peak < 60 * count

@@ -487,7 +487,7 @@ def part(name: str, wanted: OffsetRange) -> Slice:
 
 
 def test_sample_weighs_records(world: World, name: str) -> None:
-    """Bytes and records are per offset; a stretch without a visible record gives nothing, not its neighbour's."""
+    """Bytes and records are per offset; a slice without a visible record gives nothing, not its neighbour's."""
     world.create(name)
     now = int(time.time() * 1000)
     world.produce(name, 10, at=now - 5000)
@@ -505,7 +505,7 @@ def test_sample_weighs_records(world: World, name: str) -> None:
 
 
 def test_sample_never_resets_to_another_offset(world: World, name: str) -> None:
-    """A stretch below the log start gives nothing, rather than what lies elsewhere."""
+    """A slice below the log start gives nothing, rather than what lies elsewhere."""
     world.create(name)
     world.produce(name, 10)
     world.delete_before(name, 5)

@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.ports import Processes
 from tests.world import FakeProcesses
 
@@ -22,10 +22,10 @@ class Host(Protocol):
 
     processes: Processes
 
-    def start(self) -> Holder:
+    def start(self) -> LeaseHolder:
         """Start another process."""
 
-    def end(self, holder: Holder) -> None:
+    def end(self, holder: LeaseHolder) -> None:
         """End it; nobody waits for it yet."""
 
 
@@ -36,18 +36,18 @@ class RealHost:
         self.processes = HostProcesses()
         self.started: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(self) -> Holder:
+    def start(self) -> LeaseHolder:
         child = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
         self.started[child.pid] = child
         holder = self.processes.holder(child.pid)
         assert holder is not None
         return holder
 
-    def end(self, holder: Holder) -> None:
+    def end(self, holder: LeaseHolder) -> None:
         self.started[holder.pid].kill()
         os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
 
-    def reap(self, holder: Holder) -> None:
+    def reap(self, holder: LeaseHolder) -> None:
         """Let the kernel forget a process."""
         self.started[holder.pid].wait()
 
@@ -64,10 +64,10 @@ class FakeHost:
         self.dead: set[int] = set()
         self.processes = FakeProcesses(1, self.dead)
 
-    def start(self) -> Holder:
+    def start(self) -> LeaseHolder:
         return FakeProcesses(2, self.dead).this()
 
-    def end(self, holder: Holder) -> None:
+    def end(self, holder: LeaseHolder) -> None:
         self.dead.add(holder.pid)
 
 
@@ -85,8 +85,8 @@ def host(request: pytest.FixtureRequest) -> Iterator[Host]:
 def test_this_process_lives_and_is_always_the_same(host: Host) -> None:
     """Also after a trip through the ledger's text."""
     this = host.processes.this()
-    assert this == host.processes.this() == Holder.parse(str(this))
-    assert not host.processes.dead(Holder.parse(str(this)))
+    assert this == host.processes.this() == LeaseHolder.parse(str(this))
+    assert not host.processes.dead(LeaseHolder.parse(str(this)))
 
 
 def test_another_process_is_dead_when_it_has_ended(host: Host) -> None:

@@ -63,8 +63,8 @@ def lived(real: IcebergWorld, fresh_ledger: OpenLedger) -> World:
     world.end("bad", commit=False)
     assert world.run().exit_code == 0
     world.produce(5)
-    stretch = OffsetRange(6, 8)
-    decisions.skip(world.worker(), "orders", world.stream(), stretch, reason="poison", acknowledge_order=False)
+    slice_ = OffsetRange(6, 8)
+    decisions.skip(world.worker(), "orders", world.stream(), slice_, reason="poison", acknowledge_order=False)
     assert world.run().exit_code == 0
     return world  # type: ignore[no-any-return]
 
@@ -72,8 +72,8 @@ def lived(real: IcebergWorld, fresh_ledger: OpenLedger) -> World:
 def record(world: World) -> object:
     """Return what a rebuild must bring back."""
     streams = [(s.key, s.origin, s.watermark, s.covered) for s in world.ledger.streams("orders")]
-    found = world.ledger.ranges(pipeline="orders", states=(RangeState.SETTLED, RangeState.SKIPPED))
-    epochs = [item.leader_epoch for item in found if item.state is RangeState.SETTLED]
+    found = world.ledger.ranges(pipeline="orders", states=(RangeState.COMMITTED, RangeState.SKIPPED))
+    epochs = [item.leader_epoch for item in found if item.state is RangeState.COMMITTED]
     return streams, epochs, [(r.range, r.state, r.rows, r.first_offset, r.last_offset, r.accounting) for r in found]
 
 
@@ -129,7 +129,7 @@ def test_backup_that_knows_the_newest_commit_is_found_out(
 def test_rows_deleted_by_retention_stop_nothing(
     lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
 ) -> None:
-    """A quiet stream goes on, and a lost ledger comes back as it was, though no row is left of what is settled."""
+    """A quiet stream goes on, and a lost ledger comes back as it was, though no row is left of what is committed."""
     before = record(lived)
     real.load().delete("kafka_offset < 10")
     real.load().delete("kafka_offset = 10")

@@ -52,41 +52,41 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         made.lake.close()
 
 
-def stretch(start: int, end: int, partition: int = 0) -> Slice:
-    """Return a stretch of the topic."""
+def slice_(start: int, end: int, partition: int = 0) -> Slice:
+    """Return a slice of the topic."""
     return Slice(Stream("orders", TOPIC_ID, partition), OffsetRange(start, end))
 
 
 def replace(
-    world: World, attempt: str, *stretches: Slice, head: TableHead | None = None, ledger: str = LEDGER
+    world: World, attempt: str, *slices: Slice, head: TableHead | None = None, ledger: str = LEDGER
 ) -> PublishOutcome:
-    """Publish what an attempt has staged in the place of some stretches."""
+    """Publish what an attempt has staged in the place of some slices."""
     return world.table.publish(
         Publication(
             head=head or world.table.head(),
             audited=staged(world, attempt),
             token=token(attempt, kind="replace"),
             ledger_id=ledger,
-            replaces=stretches,
+            replaces=slices,
         )
     )
 
 
 def seen(world: World) -> dict[tuple[str, int], str]:
     """Return which offsets of each partition a reader sees, by attempt."""
-    return {(item.attempt or "", item.stream.partition): str(item.offsets) for item in world.table.holdings()}
+    return {(item.attempt or "", item.stream.partition): str(item.offsets) for item in world.table.attempt_rows()}
 
 
 def test_new_rows_take_the_place_of_the_old_ones_in_one_commit(world: World) -> None:
-    """Whichever attempts wrote them, and only these: rows beside the stretch keep their attempt."""
+    """Whichever attempts wrote them, and only these: rows beside the slice keep their attempt."""
     new, head = attempt_id(), world.table.head()
     world.stage(new, offsets(4, 5, 7))
-    assert isinstance(replace(world, new, stretch(4, 8)), Committed)
+    assert isinstance(replace(world, new, slice_(4, 8)), Committed)
     assert seen(world) == {(OLD, 0): "0-4", (new, 0): "4-6, 7-8", (OTHER, 0): "8-10", (OTHER, 1): "0-3"}
     after = [commit for commit in world.table.commits() if commit.parent == head.snapshot]
     assert [commit.token and commit.token.kind for commit in after] == ["replace"]
     assert after[0].snapshot == world.table.head().snapshot
-    found = world.table.look([record(new, head)])
+    found = world.table.find_commit([record(new, head)])
     assert (isinstance(found, Found), world.table.branches()) == (True, ())
 
 
@@ -94,24 +94,24 @@ def test_nothing_takes_the_place_of_rows_that_are_gone(world: World) -> None:
     """Retention or compaction may have left nothing to read: the old rows go all the same."""
     new = attempt_id()
     world.stage(new, [])
-    assert isinstance(replace(world, new, stretch(0, 7)), Committed)
+    assert isinstance(replace(world, new, slice_(0, 7)), Committed)
     assert seen(world) == {(OTHER, 0): "7-10", (OTHER, 1): "0-3"}
 
 
 def test_rows_come_where_nothing_was(world: World) -> None:
-    """A stretch that was skipped before has nothing to be replaced."""
+    """A slice that was skipped before has nothing to be replaced."""
     new = attempt_id()
     world.stage(new, offsets(10, 11))
-    assert isinstance(replace(world, new, stretch(10, 12)), Committed)
+    assert isinstance(replace(world, new, slice_(10, 12)), Committed)
     assert seen(world)[new, 0] == "10-12"
     assert len(world.rows()) == 15
 
 
-def test_several_stretches_are_replaced_at_once(world: World) -> None:
+def test_several_slices_are_replaced_at_once(world: World) -> None:
     """Of several partitions, too."""
     new = attempt_id()
     world.stage(new, [*offsets(1, 9), *offsets(2, partition=1)])
-    assert isinstance(replace(world, new, stretch(1, 2), stretch(9, 10), stretch(1, 3, partition=1)), Committed)
+    assert isinstance(replace(world, new, slice_(1, 2), slice_(9, 10), slice_(1, 3, partition=1)), Committed)
     assert seen(world) == {
         (OLD, 0): "0-1, 2-6",
         (OTHER, 0): "6-9",
@@ -126,7 +126,7 @@ def test_what_was_replaced_is_replaced_again(world: World) -> None:
     for number in range(3):
         new = attempt_id()
         world.stage(new, offsets(3))
-        assert isinstance(replace(world, new, stretch(3, 4 + number)), Committed)
+        assert isinstance(replace(world, new, slice_(3, 4 + number)), Committed)
     assert seen(world) == {(OLD, 0): "0-3", (new, 0): "3-4", (OTHER, 0): "6-10", (OTHER, 1): "0-3"}
 
 
@@ -136,10 +136,10 @@ def test_replacing_on_a_moved_main_is_rejected(world: World) -> None:
     world.stage(new, offsets(4))
     world.write_foreign()
     before = world.rows()
-    outcome = replace(world, new, stretch(4, 6), head=head)
+    outcome = replace(world, new, slice_(4, 6), head=head)
     assert isinstance(outcome, Rejected)
     assert (outcome.requirement, world.rows()) == (Requirement.MAIN_HEAD, before)
-    assert isinstance(replace(world, new, stretch(4, 6)), Committed)
+    assert isinstance(replace(world, new, slice_(4, 6)), Committed)
     assert len(world.rows()) == len(before) - 1
 
 
@@ -148,7 +148,7 @@ def test_others_rows_are_not_replaced(world: World) -> None:
     new = attempt_id()
     world.stage(new, [])
     before = world.rows()
-    outcome = replace(world, new, stretch(0, 6), ledger="2" * 32)
+    outcome = replace(world, new, slice_(0, 6), ledger="2" * 32)
     assert isinstance(outcome, Rejected)
     assert (outcome.requirement, world.rows()) == (Requirement.OWNER, before)
 
@@ -159,16 +159,16 @@ def test_lost_answer_of_a_replacement_is_found_by_looking(world: World, landed: 
     new, head = attempt_id(), world.table.head()
     world.stage(new, offsets(4))
     world.lose_next_answer(landed=landed)
-    replace(world, new, stretch(4, 6))
-    assert isinstance(world.table.look([record(new, head)]), Found) is landed
+    replace(world, new, slice_(4, 6))
+    assert isinstance(world.table.find_commit([record(new, head)]), Found) is landed
     if not landed:
-        assert isinstance(replace(world, new, stretch(4, 6)), Committed)
+        assert isinstance(replace(world, new, slice_(4, 6)), Committed)
     assert (seen(world)[OLD, 0], seen(world)[new, 0]) == ("0-4", "4-5")
 
 
-def test_visible_rows_of_a_stretch_are_counted_by_attempt(world: World) -> None:
-    """Only those of the stretches, of the topic's generation."""
-    found = {(item.attempt, item.stream.partition): item.offsets for item in world.table.visible([stretch(4, 8)])}
+def test_visible_rows_of_a_slice_are_counted_by_attempt(world: World) -> None:
+    """Only those of the slices, of the topic's generation."""
+    found = {(item.attempt, item.stream.partition): item.offsets for item in world.table.visible([slice_(4, 8)])}
     assert found == {(OLD, 0): RangeSet.of((4, 6)), (OTHER, 0): RangeSet.of((6, 8))}
     elsewhere = Slice(Stream("orders", "another", 0), OffsetRange(0, 10))
     assert world.table.visible([elsewhere]) == ()
@@ -187,7 +187,7 @@ def test_rows_of_a_partitioned_table_are_replaced_in_their_partitions(tmp_path: 
     world.stage(OLD, [*offsets(*range(6)), *offsets(0, 1, partition=1)])
     assert isinstance(publish(world, OLD), Committed)
     world.stage(new, offsets(4))
-    assert isinstance(replace(world, new, stretch(4, 6), stretch(0, 1, partition=1)), Committed)
+    assert isinstance(replace(world, new, slice_(4, 6), slice_(0, 1, partition=1)), Committed)
     assert seen(world) == {(OLD, 0): "0-4", (new, 0): "4-5", (OLD, 1): "1-2"}
     assert {task.file.partition[0] for task in world.load().scan(row_filter="kafka_partition = 1").plan_files()} == {1}
     world.lake.close()
@@ -221,7 +221,7 @@ def test_other_rows_of_a_file_stay_byte_for_byte(iceberg: IcebergWorld) -> None:
     table.overwrite(noted)
     before, new = contents(iceberg), attempt_id()
     iceberg.stage(new, [])
-    assert isinstance(replace(iceberg, new, stretch(5, 12)), Committed)
+    assert isinstance(replace(iceberg, new, slice_(5, 12)), Committed)
     kept = before.filter([not 5 <= offset < 12 for offset in before["kafka_offset"].to_pylist()])
     assert contents(iceberg).equals(kept)
 
@@ -234,7 +234,7 @@ def test_null_lists_and_maps_of_other_rows_stay_null(iceberg: IcebergWorld) -> N
         update.add_column("by_name", MapType(103, StringType(), 104, line, value_required=False))
     new = attempt_id()
     iceberg.stage(new, [])
-    assert isinstance(replace(iceberg, new, stretch(0, 2)), Committed)
+    assert isinstance(replace(iceberg, new, slice_(0, 2)), Committed)
     (file,) = _files(iceberg)
     written = pq.read_table(file.removeprefix("file://"))
     assert {name: written[name].null_count for name in ("lines", "by_name")} == dict.fromkeys(("lines", "by_name"), 18)
@@ -251,13 +251,13 @@ def test_replacing_beats_for_every_file_before_it_commits(iceberg: IcebergWorld)
         audited=found.snapshot,
         token=token(new, "replace"),
         ledger_id=LEDGER,
-        replaces=(stretch(3, 5),),
+        replaces=(slice_(3, 5),),
     )
 
     def lost() -> None:
         raise StaleFenceError("another worker has the wave")
 
-    for act in (lambda: iceberg.table.publish(asked, lost), lambda: iceberg.table.visible([stretch(3, 5)], lost)):
+    for act in (lambda: iceberg.table.publish(asked, lost), lambda: iceberg.table.visible([slice_(3, 5)], lost)):
         with pytest.raises(StaleFenceError):
             act()
     assert iceberg.table.head() == head
@@ -273,7 +273,7 @@ def test_files_that_hold_none_of_it_are_kept_as_they_are(iceberg: IcebergWorld) 
     newest = attempt_id()
     iceberg.stage(newest, offsets(21))
     Path(next(f for f in _files(iceberg) if f != compacted).removeprefix("file://")).write_bytes(b"cannot be read")
-    assert isinstance(replace(iceberg, newest, stretch(20, 22)), Committed)
+    assert isinstance(replace(iceberg, newest, slice_(20, 22)), Committed)
     assert compacted in _files(iceberg)
     assert len(_files(iceberg)) == 2
 
@@ -287,7 +287,7 @@ def test_replacement_is_an_overwrite_that_names_what_it_deleted(iceberg: Iceberg
     old = _files(iceberg)
     new = attempt_id()
     iceberg.stage(new, offsets(3))
-    assert isinstance(replace(iceberg, new, stretch(3, 5)), Committed)
+    assert isinstance(replace(iceberg, new, slice_(3, 5)), Committed)
     table = iceberg.load()
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -320,13 +320,13 @@ def test_file_that_was_written_for_a_lost_try_serves_the_next(iceberg: IcebergWo
         return len(written)
 
     with iceberg.before_next_commit(iceberg.write_foreign):
-        assert isinstance(replace(iceberg, new, stretch(3, 5), head=head), Rejected)
+        assert isinstance(replace(iceberg, new, slice_(3, 5), head=head), Rejected)
     files = tried()
     with iceberg.before_next_commit(iceberg.write_foreign):
-        assert isinstance(replace(iceberg, new, stretch(3, 5)), Rejected)
+        assert isinstance(replace(iceberg, new, slice_(3, 5)), Rejected)
     assert tried() == files + 1, "nothing but the other writer's file came"
     iceberg.compact()
-    assert isinstance(replace(iceberg, new, stretch(3, 5)), Committed)
+    assert isinstance(replace(iceberg, new, slice_(3, 5)), Committed)
     assert [offset for offset, _ in iceberg.rows() if offset] == [*range(1, 4), *range(5, 20)]
 
 
@@ -335,6 +335,6 @@ def test_equality_deletes_of_others_are_refused_by_name(iceberg: IcebergWorld) -
     new = attempt_id()
     iceberg.stage(new, offsets(3))
     iceberg.delete_by_value()
-    for act in (lambda: replace(iceberg, new, stretch(3, 5)), lambda: iceberg.table.visible([stretch(3, 5)])):
+    for act in (lambda: replace(iceberg, new, slice_(3, 5)), lambda: iceberg.table.visible([slice_(3, 5)])):
         with pytest.raises(SchemaMismatchError, match="equality delete files of another engine"):
             act()

@@ -99,7 +99,7 @@ def test_two_that_publish_the_same_files_make_one_commit(world: World, real: Ice
 
 def test_commit_that_arrives_under_the_hands_of_the_successor_is_found(world: World, real: IcebergWorld) -> None:
     """The successor requires main and the branch as the first one did: it is rejected, looks, and adopts."""
-    doomed, arrivals = Killed("table.look", nth=3), []
+    doomed, arrivals = Killed("table.find_commit", nth=3), []
     with ExitStack() as opened:
         losing = Before("table.publish", lambda: arrivals.append(opened.enter_context(real.next_commit_arrives_late())))
 
@@ -200,7 +200,7 @@ def test_rows_whose_markers_retention_has_deleted_land_from_the_branch(world: Wo
     assert real.rows() == [(0, attempt.attempt), (1, attempt.attempt), (5, attempt.attempt)]
     assert (publishes(real), len(world.runner.jobs)) == ([attempt.attempt], 1)
     states = [(str(item.range), item.state) for item in world.ledger.ranges(wave="p1-w0")]
-    assert states == [("0-2", RangeState.SETTLED), ("2-5", RangeState.HELD), ("5-6", RangeState.SETTLED)]
+    assert states == [("0-2", RangeState.COMMITTED), ("2-5", RangeState.HELD), ("5-6", RangeState.COMMITTED)]
     assert real.table.branches() == ()
 
 

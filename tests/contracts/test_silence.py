@@ -212,7 +212,7 @@ def test_a_commit_without_an_answer_is_unknown_and_found_by_looking(
     opened = IcebergLake(LakeSettings.parse("lake_default", extra))
     table = opened.table(NAME)
     head = table.head()
-    assert isinstance(table.look([record(attempt, head)]), Absent)
+    assert isinstance(table.find_commit([record(attempt, head)]), Absent)
     staged = table.staged(attempt)
     assert staged is not None
     asked = Publication(head=head, audited=staged.snapshot, token=token(attempt), ledger_id=LEDGER)
@@ -220,5 +220,5 @@ def test_a_commit_without_an_answer_is_unknown_and_found_by_looking(
     assert isinstance(outcome, Unknown)
     assert "timed out" in outcome.reason
     assert server.commits == 1
-    assert isinstance(table.look([record(attempt, head)]), Found)
+    assert isinstance(table.find_commit([record(attempt, head)]), Found)
     opened.close()

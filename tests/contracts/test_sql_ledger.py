@@ -19,7 +19,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, recording, schema, tables
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, bookkeeping, database, schema, tables
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -29,22 +29,22 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
-from airflow_kafka_lake.core.ledger.settling import Settle
-from airflow_kafka_lake.core.ledger.taking import Release, Take
+from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.rebuilding.reinstating import Reinstate
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
+from airflow_kafka_lake.core.rebuilding.restore import Restore
 from tests.contracts.ledger_world import (
     AT,
     SPEC,
     claimed,
+    committed,
     plan_of,
     planned,
     receipts_of,
-    settled,
     skipped,
     taken,
 )
@@ -152,17 +152,19 @@ def test_postgresql_without_schema_asks_for_it(new_url: NewUrl, opened: Open) ->
 
 
 @KINDS
-@pytest.mark.parametrize(("revision", "way"), [("9999", "newer"), ("0000", "kafka-lake db upgrade")])
+@pytest.mark.parametrize(
+    ("revision", "way"), [("9999", "newer"), ("0008", "kafka-lake db upgrade"), ("0007", "kafka-lake rebuild")]
+)
 def test_schema_of_another_version_is_not_touched(
     new_url: NewUrl, opened: Open, kind: str, revision: str, way: str
 ) -> None:
-    """Neither read nor written; a newer one not even by `db upgrade`."""
+    """Neither read nor written; a newer one, or one from before the first release, not even by `db upgrade`."""
     url = new_url(kind)
     opened(url).upgrade()
     ledger = opened(url)
     set_revision(ledger, revision)
     calls: list[Callable[[], object]] = [ledger.check, ledger.ledger_id, lambda: ledger.commit(SavePipeline(spec=SPEC))]
-    for call in calls + ([ledger.upgrade] if revision == "9999" else []):
+    for call in calls + ([] if revision == "0008" else [ledger.upgrade]):
         with pytest.raises(LedgerSchemaError, match=way):
             call()
     set_revision(ledger, schema.NEWEST)
@@ -186,22 +188,6 @@ def test_upgrade_can_be_repeated(new_url: NewUrl, opened: Open, kind: str) -> No
     wave = planned(ledger, [(0, 0, 10)])
     assert ledger.upgrade() == schema.NEWEST
     assert [item.id for item in ledger.waves(SPEC.name)] == wave
-
-
-@KINDS
-def test_upgrade_tells_of_older_streams_when_they_began(new_url: NewUrl, opened: Open, kind: str) -> None:
-    """By the first plan that is on record with a log that reached to the origin."""
-    ledger = opened(new_url(kind))
-    ledger.upgrade()
-    planned(ledger, [(0, 0, 10)])
-    planned(ledger, [(0, 10, 20)])
-    (before,) = ledger.streams(SPEC.name)
-    with ledger.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE kafka_lake_stream SET since = NULL")
-        fill = ScriptDirectory(str(schema.FOLDER)).get_revision("0005").module.FILL
-        connection.exec_driver_sql(fill)
-    assert before.since is not None
-    assert ledger.streams(SPEC.name) == (before,)
 
 
 def test_failed_upgrade_leaves_nothing(new_url: NewUrl, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,8 +221,8 @@ def test_plan_keeps_what_it_saw_only_of_what_it_plans(sql_ledger: SqlLedger) -> 
 
 def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     """By newer plans, a bounded number at once; what decides about the old ranges is kept beside them."""
-    monkeypatch.setattr(recording, "PLANS_KEPT", 2)
-    monkeypatch.setattr(recording, "FORGOTTEN_AT_ONCE", 1)
+    monkeypatch.setattr(bookkeeping, "PLANS_KEPT", 2)
+    monkeypatch.setattr(bookkeeping, "FORGOTTEN_AT_ONCE", 1)
     planned(sql_ledger, [(0, 0, 10), (1, 0, 10)], plan="a")
     planned(sql_ledger, [(0, 10, 20)], plan="b")
     planned(sql_ledger, [(0, 20, 30)], plan="c")
@@ -245,29 +231,6 @@ def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pyt
     planned(sql_ledger, [(1, 20, 30)], plan="e")
     assert [plan for plan, _ in snapshots(sql_ledger)] == ["c", "d", "e"]
     assert {item.leader_epoch for item in sql_ledger.ranges(pipeline=SPEC.name)} == {3}
-
-
-@KINDS
-def test_upgrade_keeps_the_epochs_that_ranges_were_planned_under(new_url: NewUrl, opened: Open, kind: str) -> None:
-    """They stood beside what each plan saw of every partition; what was seen of quiet ones goes."""
-    ledger = opened(new_url(kind))
-    ledger.upgrade()
-    planned(ledger, [(0, 0, 10)], [(1, 0, 10)], plan="p")
-    with ledger.engine.begin() as connection:
-        for statement in (
-            "DELETE FROM kafka_lake_range WHERE wave = 'p-w1'",
-            "DROP INDEX kafka_lake_snapshot_number",
-            "ALTER TABLE kafka_lake_snapshot DROP COLUMN number",
-            "ALTER TABLE kafka_lake_range DROP COLUMN leader_epoch",
-            "ALTER TABLE kafka_lake_outbox DROP COLUMN offsets",
-        ):
-            connection.execute(text(statement))
-    set_revision(ledger, "0005")
-    ledger.upgrade()
-    assert [item.leader_epoch for item in ledger.ranges(pipeline=SPEC.name)] == [3]
-    assert snapshots(ledger) == [("p", 0)]
-    with ledger.engine.connect() as connection:
-        assert connection.execute(select(tables.snapshot.c.number)).scalar() == 1
 
 
 def test_newest_revision_is_the_head_of_the_scripts() -> None:
@@ -315,9 +278,9 @@ def _range(connection: Connection, **values: Any) -> dict[str, Any]:
         {"start_offset": 10, "end_offset": 10},
         {"start_offset": 30, "end_offset": 29},
         {"start_offset": -1, "end_offset": 0},
-        {"state": "SETTLED"},
-        {"state": "SETTLED", "visible": 9},
-        {"state": "SETTLED", "visible": 10, "unexplained": 1},
+        {"state": "COMMITTED"},
+        {"state": "COMMITTED", "visible": 9},
+        {"state": "COMMITTED", "visible": 10, "unexplained": 1},
         {"state": "SKIPPED", "skipped": 10},
         {"wave": None},
         {"wave": "w9"},
@@ -325,7 +288,7 @@ def _range(connection: Connection, **values: Any) -> dict[str, Any]:
     ],
 )
 def test_database_refuses_what_breaks_a_law(sql_ledger: SqlLedger, values: dict[str, Any]) -> None:
-    """Overlaps, empty ranges, settled without proof, work of no wave: whoever writes it, by constraint."""
+    """Overlaps, empty ranges, committed without proof, work of no wave: whoever writes it, by constraint."""
     planned(sql_ledger, [(0, 0, 10), (0, 20, 30)])
     words = {**values, "state": RangeState(values.get("state", "PLANNED"))}
     with sql_ledger.engine.connect() as connection, pytest.raises(IntegrityError):
@@ -384,16 +347,18 @@ def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
     (wave,) = [item.id for item in plan.waves]
     kept: dict[str, Any] = {}
 
-    def settle() -> None:
+    def recover() -> None:
         claim = kept["claim"]
-        ledger.commit(Settle(key=claim.key, attempt=claim.key.attempt, snapshot=1, receipts=receipts_of(claim.ranges)))
+        ledger.commit(
+            RecordCommit(key=claim.key, attempt=claim.key.attempt, snapshot=1, receipts=receipts_of(claim.ranges))
+        )
 
     def take() -> None:
         verdicts = [
             Verdict(range_id=item.id, state=RangeState.CANCELLED, reason="because") for item in kept["claim"].ranges
         ]
         key = kept["claim"].key
-        ledger.commit(Take(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor="tester"))
+        ledger.commit(Revoke(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor="tester"))
 
     def claim() -> None:
         kept["claim"] = claimed(ledger, wave)
@@ -409,15 +374,15 @@ def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
     acts: dict[str, Callable[[], object]] = {
         "plan": lambda: ledger.commit(RecordPlan(plan=plan, actor="tester")),
         "claim": claim,
-        "take": take,
+        "revoke": take,
         "release": release,
         "claim again": claim,
-        "settle": settle,
+        "recover": recover,
         "advance": lambda: kept.update(moves=ledger.advance(SPEC.name)),
         "streams": lambda: ledger.streams(SPEC.name),
         "waves": lambda: ledger.waves(SPEC.name),
         "ranges": lambda: ledger.ranges(plan=plan.id),
-        "untold": lambda: ledger.untold(SPEC.name),
+        "unnotified": lambda: ledger.unnotified(SPEC.name),
         "outbox": lambda: kept.update(outbox=ledger.outbox(SPEC.name)),
         "sent": sent,
     }
@@ -494,7 +459,7 @@ def test_only_two_databases_hold_a_ledger(url: str) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-def test_settled_history_is_not_walked_through(opened: Open) -> None:
+def test_committed_history_is_not_walked_through(opened: Open) -> None:
     """Reading streams finds what lies outside `[origin, watermark)` by the index."""
     ledger = opened("sqlite://")
     planned(ledger, [(0, 0, 10)])
@@ -530,8 +495,8 @@ def test_busy_ledger_is_worth_repeating(new_url: NewUrl, kind: str) -> None:
 def test_read_sees_one_moment(sql_ledger: SqlLedger) -> None:
     """What is written between two statements of a read is not seen by half."""
     (first, second) = planned(sql_ledger, [(0, 0, 10)], [(0, 10, 20)])
-    settled(sql_ledger, first)
-    settled(sql_ledger, second)
+    committed(sql_ledger, first)
+    committed(sql_ledger, second)
     done: list[object] = []
 
     def interfere(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -553,7 +518,7 @@ def test_read_sees_one_moment(sql_ledger: SqlLedger) -> None:
 def test_advance_of_a_stream_decided_about_meanwhile_is_refused(sql_ledger: SqlLedger) -> None:
     """The statement that moves a watermark compares the version it was computed from, whatever locks there are."""
     (wave,) = planned(sql_ledger, [(0, 0, 10)])
-    settled(sql_ledger, wave)
+    committed(sql_ledger, wave)
     done: list[object] = []
 
     def decide(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
@@ -576,7 +541,7 @@ def test_sequences_grow_in_the_order_of_commits(sql_ledger: SqlLedger) -> None:
     seen: set[int] = set()
 
     def work(wave: str) -> None:
-        settled(sql_ledger, wave)
+        committed(sql_ledger, wave)
         sql_ledger.advance(SPEC.name)
 
     with ThreadPoolExecutor(4) as pool:
@@ -590,7 +555,7 @@ def test_sequences_grow_in_the_order_of_commits(sql_ledger: SqlLedger) -> None:
             item.result()
     seen |= {item.sequence for item in sql_ledger.events(SPEC.name, after=last, limit=1000)}
     assert seen == {item.sequence for item in sql_ledger.events(SPEC.name, limit=1000)}
-    told = [move.sequence for move in sql_ledger.untold(SPEC.name)]
+    told = [move.sequence for move in sql_ledger.unnotified(SPEC.name)]
     assert told == sorted(set(told))
 
 
@@ -611,7 +576,7 @@ def _plan_more(ledger: SqlLedger, _turn: int) -> None:
 
 def _settle_some(ledger: SqlLedger, turn: int) -> None:
     waves = ledger.waves(SPEC.name, {WaveState.PLANNED})
-    settled(ledger, waves[turn % len(waves)].id if waves else "none is planned")
+    committed(ledger, waves[turn % len(waves)].id if waves else "none is planned")
 
 
 def _skip_some(ledger: SqlLedger, turn: int) -> None:
@@ -691,7 +656,7 @@ def test_wave_cannot_be_claimed_while_a_rebuild_cuts_its_ranges(
 
     monkeypatch.setattr(database, "TRIES", 1)
     event.listen(rebuilder.engine, "before_cursor_execute", claim_in_between)
-    rebuilder.commit(Reinstate(what=what, actor="tester"))
+    rebuilder.commit(Restore(what=what, actor="tester"))
     assert len(refused) == 1
     assert [item.range for item in claimed(worker, name).ranges] == [OffsetRange(5, 20)]
     worker.close()

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_kafka_lake.core.audit.evidence import Finding, StreamTruth
+from airflow_kafka_lake.core.audit.inputs import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -59,7 +59,7 @@ def truth_from(path: Path) -> dict[Stream, StreamTruth]:
 def main(argv: list[str] | None = None) -> int:
     """Check one pipeline and print its findings, one JSON object per line."""
     from airflow_kafka_lake.pipeline import Pipeline
-    from airflow_kafka_lake.wiring.assembly import open_ports
+    from airflow_kafka_lake.wiring.assemble import open_ports
     from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
     parser = argparse.ArgumentParser(prog="python -m tests.faults.check", description=__doc__.splitlines()[0])
@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     words = parser.parse_args(argv)
     spec = Pipeline.from_toml(words.pipeline).spec
     truth = truth_from(words.truth) if words.truth else None
-    with open_ports(spec, ledger_conn_id=words.ledger, actor="check", say=lambda _: None) as ports:
+    with open_ports(spec, ledger_conn_id=words.ledger, actor="check", progress=lambda _: None) as ports:
         found = check(ports.ledger, ports.lake, spec, history=words.history, truth=truth, at_rest=words.at_rest)
     sys.stdout.writelines(json.dumps(finding.to_json()) + "\n" for finding in found)
     return 1 if found else 0

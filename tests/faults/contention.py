@@ -28,11 +28,11 @@ from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, MarkPublishing, MarkStaged, RecordBase
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
-from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.slices import Slice
@@ -53,7 +53,7 @@ class Told:
     won: list[tuple[str, int, str]] = field(default_factory=list)
     kept: list[tuple[str, int, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    troubles: list[str] = field(default_factory=list)
+    error_kinds: list[str] = field(default_factory=list)
     slowest: float = 0.0
 
     def ask(self, act: str, call: Callable[[], Any]) -> Any:
@@ -65,10 +65,10 @@ class Told:
             return self._refused(act, error)
         except ConcurrentError as error:
             if EXHAUSTED in error.message:
-                self.troubles.append(f"{act}: {error}")
+                self.error_kinds.append(f"{act}: {error}")
             return self._refused(act, error)
         except Exception as error:  # noqa: BLE001 - whatever else is said is what this looks for
-            self.troubles.append(f"{act}: {type(error).__name__}: {error} {traceback.format_exc(limit=-2)}")
+            self.error_kinds.append(f"{act}: {type(error).__name__}: {error} {traceback.format_exc(limit=-2)}")
             return None
         finally:
             self.slowest = max(self.slowest, time.monotonic() - begun)
@@ -141,12 +141,12 @@ def watch(ledger: SqlLedger, told: Told) -> None:
         f"ON r.stream = s.id WHERE r.state IN ({states}) AND r.end_offset > s.origin AND r.start_offset < s.watermark"
     )
     with ledger.engine.connect() as connection:
-        told.troubles += [f"watermark above a hold: {tuple(row)}" for row in connection.exec_driver_sql(above)]
+        told.error_kinds += [f"watermark above a hold: {tuple(row)}" for row in connection.exec_driver_sql(above)]
         found = connection.exec_driver_sql("SELECT id, watermark FROM kafka_lake_stream").all()
     for stream, watermark in found:
         name = f"watermark {stream}"
         if watermark < told.counts.get(name, 0):
-            told.troubles.append(f"watermark of stream {stream} fell from {told.counts[name]} to {watermark}")
+            told.error_kinds.append(f"watermark of stream {stream} fell from {told.counts[name]} to {watermark}")
         told.counts[name] = watermark
     told.counts["looks"] = told.counts.get("looks", 0) + 1
 
@@ -156,14 +156,14 @@ def _some(chance: random.Random, found: tuple[Any, ...]) -> Any:
 
 
 def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
-    """Plan the next stretch of some streams, as the newest records have it."""
+    """Plan the next slice of some streams, as the newest records have it."""
     known = {stream.key.partition: stream for stream in ledger.streams(SPEC.name)}
     chosen = chance.sample(sorted(known), k=2)
-    stretches = []
+    slices = []
     for partition in sorted(chosen):
         start = max([item.end for item in known[partition].planned], default=0)
-        stretches.append((partition, start, start + chance.randint(1, 20)))
-    waves = [stretches] if chance.random() < 0.5 else [[item] for item in stretches]
+        slices.append((partition, start, start + chance.randint(1, 20)))
+    waves = [slices] if chance.random() < 0.5 else [[item] for item in slices]
     plan: Plan = plan_of(ledger, *waves, plan=f"p{secrets.token_hex(6)}")
     told.ask("plan", lambda: ledger.commit(RecordPlan(plan=plan, actor="planner")))
 
@@ -178,7 +178,9 @@ def _settle(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argpar
     told.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
     told.ask("mark_publishing", lambda: ledger.commit(MarkPublishing(key=key)))
     receipts = receipts_of(claim.ranges)
-    told.ask("settle", lambda: ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=99, receipts=receipts)))
+    told.ask(
+        "recover", lambda: ledger.commit(RecordCommit(key=key, attempt=key.attempt, snapshot=99, receipts=receipts))
+    )
 
 
 def _open(ledger: SqlLedger, chance: random.Random, *states: RangeState) -> RangeRecord | None:
@@ -196,13 +198,13 @@ def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
         claim = _claim(ledger, told, item.wave, wave.fence)
         held = [claim.key] if claim else []
     end = item.range.end + chance.randint(-1, 3)
-    stretch = type(item.range)(item.range.start, max(end, item.range.start + 1))
+    slice_ = type(item.range)(item.range.start, max(end, item.range.start + 1))
     told.ask(
         "skip",
         lambda: ledger.commit(
             Skip(
                 pipeline=SPEC.name,
-                slice=Slice(key_of(item.stream.partition), stretch),
+                slice=Slice(key_of(item.stream.partition), slice_),
                 id=secrets.token_hex(8),
                 reason="poison",
                 actor="person",
@@ -223,7 +225,7 @@ def _cancel(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argpar
     verdict = Verdict(range_id=item.id, state=chance.choice([RangeState.CANCELLED, RangeState.HELD]), reason="because")
     told.ask(
         "cancel",
-        lambda: ledger.commit(Take(wave=wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person")),
+        lambda: ledger.commit(Revoke(wave=wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person")),
     )
 
 
@@ -243,8 +245,8 @@ def _advance(ledger: SqlLedger, _chance: random.Random, told: Told, _asked: argp
 def prepare(ledger: SqlLedger, waves: int, partitions: int = 4) -> None:
     """Put pipeline `orders` into an empty ledger: some waves of one range each, over some partitions."""
     ledger.commit(SavePipeline(spec=SPEC))
-    stretches = [[(n % partitions, n // partitions * 10, n // partitions * 10 + 10)] for n in range(waves)]
-    ledger.commit(RecordPlan(plan=plan_of(ledger, *stretches), actor="preparer"))
+    slices = [[(n % partitions, n // partitions * 10, n // partitions * 10 + 10)] for n in range(waves)]
+    ledger.commit(RecordPlan(plan=plan_of(ledger, *slices), actor="preparer"))
 
 
 def _begin(work: Work, number: int, asked: argparse.Namespace, answer: Any) -> None:
@@ -257,7 +259,7 @@ def _begin(work: Work, number: int, asked: argparse.Namespace, answer: Any) -> N
         work(ledger, random.Random(f"{asked.seed}-{number}"), told, asked)
         ledger.close()
     except BaseException as error:  # noqa: BLE001 - the parent tells
-        told.troubles.append(f"process {number}: {type(error).__name__}: {error} {traceback.format_exc(limit=-3)}")
+        told.error_kinds.append(f"process {number}: {type(error).__name__}: {error} {traceback.format_exc(limit=-3)}")
         asked.gate.abort()
     answer.put(vars(told))
     answer.close()
@@ -272,7 +274,7 @@ def contend(work: Work, asked: argparse.Namespace) -> list[dict[str, Any]]:
     running = [CONTEXT.Process(target=_begin, args=(work, n, asked, answers)) for n in range(asked.processes)]
     for process in running:
         process.start()
-    told = [answers.get(timeout=asked.patience) for _ in running]
+    told = [answers.get(timeout=asked.timeout) for _ in running]
     for process in running:
         process.join()
     return told

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from airflow_kafka_lake.local.processes import wait_until
-from tests.faults import acts
-from tests.faults.acts import ACTS, Act
+from tests.faults import operations
+from tests.faults.operations import ACTS, Act
 from tests.faults.place import Ended, Place, Started
 from tests.faults.verdict import problems, problems_amid
 from tests.kit.failpoints import points
@@ -57,7 +57,7 @@ class Case:
 
 def traced(place: Place, act: Act) -> dict[str, int]:
     """Run an act without a trap; returns how often it crosses each point."""
-    acts.begin(place, act.begins)
+    operations.begin(place, act.begins)
     ended = place.command(*act.words(place), trace=True)
     if ended.code not in ENDS_WELL:
         raise RedError(f"{act.name} does not even work: {ended}")
@@ -126,7 +126,7 @@ def played(place: Place, case: Case) -> str:
 
 def perform(place: Place, case: Case) -> None:
     """Play a case; RedError says what is wrong."""
-    acts.begin(place, case.act.begins)
+    operations.begin(place, case.act.begins)
     words, rival = case.act.words(place), case.act.rival(place)
     first = place.start(*words, traps=case.traps)
     ended: list[Ended] = []
@@ -199,10 +199,10 @@ def _idle(place: Place) -> None:
 def _hold(place: Place, ended: Sequence[Ended], *, told: bool = False) -> None:
     found = problems(place, ended)
     ledger = place.ledger()
-    if told and ledger.untold(place.name):
+    if told and ledger.unnotified(place.name):
         found.append("moves were not told")
     ledger.close()
-    audited = place.command(*acts.audit(place))
+    audited = place.command(*operations.audit(place))
     if audited.code != 0:
         found.append(f"audit says: {audited.out} {audited.err}")
     if found:

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
 from tests.faults.place import TABLE, Ended, Place, Started
@@ -138,7 +138,7 @@ class RealPlace(Place):
         ledger = self.ledger()
         jobs = [item.job for wave in ledger.waves(self.name) for item in ledger.attempts(wave.id) if item.job]
         ledger.close()
-        driver = psutil.Process(Holder.parse(jobs[-1]).pid)
+        driver = psutil.Process(LeaseHolder.parse(jobs[-1]).pid)
         wait_until(lambda: driver.status() == psutil.STATUS_STOPPED, timeout=WAIT_SECONDS, failed=AssertionError)
         return driver.pid
 

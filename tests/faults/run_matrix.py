@@ -30,8 +30,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tests.faults import matrix
-from tests.faults.acts import ACTS
 from tests.faults.matrix import DRIVER, Case, Traces
+from tests.faults.operations import ACTS
 from tests.faults.place import ForkedPlace, Place
 from tests.kit.failpoints import points
 from tests.kit.traps import modes

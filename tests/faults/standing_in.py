@@ -33,7 +33,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.ports import Features
-from airflow_kafka_lake.wiring import assembly
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from tests.faults import standing_decoding
 from tests.faults.standing_kafka import StandingKafka, kafka
@@ -87,7 +87,7 @@ class JobsStandIn(MemoryRunner):
     def end_orphan(self, job: str | None, name: str) -> bool:
         return job is not None and end_orphan(job)
 
-    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
         return standing_decoding.redecode(_table(job.table), job)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
@@ -103,10 +103,10 @@ def _table(identifier: str) -> Table:
 def tell(pipeline: str) -> int:
     """Do what the task that advances does after its success was accepted, and what waiting tasks read."""
     try:
-        with assembly.open_ledger("kafka_lake_ledger") as ledger:
-            moves = ledger.untold(pipeline)
+        with assemble.open_ledger("kafka_lake_ledger") as ledger:
+            moves = ledger.unnotified(pipeline)
             ledger.events(pipeline)
-            ledger.told(pipeline, max((move.sequence for move in moves), default=0))
+            ledger.mark_notified(pipeline, max((move.sequence for move in moves), default=0))
     except KafkaLakeError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
@@ -128,12 +128,12 @@ def perform(order: Mapping[str, Any]) -> int:
         traps.Traps.spring = lambda self, point: (seen.update([point]), counted(self, point))[1]  # type: ignore[method-assign]
     traps.DELAY_SECONDS = DELAY_SECONDS
     arming.arm({arming.FAILPOINTS: armed, arming.DIARY: order["diary"]})
-    assembly.KafkaConnection, assembly.SparkConnection = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
-    stand_ins = {"mirror": lambda _: kafka(Path.cwd())[0], "schemas": standing_decoding.registry}
-    assembly.FEATURES = Features(  # type: ignore[misc]
+    assemble.KafkaConnection, assemble.SparkConnection = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
+    stand_ins = {"group_sync": lambda _: kafka(Path.cwd())[0], "schemas": standing_decoding.registry}
+    assemble.FEATURES = Features(  # type: ignore[misc]
         tuple(
             replace(item, ports={name: stand_ins.get(name, build) for name, build in item.ports.items()})
-            for item in assembly.FEATURES.all
+            for item in assemble.FEATURES.all
         )
     )
     words = order["words"]

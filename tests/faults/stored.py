@@ -78,9 +78,9 @@ class StoredWorld:
             clock=self._clock,
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",
-            say=self.said.append,
+            progress=self.said.append,
             features=FEATURES,
-            added={"mirror": self._kafka, "schemas": MemoryRegistry()},
+            added={"group_sync": self._kafka, "schemas": MemoryRegistry()},
         )
         return gated(ports, passing) if passing else ports
 

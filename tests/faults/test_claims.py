@@ -62,7 +62,7 @@ def contend(ledger: SqlLedger, *words: str) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = document["told"]
     slowest = max(item["slowest"] for item in told)
     sys.stdout.write(f"seed {SEED}: {document['seconds']} s, the slowest call took {slowest:.1f} s\n")
-    assert [trouble for item in told for trouble in item["troubles"]] == []
+    assert [error_kind for item in told for error_kind in item["error_kinds"]] == []
     return told
 
 
@@ -99,18 +99,18 @@ def _assert_no_update_was_lost(ledger: SqlLedger, told: list[dict[str, Any]]) ->
 
 
 def test_no_watermark_passes_a_hold_whatever_races(ledger: SqlLedger) -> None:
-    """Plans, claims, settlements, skips, cancels, releases and advances at once: one process watches every moment."""
+    """Plans, claims, commits, skips, cancels, releases and advances at once: one process watches every moment."""
     prepare(ledger, 4)
     told = contend(ledger, "race", "--processes", "6", "--seconds", str(5 * SCALE))
     done = Counter[str]()
     for item in told:
         done.update(item["counts"])
-    assert min(done[act] for act in ("looks", "plan", "claim", "settle", "cancel", "advance")) > 0, done
+    assert min(done[act] for act in ("looks", "plan", "claim", "recover", "cancel", "advance")) > 0, done
     ledger.advance(SPEC.name)
     ranges = ledger.ranges(pipeline=SPEC.name)
     for stream in ledger.streams(SPEC.name):
         assert stream.watermark == watermarks.watermark(stream.origin, stream.covered)
         mine = [item for item in ranges if item.stream == stream.key]
-        stretches = sorted((item.range.start, item.range.end) for item in mine)
-        assert all(before[1] <= after[0] for before, after in itertools.pairwise(stretches))
+        slices = sorted((item.range.start, item.range.end) for item in mine)
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(slices))
         assert all(item.range.start >= stream.watermark for item in mine if item.state in UNRESOLVED)

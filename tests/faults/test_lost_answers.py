@@ -85,7 +85,7 @@ def test_commit_that_a_reader_of_the_catalog_file_has_prevented_is_made_again(
             event.listen(workers[0].lake._lake.catalog.api.engine, "before_cursor_execute", impatient)  # type: ignore[attr-defined]
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM iceberg_tables").fetchall()
-        elif passed[-1:] == ["table.look"] and "table.publish" in passed:
+        elif passed[-1:] == ["table.find_commit"] and "table.publish" in passed:
             reader.rollback()
         passed.append(call)
 

@@ -12,8 +12,8 @@ from _pytest.mark.structures import ParameterSet
 
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults import matrix
-from tests.faults.acts import ACTS
 from tests.faults.matrix import Case, Traces, TracesOnDemand
+from tests.faults.operations import ACTS
 from tests.faults.place import Ended, ForkedPlace
 from tests.faults.real_place import RealPlace
 from tests.faults.standing_decoding import COLUMN, COLUMNS

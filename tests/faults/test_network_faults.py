@@ -122,7 +122,7 @@ WRITES = (
     "ledger.record_job",
     "ledger.mark_staged",
     "ledger.mark_publishing",
-    "ledger.settle",
+    "ledger.record_commit",
     "ledger.advance",
     "ledger.sent",
 )

@@ -50,7 +50,7 @@ def test_half_an_hour_has_every_kind_of_fault(seed: int) -> None:
 def test_there_are_enough_kinds_and_each_has_words() -> None:
     """At least sixteen kinds, none of them twice, each with a line for people."""
     assert len(FAULTS) >= 16
-    assert len({fault.words for fault in FAULTS.values()}) == len(FAULTS)
+    assert len({fault.message for fault in FAULTS.values()}) == len(FAULTS)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_another_content_is_found(acknowledged: Acknowledged) -> None:
 
 
 def test_beside_running_producers_only_what_is_below_the_watermark_must_be_there(acknowledged: Acknowledged) -> None:
-    """What is not settled yet is not missing; what is settled and gone is."""
+    """What is not committed yet is not missing; what is committed and gone is."""
     assert _compare(acknowledged, *range(5), below=5).problems == []
     assert _compare(acknowledged, *range(4), below=5).lost == 1
 

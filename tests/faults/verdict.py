@@ -9,13 +9,13 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.ports import LedgerReader
-from tests.faults.acts import DEAD_DECODE, DECODING, MIRROR
+from tests.faults.operations import DEAD_DECODE, DECODING, MIRROR
 from tests.faults.place import Ended, Place
 from tests.faults.standing_decoding import COLUMNS, decoded
 from tests.faults.standing_kafka import OPEN, Happened, happened, told
 
-VISIBLE = frozenset({RangeState.PLANNED, RangeState.SETTLED})
-"""What a range of a visible wave can be: not settled yet, or settled."""
+VISIBLE = frozenset({RangeState.PLANNED, RangeState.COMMITTED})
+"""What a range of a visible wave can be: not committed yet, or committed."""
 
 
 def problems(place: Place, decisions: Sequence[Ended]) -> list[str]:
@@ -64,19 +64,19 @@ def problems_amid(place: Place) -> list[str]:
 
 
 def _rows(place: Place, ledger: LedgerReader) -> Iterator[str]:
-    """Rows exactly once, as acknowledged: all of what is settled and nothing of anything else."""
+    """Rows exactly once, as acknowledged: all of what is committed and nothing of anything else."""
     rows = place.rows()
     yield from (f"row {row} is there {count} times" for row, count in rows.items() if count > 1)
-    settled = {
+    committed = {
         (item.stream.partition, offset)
-        for item in ledger.ranges(pipeline=place.name, states=(RangeState.SETTLED,))
+        for item in ledger.ranges(pipeline=place.name, states=(RangeState.COMMITTED,))
         for offset in range(item.range.start, item.range.end)
     }
-    expected = {(*at, value) for at, value in place.acknowledged.items() if at in settled}
+    expected = {(*at, value) for at, value in place.acknowledged.items() if at in committed}
     if missing := sorted(expected - rows.keys()):
-        yield f"settled and missing: {missing}"
+        yield f"committed and missing: {missing}"
     if foreign := sorted(rows.keys() - expected):
-        yield f"visible and not settled, or never acknowledged: {foreign}"
+        yield f"visible and not committed, or never acknowledged: {foreign}"
 
 
 def _record(place: Place, ledger: LedgerReader) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _decided(ledger: LedgerReader, pipeline: str, decisions: Sequence[Ended]) ->
                 yield from _still(ranges, decision.document["cancelled"], {RangeState.CANCELLED})
             case "release":
                 released = decision.document["released"]
-                yield from _still(ranges, released, {RangeState.SETTLED, RangeState.PLANNED})
+                yield from _still(ranges, released, {RangeState.COMMITTED, RangeState.PLANNED})
             case "skip":
                 yield from _passed(ranges, decision)
             case _:

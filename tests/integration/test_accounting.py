@@ -91,7 +91,7 @@ class Truth:
         )
 
     def gap(self, start: int, end: int) -> Slice:
-        """Return a stretch as a gap."""
+        """Return a slice as a gap."""
         return Slice(Stream(self.topic, self.topic_id, 0), OffsetRange(start, end))
 
 
@@ -244,7 +244,7 @@ def mixed(writing: Writing) -> Truth:
 
 
 def only_markers(writing: Writing) -> Truth:
-    """Stretches of nothing but markers: many transactions that end one behind the other."""
+    """Slices of nothing but markers: many transactions that end one behind the other."""
     truth = writing.topic("markers")
     producers = [writing.producer() for _ in range(5)]
     for commit in (True, False, True):
@@ -328,7 +328,7 @@ def truths(kafka: LocalKafka) -> Iterator[Sequence[Truth]]:
 
 
 def random_gaps(truths: Sequence[Truth], dice: random.Random) -> dict[Slice, Truth]:
-    """Disjoint stretches of some partitions: short and long, in batches' middles, below the start, beyond the end."""
+    """Disjoint slices of some partitions: short and long, in batches' middles, below the start, beyond the end."""
     gaps: dict[Slice, Truth] = {}
     for truth in dice.sample(truths, dice.randint(1, 3)):
         edges = sorted(dice.sample(range(truth.end + 3), 2 * dice.randint(1, GAPS_PER_ROUND)))
@@ -351,10 +351,10 @@ def reader(kafka: LocalKafka, **kwargs: Any) -> Any:
 
 @pytest.mark.parametrize("api_version", [None, (3, 0)], ids=["by id", "by name"])
 @pytest.mark.parametrize("isolation", list(Isolation))
-def test_every_offset_of_random_stretches_has_its_true_fate(
+def test_every_offset_of_random_slices_has_its_true_fate(
     kafka: LocalKafka, truths: Sequence[Truth], isolation: Isolation, api_version: tuple[int, int] | None
 ) -> None:
-    """Whatever stretches are asked about, each of their offsets gets the one fate that log dump and producer tell."""
+    """Whatever slices are asked about, each of their offsets gets the one fate that log dump and producer tell."""
     dice = random.Random()
     its_reader = reader(kafka, settings={"api_version": api_version})
     for _ in range(max(1, ROUNDS // 4)):

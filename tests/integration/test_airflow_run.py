@@ -51,10 +51,10 @@ from airflow.sdk import DAG, task
 with DAG("echo", schedule=None):
 
     @task
-    def say(dag_run=None):
+    def progress(dag_run=None):
         print("said", dag_run.conf["word"], os.environ["EXTRA"])
 
-    say()
+    progress()
 """
 
 pytestmark = pytest.mark.timeout(600)
@@ -99,7 +99,7 @@ def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: W
     told = {stream["partition"]: stream["to"] for stream in events[0]["extra"]["streams"]}
     assert told == ends
     ledger = lane.open_ledger()
-    until(lambda: not ledger.untold("landed"))
+    until(lambda: not ledger.unnotified("landed"))
     ledger.close()
 
 
@@ -231,7 +231,7 @@ def test_sensors_wait_in_the_triggerer_until_the_rows_are_there(world: World) ->
 def test_waves_of_any_depth_go_through_in_one_run(world: World) -> None:
     """Three levels in one mapped task: what must wait gives its worker slot back and goes on by itself."""
     lane = world.lanes["ordered"]
-    lane.write_pipeline(source='settle_time = "0 s"', table=lane.table)
+    lane.write_pipeline(source='layout_grace = "0 s"', table=lane.table)
     stories = Stories(lane)
     stories.tell(5)
     assert lane.command("plan", str(lane.file)).code == 0

@@ -73,7 +73,7 @@ def test_trace_of_one_partition_holds_through_runs_and_a_crash_of_airflow(world:
     first = run(world, lane)
     assert states(first) == ("failed", "failed")
     assert ingested(first) == ["success"] * 3
-    why = f"1 ranges of plan {planned['plan']} are not settled (see kafka-lake status {lane.name}); first "
+    why = f"1 ranges of plan {planned['plan']} are not committed (see kafka-lake status {lane.name}); first "
     assert why + hold.replace(" cancelled", ", CANCELLED") in world.log(first.id, "kafka_lake.finish")
     assert offsets(lane) == [9, 11, 12]
     assert lane.watermarks() == {0: 10}
@@ -107,11 +107,11 @@ def test_trace_of_one_partition_holds_through_runs_and_a_crash_of_airflow(world:
 
 def test_migrated_topic_waits_without_a_slot_until_the_dag_has_drained_the_old_one(world: World) -> None:
     """One parent's last ten offsets are open, the very last a transaction's end: the new topic's wave is deferred, and
-    goes on by itself once another run has settled them."""
+    goes on by itself once another run has committed them."""
     lane = world.lanes["migrated"]
     old, new = lane.topic, f"{lane.topic}-v2"
     lane.create_topic(new, 1)
-    text = lane.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nsettle_time = "0 s"')
+    text = lane.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nlayout_grace = "0 s"')
     lane.file.write_text(text)
     lane.produce(40)
     before = dict(lane.acknowledged)
@@ -147,7 +147,7 @@ def test_migrated_topic_waits_without_a_slot_until_the_dag_has_drained_the_old_o
     done(lane, "audit", lane.name)
 
 
-def test_lost_stretch_fails_the_run_until_a_person_skips_it(world: World) -> None:
+def test_lost_slice_fails_the_run_until_a_person_skips_it(world: World) -> None:
     """Retention passes a planned range: the rest lands, the log names the commands, and these lead to a green run."""
     lane = world.lanes["expired"]
     lane.produce(40)
@@ -253,7 +253,7 @@ def test_skipped_parent_lets_nothing_start_before_the_order_is_acknowledged(worl
     lane = world.lanes["passed"]
     old, new = lane.topic, f"{lane.topic}-v2"
     lane.create_topic(new, 1)
-    text = lane.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nsettle_time = "0 s"')
+    text = lane.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nlayout_grace = "0 s"')
     lane.file.write_text(text)
     lane.produce(20)
     later = lane.produce(5, begin=100, topic=new)
@@ -262,8 +262,8 @@ def test_skipped_parent_lets_nothing_start_before_the_order_is_acknowledged(worl
     seals.write_text(json.dumps({old: {"0": 20}}))
     done(lane, "migrate", lane.name, "--from-topic", old, "--to-topic", new, "--seal", str(seals))
     done(lane, "plan", str(lane.file), "--topic", old, "--to", "15")
-    stretch = ["--topic", old, "--partition", "0", "--from", "15", "--to", "20", "--reason", "poison"]
-    done(lane, "skip", lane.name, *stretch)
+    slice_ = ["--topic", old, "--partition", "0", "--from", "15", "--to", "20", "--reason", "poison"]
+    done(lane, "skip", lane.name, *slice_)
 
     waiting = run(world, lane, topic=new)
     assert states(waiting) == ("failed", "failed")

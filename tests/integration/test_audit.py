@@ -17,7 +17,7 @@ import pytest
 from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.cli import main
-from airflow_kafka_lake.core.audit.evidence import Finding
+from airflow_kafka_lake.core.audit.inputs import Finding
 from airflow_kafka_lake.services.pipeline_audit import gather
 from airflow_kafka_lake.services.reporting import known_spec
 from tests.contracts.lake_worlds import NAME, IcebergWorld
@@ -158,7 +158,7 @@ def test_rows_deleted_on_purpose_are_recorded(place: Place) -> None:
     """Missing until a person says why; shown first, recorded once."""
     place.lake.load().delete("kafka_partition = 0 and kafka_offset < 10")
     (found,) = place.audit().document["findings"]
-    assert "kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 --to" in found["words"]
+    assert "kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 --to" in found["message"]
     words = ("accept-deletes", PIPELINE, "--topic", "orders", "--from", "0", "--to", "90", "--reason", "90 days")
     shown = place.command(*words, "--dry-run", "--json")
     assert (shown.code, shown.document["rows"], shown.document["decision"]) == (0, 10, None), shown.out
@@ -320,7 +320,7 @@ def test_a_data_file_deleted_by_hand_is_lost(place: Place) -> None:
         file.write_bytes(kept)
     (finding,) = ended.document["findings"]
     assert (ended.code, finding["kind"], finding["table"]) == (1, "lost", NAME)
-    assert file.name in finding["words"]
+    assert file.name in finding["message"]
     assert {stream["rows"] for stream in ended.document["streams"]} == {None}
     assert people.code == 1
     assert "the audit failed" in people.out

@@ -104,10 +104,10 @@ def test_protobuf_messages_become_columns(rig: Rig, schema_registry: LocalRegist
     settings = {"use.deprecated.format": False}
     with SchemaRegistryClient({"url": schema_registry.url}) as client:
         values = [ProtobufSerializer(order, client, settings)(message, here) for message in (full, order())]
-        stranger = ProtobufSerializer(other, client, settings)(other(x="y"), here)
+        foreign = ProtobufSerializer(other, client, settings)(other(x="y"), here)
     long_form = values[0][:5] + b"\2\0" + values[0][6:]  # as other clients write the first message's index
     write(rig, format="protobuf", registry="schemas")
-    send(rig, *values, long_form, stranger, values[0][:-1], UNKNOWN)
+    send(rig, *values, long_form, foreign, values[0][:-1], UNKNOWN)
     run(rig, schema_registry)
     first, empty, again, *wrong = rows(rig)
     assert (first["id"], first["kind"], first["total"]) == (7, "PAID", Decimal(2**64 - 1))

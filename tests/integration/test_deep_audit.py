@@ -154,8 +154,8 @@ def test_every_difference_is_named_and_a_sound_table_has_none(landed: Rig) -> No
     ended = landed.command("audit", str(landed.file), *slowly, "--json")
     assert ended.code == 1, ended.err
     assert "compared slice 1 of" in ended.err
-    deep = [item for item in ended.document["findings"] if "its rows are at" not in item["words"]]
-    found = {(item["partition"], item["kind"], item["offsets"][0][0], item["words"]) for item in deep}
+    deep = [item for item in ended.document["findings"] if "its rows are at" not in item["message"]]
+    found = {(item["partition"], item["kind"], item["offsets"][0][0], item["message"]) for item in deep}
     expected = {(partition, *said) for partition, item in enumerate(DAMAGES) for said in item.found}
     named = {(p, k, o, word) for p, k, o, words in found for _, _, _, word in expected if word in words}
     assert named == expected

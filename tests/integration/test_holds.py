@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.ledger.waves import OPEN, Holder
+from airflow_kafka_lake.core.ledger.waves import OPEN, LeaseHolder
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
@@ -67,10 +67,10 @@ def test_the_trace_of_one_partition(single: Rig) -> None:
     assert watermark() == 14
     rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 9})
     assert len(rig.publishes()) == 5
-    withdraw_and_plan_anew(rig, settled=waves[9])
+    withdraw_and_plan_anew(rig, committed=waves[9])
 
 
-def withdraw_and_plan_anew(rig: Rig, *, settled: str) -> None:
+def withdraw_and_plan_anew(rig: Rig, *, committed: str) -> None:
     """A plan that nobody has begun is taken off again, shown first; the next run takes its offsets once more."""
     rig.produce(2, begin=14)
     planned = done(rig.command("plan", str(rig.file), "--json"))
@@ -81,7 +81,7 @@ def withdraw_and_plan_anew(rig: Rig, *, settled: str) -> None:
     assert done(rig.command(*asked, "--json")) == shown | {"dry_run": False}
     (stream,) = done(rig.command("status", rig.name, "--json"))["streams"]
     assert (stream["planned_until"], stream["watermark"], stream["blocked_by"]) == (14, 14, [])
-    refused = rig.command("withdraw", settled, "--reason", "too late")
+    refused = rig.command("withdraw", committed, "--reason", "too late")
     assert (refused.code, "nothing is planned there that is not read yet" in refused.err) == (1, True)
     late = rig.command("ingest", planned["waves"][0]["wave"])
     assert (late.code, "was withdrawn: nothing of it is planned any more" in late.err) == (1, True)
@@ -106,7 +106,7 @@ class Stopped:
         assert self.process.poll() is None, self._rig.end(self.process)
         ledger = SqlLedger(f"sqlite:///{self._rig.ledger}")
         (wave,) = ledger.waves(self._rig.name, OPEN)
-        found = psutil.Process(Holder.parse(ledger.attempts(wave.id)[-1].job or "").pid)
+        found = psutil.Process(LeaseHolder.parse(ledger.attempts(wave.id)[-1].job or "").pid)
         ledger.close()
         wait_until(lambda: found.status() == psutil.STATUS_STOPPED, timeout=WAIT_SECONDS, failed=AssertionError)
         return found

@@ -144,8 +144,8 @@ def test_files_survive_real_expiry_and_the_rows_testify(spark: Spark, lake: Iceb
     assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 5}]
     spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
     spark.sql(expire)
-    assert [holding.offsets for holding in table.holdings([TOPIC_ID])] == [RangeSet.of((0, 5))]
-    found = table.look([record(attempt, base)])
+    assert [holding.offsets for holding in table.attempt_rows([TOPIC_ID])] == [RangeSet.of((0, 5))]
+    found = table.find_commit([record(attempt, base)])
     assert (type(found).__name__, getattr(found, "snapshot", 0)) == ("Found", None)
 
 
@@ -191,7 +191,7 @@ def test_spark_reads_deletes_and_compacts_what_was_merged(
     assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}.manifests")[0]["n"] <= 2
     spark.sql(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
     spark.sql(f"DELETE FROM lake.{name} WHERE kafka_offset IN (1, 7)")
-    assert [str(holding.offsets) for holding in table.holdings()] == ["0-1, 2-3", "3-6", "6-7, 8-9", "9-12"]
+    assert [str(holding.offsets) for holding in table.attempt_rows()] == ["0-1, 2-3", "3-6", "6-7, 8-9", "9-12"]
     options = "map('rewrite-all', 'true', 'target-file-size-bytes', '1073741824')"
     for _ in range(2):
         spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}', options => {options})")
@@ -200,4 +200,4 @@ def test_spark_reads_deletes_and_compacts_what_was_merged(
         publish(table, attempt)
         spark.sql(f"DELETE FROM lake.{name} WHERE kafka_offset = 12")
     assert spark.sql(f"SELECT count(*) AS n FROM lake.{name}") == [{"n": 10}]
-    assert sum(holding.offsets.span for holding in table.holdings()) == 10
+    assert sum(holding.offsets.span for holding in table.attempt_rows()) == 10

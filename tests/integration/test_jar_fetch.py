@@ -20,7 +20,7 @@ def jar(name: str) -> Jar:
 
 
 @pytest.fixture
-def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def group_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Maven repository in a folder, and the Ivy settings that know nothing else."""
     repository = tmp_path / "repository"
     for name, packaging in (("plain", "jar"), ("osgi", "bundle")):
@@ -38,7 +38,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return repository
 
 
-def test_ivy_brings_exactly_the_listed_jars(mirror: Path, tmp_path: Path) -> None:
+def test_ivy_brings_exactly_the_listed_jars(group_sync: Path, tmp_path: Path) -> None:
     """Jars of packaging `jar` and `bundle` come, their dependencies do not."""
     folder = tmp_path / "out"
     retrieve([jar("plain"), jar("osgi")], folder)
@@ -48,7 +48,7 @@ def test_ivy_brings_exactly_the_listed_jars(mirror: Path, tmp_path: Path) -> Non
     }
 
 
-def test_ivy_brings_an_archive_by_its_classifier(mirror: Path, tmp_path: Path) -> None:
+def test_ivy_brings_an_archive_by_its_classifier(group_sync: Path, tmp_path: Path) -> None:
     """It, and not the jar of the same module."""
     archive = Jar(
         group="org.example", artifact="plain", version="1.0", sha256="0" * 64, classifier="all", extension="tar.gz"
@@ -61,7 +61,7 @@ def test_ivy_brings_an_archive_by_its_classifier(mirror: Path, tmp_path: Path) -
     }
 
 
-def test_ivy_names_the_jar_that_is_not_there(mirror: Path, tmp_path: Path) -> None:
+def test_ivy_names_the_jar_that_is_not_there(group_sync: Path, tmp_path: Path) -> None:
     """A repository without one of the jars is a clear, repeatable error."""
     with pytest.raises(JarsUnreachableError, match=r"org\.example#absent;1\.0: not found"):
         retrieve([jar("plain"), jar("absent")], tmp_path / "out")

@@ -139,7 +139,7 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         done = rig.command("ingest", wave, "--json")
         assert done.code == 0, done.err
         states = {item["partition"]: (item["state"], item["reason"]) for item in done.document["ranges"]}
-        assert states[1] == ("SETTLED", None)
+        assert states[1] == ("COMMITTED", None)
         assert states[0][0] == "HELD"
         assert states[0][1].startswith("LogRewrittenError: skip 5-10: 5 offsets, the log was cut at 5")
         rig.assert_exact({key: value for key, value in old.items() if key[0] == 1})

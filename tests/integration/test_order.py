@@ -14,9 +14,9 @@ from tests.stories import Stories
 
 @pytest.fixture
 def stories(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Stories:
-    """A topic of three partitions whose layouts settle at once."""
+    """A topic of three partitions whose layouts commit at once."""
     rig = Rig(tmp_path / "place", kafka.bootstrap, partitions=3)
-    rig.write_pipeline(source='settle_time = "0 s"')
+    rig.write_pipeline(source='layout_grace = "0 s"')
     return Stories(rig)
 
 
@@ -95,7 +95,7 @@ def test_migrated_topic_waits_for_the_last_marker_of_the_old_one(
     rig = Rig(tmp_path / "place", kafka.bootstrap)
     old, new = rig.topic, f"{rig.topic}-v2"
     rig.create_topic(new, 1)
-    text = rig.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nsettle_time = "0 s"')
+    text = rig.file.read_text().replace(f'topics = ["{old}"]', f'topics = ["{old}", "{new}"]\nlayout_grace = "0 s"')
     rig.file.write_text(text)
     rig.produce(40)
     rig.transaction(18, commit=True)

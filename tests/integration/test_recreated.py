@@ -11,7 +11,7 @@ from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
 from tests.rig import Rig
 
-SETTLES_NOT = arming.environment(traps="ledger.settle:before=kill")
+SETTLES_NOT = arming.environment(traps="ledger.record_commit:before=kill")
 
 
 def recreated(rig: Rig, records: int) -> dict[tuple[int, int], bytes]:
@@ -46,13 +46,13 @@ def streams(rig: Rig) -> dict[tuple[str, int], Any]:
 
 
 def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(rig: Rig) -> None:
-    """Re-created between publish and settle, the old generation is settled from the lake; between plan and ingest, its
-    range is held until a person gives it up. Each generation ends with its own records, and no other's."""
+    """Re-created between publish and commit, the old generation is committed from the lake; between plan and ingest,
+    its range is held until a person gives it up. Each generation ends with its own records, and no other's."""
     rig.produce(20)
     died = rig.run(env=SETTLES_NOT)
     assert died.code == -9, died.err
     first = recreated(rig, 60)
-    adopted = rig.command("settle", rig.name, "--json")
+    adopted = rig.command("recover", rig.name, "--json")
     assert (adopted.code, len(adopted.document["adopted"])) == (0, 1), adopted.err
     assert rig.command("advance", rig.name, "--json").document["rows"] == 20
     ((_, old),) = {(None, topic_id) for topic_id, _ in streams(rig)}

@@ -110,7 +110,7 @@ def test_a_subject_that_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         ("status",),
         ("audit",),
@@ -153,7 +153,7 @@ def test_a_topic_or_partition_that_is_not_there_is_refused(words: tuple[str, ...
 def test_a_skip_that_names_nothing_is_refused(
     words: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
-    """Passing offsets unread needs a stretch, a reason and a stream that is there."""
+    """Passing offsets unread needs a slice, a reason and a stream that is there."""
     rig = refusals.rig
     given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", *words)
     refusals.refused(*given, kind=kind, says=tuple(part.format(topic=rig.topic) for part in says))

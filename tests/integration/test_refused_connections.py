@@ -232,11 +232,11 @@ def test_a_ledger_of_a_newer_package_is_not_touched(refusals: Refusals, tmp_path
 
 
 @pytest.fixture(scope="module")
-def settled(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark_jars: list[Path]) -> Rig:
+def committed(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark_jars: list[Path]) -> Rig:
     """A place after one run; beside its ledger lies a copy from before the run."""
     from tests.rig import Rig
 
-    place = Rig(tmp_path_factory.mktemp("settled") / "place", kafka.bootstrap)
+    place = Rig(tmp_path_factory.mktemp("committed") / "place", kafka.bootstrap)
     place.produce(20)
     planned = place.command("plan", str(place.file))
     assert planned.code == 0, planned.err
@@ -256,18 +256,18 @@ def settled(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark_j
 def test_a_ledger_that_does_not_know_the_lakes_newest_commit_is_refused(
     ledger: str,
     says: tuple[str, ...],
-    settled: Rig,
+    committed: Rig,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A restored backup, or a lost ledger made anew, would read everything a second time: `rebuild` is named."""
     from tests.integration.refusing import Refusals
 
-    refusals = Refusals(settled, monkeypatch, capsys)
+    refusals = Refusals(committed, monkeypatch, capsys)
     refusals.settle_in()
-    refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(settled.home / ledger)})
-    file, way = str(settled.file), f"kafka-lake rebuild {settled.name}"
+    refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(committed.home / ledger)})
+    file, way = str(committed.file), f"kafka-lake rebuild {committed.name}"
     for words in (("plan", file), ("plan", file, "--dry-run"), ("run", file)):
         found = refusals.refused(*words, kind="LedgerBehindError", says=("raw.orders", *says, way))
         assert found["table"] == "raw.orders"
-    settled.assert_exact()
+    committed.assert_exact()

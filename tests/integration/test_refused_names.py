@@ -65,7 +65,7 @@ def test_a_group_is_any_printable_name(name: str, refusals: Refusals) -> None:
 def test_no_command_takes_a_nasty_pipeline(name: str, refusals: Refusals) -> None:
     """What is no legal name and no file that exists is refused before anything is opened."""
     kind = "PipelineFileError" if "/" in name else "UsageError"
-    for command in ("plan", "run", "status", "settle", "advance", "audit"):
+    for command in ("plan", "run", "status", "recover", "advance", "audit"):
         refusals.refused(command, name, kind=kind)
     refusals.refused("plan", f"{name}.toml", kind="PipelineFileError", says=(".toml",))
 

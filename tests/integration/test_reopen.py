@@ -6,7 +6,7 @@ from tests.integration.test_holds import done
 from tests.rig import Rig
 
 
-def test_a_stretch_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> None:
+def test_a_slice_is_read_again_whatever_has_become_of_its_files(rig: Rig) -> None:
     """Compacted with others' rows, then changed by hand with position deletes: one commit brings back the truth."""
     rig.produce(200)
     done(rig.run())

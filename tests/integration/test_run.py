@@ -27,7 +27,7 @@ def _spans(document: dict) -> dict[int, list[list[int]]]:
 
 
 def test_second_run_finds_nothing_and_a_third_reads_only_what_is_new(rig: Rig) -> None:
-    """What is settled is not read again; new records are read alone."""
+    """What is committed is not read again; new records are read alone."""
     rig.produce(1000)
     first = rig.run()
     assert (first.code, first.document["rows"]) == (0, 1000), first.err
@@ -56,7 +56,7 @@ def test_transactions_markers_and_aborted_records_are_accounted_for(rig: Rig) ->
     assert totals == {"visible": 140, "control": 6, "aborted": 60, "compacted": 0, "skipped": 0, "unexplained": 0}
 
 
-def test_a_range_of_markers_alone_is_settled_with_zero_rows(rig: Rig) -> None:
+def test_a_range_of_markers_alone_is_committed_with_zero_rows(rig: Rig) -> None:
     """An aborted transaction leaves nothing to see, and the watermark passes it."""
     rig.transaction(10, commit=False)
     done = rig.run()

@@ -30,13 +30,13 @@ from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, report_progress
 from airflow_kafka_lake.jobs.stage import stage
 from airflow_kafka_lake.local.processes import free_ports
 from airflow_kafka_lake.wiring.spark import SparkJobs
@@ -112,7 +112,7 @@ class Topic:
             written = {(self.name, record.get("partition", 0)) for record in records}
             markers.end(producer, self.bootstrap, written, commit=end == "commit")
 
-    def stretch(self, start: int, end: int, partition: int = 0) -> Slice:
+    def slice_(self, start: int, end: int, partition: int = 0) -> Slice:
         return Slice(Stream(self.name, self.id, partition), OffsetRange(start, end))
 
 
@@ -153,14 +153,14 @@ def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def job(table: Table, *stretches: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
+def job(table: Table, *slices: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
     return StageJob(
         pipeline="p",
         wave="w1",
         attempt=secrets.token_hex(8),
         table=".".join(table.name()),
         isolation=Isolation.READ_COMMITTED,
-        stretches=stretches,
+        slices=slices,
         tasks=tasks,
         max_records_per_partition=limit,
     )
@@ -196,7 +196,7 @@ def test_a_plain_range_is_staged_in_one_commit(spark: SparkSession, lake: Lake, 
     """Exactly the range's records come, with position, topic id and attempt, in one commit that names the attempt."""
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"value": b"v%d" % number, "key": b"k", "timestamp": 1_700_000_000_123} for number in range(100)))
-    work = job(table, topic.stretch(10, 90))
+    work = job(table, topic.interval(10, 90))
     run(spark, topic, work)
     found = rows(table, work)
     assert [row["kafka_offset"] for row in found] == list(range(10, 90))
@@ -222,7 +222,7 @@ def test_nothing_of_a_record_is_dropped(spark: SparkSession, lake: Lake, kafka: 
         {"key": b"\x00\xff", "value": TWO_MB},
         {"value": b"h", "headers": [("a", b"1"), ("a", b"\x00\xff"), ("none", None), ("", b"")]},
     )
-    work = job(table, topic.stretch(0, 5))
+    work = job(table, topic.interval(0, 5))
     run(spark, topic, work)
     found = rows(table, work)
     assert [(row["key"], row["value"]) for row in found[:3]] == [(None, b"no key"), (b"gone", None), (b"", b"")]
@@ -241,7 +241,7 @@ def test_aborted_records_are_not_staged(spark: SparkSession, lake: Lake, kafka: 
     topic.send({"value": b"a"}, {"value": b"b"}, end="commit")
     topic.send({"value": b"never"}, {"value": b"never"}, end="abort")
     topic.send({"value": b"c"})
-    work = job(table, topic.stretch(0, 7))
+    work = job(table, topic.interval(0, 7))
     run(spark, topic, work)
     assert [(row["kafka_offset"], row["value"]) for row in rows(table, work)] == [(0, b"a"), (1, b"b"), (6, b"c")]
 
@@ -251,17 +251,17 @@ def test_a_range_without_rows_ends_in_a_commit(spark: SparkSession, lake: Lake, 
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"never"}, {"value": b"never"}, end="abort")
     topic.send({"value": b"a"}, end="commit")
-    work = job(table, topic.stretch(0, 3), topic.stretch(4, 5))
+    work = job(table, topic.interval(0, 3), topic.interval(4, 5))
     run(spark, topic, work)
     assert summary(staged(table, work))[STAGED_BY] == work.attempt
     assert rows(table, work) == []
 
 
-def test_disjoint_stretches_of_one_partition_are_one_commit(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+def test_disjoint_slices_of_one_partition_are_one_commit(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
     """Islands of a partition are read apart and committed together, with what other partitions have."""
     topic, table = Topic(kafka, 2), lake.create()
     topic.send(*({"value": b"v", "partition": number % 2} for number in range(100)))
-    work = job(table, topic.stretch(0, 5), topic.stretch(10, 12), topic.stretch(40, 50), topic.stretch(3, 4, 1))
+    work = job(table, topic.interval(0, 5), topic.interval(10, 12), topic.interval(40, 50), topic.interval(3, 4, 1))
     run(spark, topic, work)
     found = [(row["kafka_partition"], row["kafka_offset"]) for row in rows(table, work)]
     assert found == [(0, offset) for offset in (*range(5), 10, 11, *range(40, 50))] + [(1, 3)]
@@ -269,10 +269,10 @@ def test_disjoint_stretches_of_one_partition_are_one_commit(spark: SparkSession,
 
 
 def test_an_uneven_topic_is_split(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
-    """A heavy stretch becomes several files, a light one goes beside them, and every offset comes once."""
+    """A heavy slice becomes several files, a light one goes beside them, and every offset comes once."""
     topic, table = Topic(kafka, 2), lake.create()
     topic.send(*({"value": b"v"} for _ in range(3000)), *({"value": b"v", "partition": 1} for _ in range(30)))
-    work = job(table, topic.stretch(0, 3000), topic.stretch(0, 30, 1), tasks=4, limit=800)
+    work = job(table, topic.interval(0, 3000), topic.interval(0, 30, 1), tasks=4, limit=800)
     run(spark, topic, work)
     assert offsets(table, work) == [*range(3000), *range(30)]
     files = table.inspect.files(staged(table, work).snapshot_id).column("record_count").to_pylist()
@@ -283,7 +283,7 @@ def test_small_partitions_are_gathered_into_few_files(spark: SparkSession, lake:
     """Fifty quiet partitions are read by the tasks the job asks for, and every record comes once."""
     topic, table = Topic(kafka, 50), lake.create()
     topic.send(*({"value": b"v", "partition": number % 50} for number in range(150)))
-    work = job(table, *(topic.stretch(0, 3, partition) for partition in range(50)), tasks=3)
+    work = job(table, *(topic.interval(0, 3, partition) for partition in range(50)), tasks=3)
     run(spark, topic, work)
     assert offsets(table, work) == [0, 1, 2] * 50
     assert summary(staged(table, work))["added-data-files"] == "3"
@@ -293,7 +293,7 @@ def test_an_existing_branch_stops_the_job(spark: SparkSession, lake: Lake, kafka
     """An attempt that was begun before is not written to again."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     run(spark, topic, work)
     before = staged(table, work)
     with pytest.raises(Exception, match="already exists"):
@@ -305,13 +305,13 @@ def test_staged_rows_are_invisible_on_main(spark: SparkSession, lake: Lake, kafk
     """No reader of main sees a staged row, before and beside what main has."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     run(spark, topic, work)
     name = f"lake.{work.table}"
     assert table.refresh().current_snapshot() is None
     assert spark.table(name).count() == 0
     table.append(table.scan(snapshot_id=staged(table, work).snapshot_id).to_arrow())
-    later = job(table, topic.stretch(0, 1))
+    later = job(table, topic.interval(0, 1))
     run(spark, topic, later)
     assert spark.table(name).count() == 1
 
@@ -324,7 +324,7 @@ def test_offsets_below_the_log_start_stop_the_job(spark: SparkSession, lake: Lak
     topic.send(*({"value": b"v"} for _ in range(10)))
     (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 0, 5)]).values()
     deleted.result()
-    work = job(table, topic.stretch(0, 10))
+    work = job(table, topic.interval(0, 10))
     with pytest.raises(Exception, match=r"(?i)data ?loss|lost"):
         run(spark, topic, work)
     assert STAGED_BY not in summary(staged(table, work))
@@ -338,7 +338,7 @@ def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lak
     with table.update_schema() as change:
         change.add_column("decoded", StringType())
     topic.send({"value": b"v"})
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     run(spark, topic, work)
     assert [row["decoded"] for row in rows(table, work)] == [None]
 
@@ -355,7 +355,7 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
             return super().wait(0.2)
 
     ended = Ended()
-    teller = threading.Thread(target=tell, args=(spark, file, ended))
+    teller = threading.Thread(target=report_progress, args=(spark, file, ended))
     teller.start()
     options = {"kafka.bootstrap.servers": topic.bootstrap, "subscribe": topic.name, "startingOffsets": "earliest"}
     records = spark.read.format("kafka").options(**options).load()
@@ -405,7 +405,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"value": b"v"} for _ in range(10)))
-    work = job(table, topic.stretch(0, 10))
+    work = job(table, topic.interval(0, 10))
     refs: list[str] = []
     shown: list[str] = []
     pages: list[str] = []
@@ -433,7 +433,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
         environments = ("environment/", f"api/v1/applications/{application(port)}/environment")
         pages.extend(page_of(port, page) for page in environments)
         signs.update(file.read_text() for file in temporary.glob(f"*/{PROGRESS_FILE}"))
-        driver = psutil.Process(Holder.parse(refs[0]).pid)
+        driver = psutil.Process(LeaseHolder.parse(refs[0]).pid)
         for process in [driver, *driver.children(recursive=True)]:
             try:
                 shown.append(f"{process.cmdline()} {process.environ()}")
@@ -459,7 +459,7 @@ def test_a_rehearsed_driver_maps_its_class_archive(
     refuse to start."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     assert kafka_lake(["jars", "fetch"]) == 0
     assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={}).check() == {"jars": spark_jars}
     assert archive_path(spark_jars).exists()
@@ -470,7 +470,7 @@ def test_a_rehearsed_driver_maps_its_class_archive(
 
 @pytest.mark.nightly
 def test_a_class_archive_is_made_once(spark_jars: list[Path], tmp_path: Path) -> None:
-    """The second rehearsal is none."""
+    """The second class loading is none."""
     made = make_archive(spark_jars, cache=tmp_path)
     when = made.stat().st_mtime_ns
     assert make_archive(spark_jars, cache=tmp_path) == made
@@ -484,7 +484,7 @@ def test_a_failed_submit_says_what_to_do(
     caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     lake.catalog.drop_table(work.table)
     with pytest.raises(JobFailedError) as failure:
         runner(lake, topic, spark_jars, tmp_path).stage(work, started=lambda _: None, heartbeat=lambda: None)
@@ -497,7 +497,7 @@ def test_a_silent_catalog_ends_a_submitted_job(
 ) -> None:
     """Spark waits for it as long as the lake connection says, and the failure names what was not reached."""
     topic, table = Topic(kafka), lake.create()
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     with SilentServer() as server:
         extra = {"catalog": "rest", "uri": f"http://127.0.0.1:{server.port}", "rest.client.socket-timeout-ms": 500}
         away = LakeSettings.parse("lake_default", extra).spark()
@@ -514,7 +514,7 @@ def test_a_stale_fence_ends_a_submitted_driver(
     """Who lost the wave leaves no driver, no file and nothing that looks finished."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.stretch(0, 1))
+    work = job(table, topic.interval(0, 1))
     refs: list[str] = []
 
     def heartbeat() -> None:
@@ -523,7 +523,7 @@ def test_a_stale_fence_ends_a_submitted_driver(
     submit = runner(lake, topic, spark_jars, tmp_path, heartbeat_seconds=0.5)
     with pytest.raises(StaleFenceError):
         submit.stage(work, started=refs.append, heartbeat=heartbeat)
-    assert not psutil.pid_exists(Holder.parse(refs[0]).pid)
+    assert not psutil.pid_exists(LeaseHolder.parse(refs[0]).pid)
     assert list(tmp_path.iterdir()) == []
     assert table.refresh().snapshot_by_name(work.branch) is None
 

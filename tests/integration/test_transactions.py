@@ -54,8 +54,8 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert not seen.hangs(SystemClock().now())
         overdue = SystemClock().now() + timedelta(minutes=2)
         assert seen.hangs(overdue)
-        assert "transaction 'nightly-load' of producer" in seen.in_words(overdue)
-        assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in seen.in_words(overdue)
+        assert "transaction 'nightly-load' of producer" in seen.describe(overdue)
+        assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in seen.describe(overdue)
 
         assert_hanging_needs_a_person(rig, lambda: seen.hangs(SystemClock().now()))
         rig.write_pipeline(source='end = "group:live"\nstable_wait = 2')

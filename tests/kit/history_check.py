@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.audit import check as checking
-from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import ranges_digest
 from tests.kit.operations import Operation, Phase
 
-RECORDED_RESETS = frozenset({"ledger.reinstate", "ledger.reopen"})
+RECORDED_RESETS = frozenset({"ledger.restore", "ledger.reopen"})
 """Calls after which the record may be lower than before, and says so: a rebuild, a reopen."""
 
 Fence = tuple[str, int]
@@ -43,12 +43,12 @@ class Epochs:
         return len(self.resets)
 
 
-def check(evidence: Evidence, history: Sequence[Operation] = ()) -> tuple[Finding, ...]:
+def check(evidence: AuditInputs, history: Sequence[Operation] = ()) -> tuple[Finding, ...]:
     """Judge what the product's checker judges, and a history beside it; sorted as it sorts."""
     return tuple(sorted((*checking.check(evidence), *check_history(evidence, history)), key=lambda item: item.place))
 
 
-def check_history(evidence: Evidence, history: Sequence[Operation]) -> Iterator[Finding]:
+def check_history(evidence: AuditInputs, history: Sequence[Operation]) -> Iterator[Finding]:
     """Judge what was written down of this pipeline; a call whose end is unknown is held against nobody."""
     done = [item for item in history if item.outcome is Phase.OK]
     planned = {wave for item in done if item.call == "ledger.record_plan" for wave in _planned(item, evidence)}
@@ -69,7 +69,7 @@ def _check_claims(claims: Sequence[Operation], epochs: Epochs) -> Iterator[Findi
         other = given.setdefault((epochs.of(claim), (key["wave"], key["fence"])), claim)
         if other is not claim:
             words = f"fence {key['fence']} of wave {key['wave']} was given to {other.process} and to {claim.process}"
-            yield Finding(kind=FindingKind.STALE_FENCE, wave=key["wave"], words=words)
+            yield Finding(kind=FindingKind.STALE_FENCE, wave=key["wave"], message=words)
 
 
 def _check_fences(done: Iterable[Operation], claims: Sequence[Operation], epochs: Epochs) -> Iterator[Finding]:
@@ -88,11 +88,11 @@ def _check_fences(done: Iterable[Operation], claims: Sequence[Operation], epochs
             newest = above[bisect_left(ticks, item.begun)]
             if newest > fence:
                 words = f"{item.call} of {item.actor} succeeded with fence {fence}, after fence {newest} was given"
-                yield Finding(kind=FindingKind.STALE_FENCE, wave=wave, words=words)
-        if item.call == "ledger.settle" and fences.get(item.asked["attempt"], 0) > item.asked["key"]["fence"]:
+                yield Finding(kind=FindingKind.STALE_FENCE, wave=wave, message=words)
+        if item.call == "ledger.record_commit" and fences.get(item.asked["attempt"], 0) > item.asked["key"]["fence"]:
             wave, attempt = item.asked["key"]["wave"], item.asked["attempt"]
             words = f"attempt {attempt} was adopted by {item.actor} under the older fence {item.asked['key']['fence']}"
-            yield Finding(kind=FindingKind.STALE_FENCE, wave=wave, words=words)
+            yield Finding(kind=FindingKind.STALE_FENCE, wave=wave, message=words)
 
 
 def _running_maximum(given: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -108,11 +108,11 @@ def _fences_of(item: Operation) -> list[Fence]:
     """Return the fence that guarded a write of the ledger; those of a skip may be old where its waves have ended."""
     if not item.call.startswith("ledger.") or item.call == "ledger.claim":
         return []
-    guard = item.asked if item.call == "ledger.take" else item.asked.get("key")
+    guard = item.asked if item.call == "ledger.revoke" else item.asked.get("key")
     return [(guard["wave"], guard["fence"])] if guard and guard["fence"] else []
 
 
-def _check_receipts_first(evidence: Evidence, history: Sequence[Operation]) -> Iterator[Finding]:
+def _check_receipts_first(evidence: AuditInputs, history: Sequence[Operation]) -> Iterator[Finding]:
     """Before an attempt is published its process has stored a complete receipt of each range that its token names."""
     receipts: dict[tuple[str, str], list[Operation]] = defaultdict(list)
     publishes: list[Operation] = []
@@ -135,7 +135,7 @@ def _check_receipts_first(evidence: Evidence, history: Sequence[Operation]) -> I
             and not _proves(rows, token)
         ):
             words = f"attempt {token['attempt']} was published by {item.actor} before its receipts were complete"
-            yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, wave=token["wave"], words=words)
+            yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, wave=token["wave"], message=words)
 
 
 def _rows_of(added: Operation, attempt: str) -> list[Mapping[str, Any]]:
@@ -152,7 +152,7 @@ def _proves(rows: Sequence[Mapping[str, Any]], token: Mapping[str, Any]) -> bool
     return complete and ranges_digest(slices) == token["ranges"]
 
 
-def _check_watermarks(done: Sequence[Operation], evidence: Evidence, epochs: Epochs) -> Iterator[Finding]:
+def _check_watermarks(done: Sequence[Operation], evidence: AuditInputs, epochs: Epochs) -> Iterator[Finding]:
     """Each move of a watermark begins where the one before ended, and the ledger still has the last one."""
     moves: dict[Stream, dict[tuple[int, int], Mapping[str, Any]]] = defaultdict(dict)
     for item in done:
@@ -178,24 +178,24 @@ def _moved_back(stream: Stream, reached: int, now: int) -> Finding:
         kind=FindingKind.WATERMARK_BACK,
         stream=stream,
         offsets=RangeSet.between(now, reached),
-        words=f"the watermark was at {reached} and moved to {now}",
+        message=f"the watermark was at {reached} and moved to {now}",
     )
 
 
 def _check_settlements(
-    done: Sequence[Operation], waves: AbstractSet[str], evidence: Evidence, epochs: Epochs
+    done: Sequence[Operation], waves: AbstractSet[str], evidence: AuditInputs, epochs: Epochs
 ) -> Iterator[Finding]:
-    """The ledger still has each settlement that it has confirmed."""
+    """The ledger still has each commit that it has confirmed."""
     committed = {wave.id for wave in evidence.ledger.waves if wave.state is WaveState.COMMITTED}
     for item in done:
-        if item.call != "ledger.settle" or epochs.of(item) < epochs.last:
+        if item.call != "ledger.record_commit" or epochs.of(item) < epochs.last:
             continue
         wave = item.asked["key"]["wave"]
         if wave in waves - committed:
-            words = f"the ledger confirmed to {item.actor} that wave {wave} is settled, and has forgotten it"
-            yield Finding(kind=FindingKind.INCONSISTENT, wave=wave, words=words)
+            words = f"the ledger confirmed to {item.actor} that wave {wave} is committed, and has forgotten it"
+            yield Finding(kind=FindingKind.INCONSISTENT, wave=wave, message=words)
 
 
-def _planned(item: Operation, evidence: Evidence) -> list[str]:
+def _planned(item: Operation, evidence: AuditInputs) -> list[str]:
     plan = item.asked["plan"]
     return [wave["id"] for wave in plan["waves"] if plan["spec"]["name"] == evidence.ledger.pipeline]

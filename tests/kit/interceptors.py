@@ -23,7 +23,7 @@ PORTS: Mapping[str, tuple[type, ...]] = {
     "ledger": (LedgerReader, Ledger),
     "source": (OffsetSource,),
     "batches": (BatchReader,),
-    "mirror": (GroupCommitter,),
+    "group_sync": (GroupCommitter,),
     "table": (LakeTable,),
     "runner": (JobRunner,),
     "schemas": (SchemaRegistry,),

@@ -46,9 +46,9 @@ class Reader(Protocol):
     """Where records come from."""
 
     def read(
-        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
+        self, topic: str, partition: int, slice_: OffsetRange, isolation: Isolation, *, any_time: bool = False
     ) -> list[tuple[int, bytes | None, bytes | None, Headers, int]]:
-        """Return `(offset, key, value, headers, timestamp in ms)` of every record that a reader of the stretch sees."""
+        """Return `(offset, key, value, headers, timestamp in ms)` of every record that a reader of the slice sees."""
 
 
 class Stage(Protocol):
@@ -97,7 +97,7 @@ class MemoryRunner:
         """There is never one: a job here ends with its caller."""
         return False
 
-    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Compare keys, values, headers and times."""
         assert isinstance(job, CompareJob)
         if self.failures:
@@ -105,7 +105,7 @@ class MemoryRunner:
         kafka: dict[Stream, dict[int, Record]] = defaultdict(dict)
         lake: dict[Stream, dict[int, Record]] = defaultdict(dict)
         with _as_a_driver("kafka-unreachable"):
-            for item in job.stretches:
+            for item in job.slices:
                 for offset, *record in self._kafka.read(
                     item.stream.topic, item.stream.partition, item.range, job.isolation, any_time=True
                 ):
@@ -113,21 +113,21 @@ class MemoryRunner:
         with _as_a_driver("catalog-unreachable"):
             for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
                 lake[Stream(topic, topic_id, partition)][offset] = tuple(record)
-        say("compared")
+        progress("compared")
         return Comparison(
-            records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.stretches, kafka, lake)
+            records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.slices, kafka, lake)
         ).to_json()
 
-    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
         """Keep the job: rows in memory have no columns to decode into."""
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
         self.redecoded.append(job)
-        say("decoded")
+        progress("decoded")
         return Redecoded(rows=0, failed=0)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
-        """Read every stretch of the job and stage all rows in one commit, also when there are none."""
+        """Read every slice of the job and stage all rows in one commit, also when there are none."""
         self.jobs.append(job)
         facts = {"wave": job.wave, "attempt": job.attempt}
         started(f"memory-{len(self.jobs)}")
@@ -137,7 +137,11 @@ class MemoryRunner:
         for part in job.parts:
             with _as_a_driver("kafka-unreachable", **facts):
                 records = self._kafka.read(
-                    part.stream.topic, part.stream.partition, part.range, job.isolation, any_time=part in job.untimely
+                    part.stream.topic,
+                    part.stream.partition,
+                    part.range,
+                    job.isolation,
+                    any_time=part in job.overflowing,
                 )
             rows += [(part.stream.topic, part.stream.topic_id, part.stream.partition, *record) for record in records]
             heartbeat()

@@ -19,7 +19,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.ports import Ledger, LedgerReader, Ports
 from airflow_kafka_lake.ports.ledger import WRITES
 from tests.kit import facts
@@ -44,7 +44,7 @@ class Recorder:
     def __init__(
         self,
         write: Callable[[str], None],
-        holder: Holder,
+        holder: LeaseHolder,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         tick: Callable[[], int] = time.monotonic_ns,
@@ -162,7 +162,7 @@ def recorded(recorder: Recorder, ports: Ports) -> Ports:
     return intercepted(ports, lambda call: recorder.record(call, ports.actor))
 
 
-def process_name(holder: Holder) -> str:
+def process_name(holder: LeaseHolder) -> str:
     """Return how a process is called in histories: `<host>-<boot id>-<pid>-<start>`."""
     return f"{holder.clock.replace(':', '-')}-{holder.pid}-{holder.started * 1000:.0f}"
 

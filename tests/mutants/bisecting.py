@@ -32,7 +32,7 @@ BISECTING = (
     Mutant(
         name="count-gaps-as-records",
         law="L4",
-        guard="Where a careful job's stretch ends is told by its records, not by its offsets.",
+        guard="Where a careful job's slice ends is told by its records, not by its offsets.",
         module="airflow_kafka_lake.services.polling",
         function="_last_records",
         old="item.fate not in EXPLAINED",
@@ -44,7 +44,7 @@ BISECTING = (
         law="L2",
         guard="A part that is not inside its range, or overlaps another, cuts nothing.",
         module=_CUTTING,
-        function="cut_for_taking",
+        function="cut_for_revocation",
         old="by_part.keys() - set(cuts) or len(by_part) != len(its)",
         new="False",
         red=("tests/contracts/test_ledger_decisions.py::test_parts_that_do_not_fit_their_range_take_nothing",),

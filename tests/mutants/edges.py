@@ -93,7 +93,7 @@ JOBS = (
         guard="One job reads one generation of a topic.",
         module=_STAGE,
         function="columns",
-        old="if ids[stretch.stream.topic] != stretch.stream.topic_id:\n    ...",
+        old="if ids[slice_.stream.topic] != slice_.stream.topic_id:\n    ...",
         new="",
         red=("tests/unit/jobs/test_stage_options.py::test_two_ids_of_one_topic_are_refused",),
     ),
@@ -163,7 +163,7 @@ SUMS = (
     Mutant(
         name="watermark-over-gaps",
         law="L2",
-        guard="The watermark ends where the settled run from the origin breaks.",
+        guard="The watermark ends where the committed run from the origin breaks.",
         module=_WATERMARKS,
         function="watermark",
         old="coverage.unbroken_end(origin)",

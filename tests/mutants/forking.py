@@ -37,7 +37,7 @@ class Played:
 
     code: int
     red: str = ""
-    words: str = ""
+    message: str = ""
     hung: bool = False
     passed: int = 0
 
@@ -50,18 +50,18 @@ class Played:
 @dataclass(slots=True, eq=False)
 class _Reports:
     red: str = ""
-    words: str = ""
+    message: str = ""
     passed: int = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.red:
             crash = getattr(report.longrepr, "reprcrash", None)
-            self.red, self.words = report.nodeid, crash.message if crash else str(report.longrepr)
+            self.red, self.message = report.nodeid, crash.message if crash else str(report.longrepr)
         self.passed += report.passed and report.when == "call"
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed and not self.red:
-            self.red, self.words = report.nodeid, str(report.longrepr)
+            self.red, self.message = report.nodeid, str(report.longrepr)
 
 
 @dataclass(slots=True)
@@ -123,10 +123,10 @@ def play(
         code, hung = _ended(child, limit)
         said = folder / "said.json"
         output = (folder / "output").read_text(errors="replace") if (folder / "output").exists() else ""
-        reports = json.loads(said.read_text()) if said.exists() else {"red": "", "words": output[-1000:]}
-    timed_out = "from pytest-timeout" in reports["words"]
-    words = (reports["words"] or (output[-1500:] if code not in {0, 1} else ""))[:1500]
-    return Played(**{**reports, "words": words}, code=code, hung=hung or timed_out)
+        reports = json.loads(said.read_text()) if said.exists() else {"red": "", "message": output[-1000:]}
+    timed_out = "from pytest-timeout" in reports["message"]
+    words = (reports["message"] or (output[-1500:] if code not in {0, 1} else ""))[:1500]
+    return Played(**{**reports, "message": words}, code=code, hung=hung or timed_out)
 
 
 def _ended(child: int, limit: float) -> tuple[int, bool]:
@@ -164,7 +164,7 @@ def _be_the_fork(files: list[str], overlay: Path | None, folder: Path, environme
             options += ["-o", f"pythonpath={overlay} ."]
         reports = _Reports()
         code = int(pytest.main([*options, *files], plugins=[reports]))
-        said = {"red": reports.red, "words": reports.words, "passed": reports.passed}
+        said = {"red": reports.red, "message": reports.message, "passed": reports.passed}
         (folder / "said.json").write_text(json.dumps(said))
     except BaseException:  # noqa: BLE001 - nothing may go on as the parent
         traceback.print_exc()

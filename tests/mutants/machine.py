@@ -63,7 +63,7 @@ MACHINE = (
         guard="A private folder is removed only when its owner is known to be dead.",
         module=f"{_SUBMIT}.folder",
         function="_is_left_behind",
-        old="HostProcesses().dead(Holder.parse((folder / OWNER_FILE).read_text(encoding='utf-8')))",
+        old="HostProcesses().dead(LeaseHolder.parse((folder / OWNER_FILE).read_text(encoding='utf-8')))",
         new="True",
         red=("tests/unit/adapters/test_folder.py::test_folder_of_a_living_process_is_never_swept",),
     ),

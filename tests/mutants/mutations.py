@@ -49,7 +49,7 @@ _SYMMETRIC = {"isinstance", "min", "max"}
 _SILENT_CALLS = {"assert_never", "cast", "TypeVar", "NewType", "getLogger", "simplefilter", "filterwarnings"}
 _LOGGERS = {"log", "_log", "logger", "_logger", "logging", "warnings"}
 _DUNDERS = {"__all__", "__slots__", "__version__"}
-_WORDS = {"__repr__", "__str__", "__rich__"}
+_FORM = {"__repr__", "__str__", "__rich__"}
 _TUNED = re.compile(r"_(SECONDS|BYTES|MS|PAUSE|TIMEOUT)\b|_(SECONDS|BYTES|MS)_")
 """Names of module constants whose value is a matter of taste."""
 
@@ -180,7 +180,7 @@ class _Finder(ast.NodeVisitor):
         self._places.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        if node.name in _WORDS or any("overload" in ast.unparse(item) for item in node.decorator_list):
+        if node.name in _FORM or any("overload" in ast.unparse(item) for item in node.decorator_list):
             return
         self._places.append(node.name)
         for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]:

@@ -1,4 +1,4 @@
-"""Guards of what stands beside the main road: group mirror, samples, open transactions, connections, the jobs that
+"""Guards of what stands beside the main road: group group_sync, samples, open transactions, connections, the jobs that
 read or decode by themselves, and the tasks that ingest and audit."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _CLIENT = f"{_ADAPTERS}.kafka.client"
 _SAMPLING = f"{_ADAPTERS}.kafka.sampling"
 _TRANSACTIONS = f"{_ADAPTERS}.kafka.transactions"
 _CONFIG = f"{_ADAPTERS}.kafka_config"
-_UNTIMELY = "airflow_kafka_lake.jobs.untimely"
+_UNTIMELY = "airflow_kafka_lake.jobs.overflowing"
 _REDECODE = "airflow_kafka_lake.jobs.redecode"
 _DECODING = "airflow_kafka_lake.features.decoding.job.decode"
 _INGEST = "airflow_kafka_lake.operators.ingest"
@@ -109,10 +109,10 @@ KAFKA = (
     Mutant(
         name="sample-weighs-leftovers",
         law="L16",
-        guard="What the client had fetched for another stretch does not weigh in a sample.",
+        guard="What the client had fetched for another slice does not weigh in a sample.",
         module=_SAMPLING,
         function="_messages",
-        old="message.offset() >= stretch.range.start",
+        old="message.offset() >= slice_.range.start",
         new="True",
         red=(f"{_UNIT}/test_kafka_sampling.py::test_records_of_an_earlier_assignment_do_not_weigh",),
     ),
@@ -178,12 +178,12 @@ JOBS = (
     Mutant(
         name="driver-reads-neighbours",
         law="L2",
-        guard="Of what a poll gives, the driver takes only the stretch that it reads itself.",
+        guard="Of what a poll gives, the driver takes only the slice that it reads itself.",
         module=_UNTIMELY,
         function="_read",
         old="record.offset() in part.range",
         new="True",
-        red=("tests/unit/jobs/test_untimely.py::test_only_the_records_of_the_stretch_are_taken",),
+        red=("tests/unit/jobs/test_overflowing.py::test_only_the_records_of_the_slice_are_taken",),
     ),
     Mutant(
         name="connection-wins-in-the-driver",
@@ -193,17 +193,17 @@ JOBS = (
         function="_read",
         old="{**kafka, **fixed}",
         new="{**fixed, **kafka}",
-        red=("tests/unit/jobs/test_untimely.py::test_what_the_job_needs_wins_over_the_connection",),
+        red=("tests/unit/jobs/test_overflowing.py::test_what_the_job_needs_wins_over_the_connection",),
     ),
     Mutant(
-        name="driver-reads-half-a-stretch",
+        name="driver-reads-half-a-slice",
         law="L8",
-        guard="A stretch whose end does not come fails the job.",
+        guard="A slice whose end does not come fails the job.",
         module=_UNTIMELY,
         function="_read",
         old="if time.monotonic() > until:\n    ...",
         new="if time.monotonic() > until:\n    return",
-        red=("tests/unit/jobs/test_untimely.py::test_end_that_does_not_come_fails_the_job",),
+        red=("tests/unit/jobs/test_overflowing.py::test_end_that_does_not_come_fails_the_job",),
     ),
     Mutant(
         name="redecode-shows-other-rows",

@@ -3,7 +3,7 @@
 A seed chooses the slips, each folder by its share of the lines; a mutant meets the tests that run its function, the
 most special ones first, tier by tier, until one is red. What a person has judged to change nothing that a user or a
 promise could notice stands in `judged.json` with a reason. The tool exits with 1 when a guarded part falls under its
-share, 0 otherwise; results are kept in the evidence file, and a later call goes on with what is missing.
+share, 0 otherwise; results are kept in the inputs file, and a later call goes on with what is missing.
 
 Libraries were looked at: mutmut 3 changes only functions without decorators, in a copy of the whole package, and draws
 no sample; cosmic-ray rewrites the work tree and starts the same test command for each mutant; mutatest draws samples,
@@ -130,7 +130,7 @@ def _recorded(test: str) -> Reach:
         file = Path(folder) / "reach.json"
         played = play([test], limit=1800, first_red=False, **{WRITTEN_TO: str(file)})
         if not file.exists():
-            _say(f"{test} cannot be recorded: {played.words}")
+            _say(f"{test} cannot be recorded: {played.message}")
         return json.loads(file.read_text()) if file.exists() else {}
 
 
@@ -184,10 +184,10 @@ def played(slip: Slip, module: str, tests: Mapping[str, Mapping[str, float]], se
                 done = play(some, overlay=_overlay[0].folder, limit=60 + 10 * sum(some.values()) + 0.5 * len(some))
                 result["tests"] += done.passed
                 if done.code and not done.is_red:
-                    return result | {"fate": "broken", "tier": tier, "error": done.words, "seconds": 0}
+                    return result | {"fate": "broken", "tier": tier, "error": done.message, "seconds": 0}
                 if done.is_red:
                     result |= {"fate": "hung" if done.hung else "killed", "tier": tier}
-                    result |= {"test": done.red, "error": done.words.splitlines()[0][:200] if done.words else ""}
+                    result |= {"test": done.red, "error": done.message.splitlines()[0][:200] if done.message else ""}
                     return result | {"seconds": round(time.monotonic() - began, 1)}
     return result | {"seconds": round(time.monotonic() - began, 1)}
 
@@ -255,13 +255,13 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - a program of ours
 
 
-def _told(evidence: Mapping[str, Any]) -> None:
-    columns = [name for name in evidence["table"][0] if name != "folder"]
+def _told(inputs: Mapping[str, Any]) -> None:
+    columns = [name for name in inputs["table"][0] if name != "folder"]
     _say(f"{'folder':28}" + "".join(f"{name:>11}" for name in columns))
-    for row in evidence["table"]:
+    for row in inputs["table"]:
         _say(f"{row['folder']:28}" + "".join(f"{row[name] or '-':>11}" for name in columns))
-    _say(f"{'all':28}" + "".join(f"{sum(row[name] for row in evidence['table']):>11}" for name in columns))
-    for part in evidence["parts"]:
+    _say(f"{'all':28}" + "".join(f"{sum(row[name] for row in inputs['table']):>11}" for name in columns))
+    for part in inputs["parts"]:
         _say("{part}: {killed} of {mutants}, {share:.0%} (at least {needed:.0%})".format(**part))
 
 
@@ -337,17 +337,17 @@ def _write(
         it.pop("reason", None)
         if it["fate"] not in KILLED and it["key"] in judged:
             it["reason"] = judged[it["key"]]
-    evidence = _evidence(given, mutants, before["seconds"] + time.monotonic() - began)
+    inputs = _evidence(given, mutants, before["seconds"] + time.monotonic() - began)
     new = target.with_suffix(".new")
-    new.write_text(json.dumps(evidence, indent=1) + "\n")
+    new.write_text(json.dumps(inputs, indent=1) + "\n")
     new.replace(target)
-    return evidence
+    return inputs
 
 
-def _end(evidence: Mapping[str, Any]) -> int:
-    _told(evidence)
+def _end(inputs: Mapping[str, Any]) -> int:
+    _told(inputs)
     shutil.rmtree(sys.pycache_prefix or "", ignore_errors=True)
-    return int(any(part["share"] < part["needed"] for part in evidence["parts"]))
+    return int(any(part["share"] < part["needed"] for part in inputs["parts"]))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Recorder:
         return f"airflow_kafka_lake/{file}:{'.'.join(part for part in named if part != '<locals>')}"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a phase of a test."""
+        """Revoke a phase of a test."""
         record = self._tests.setdefault(report.nodeid, {})
         record["seconds"] = round(float(record.get("seconds", 0)) + report.duration, 4)  # type: ignore[arg-type]
         if report.when == "call" or not report.passed:
@@ -103,7 +103,7 @@ class Proof:
         self._folder = folder
 
     def pytest_sessionfinish(self) -> None:
-        """Look where the package came from."""
+        """CommitSearch where the package came from."""
         found = sys.modules.get("airflow_kafka_lake")
         if found is not None and not str(found.__file__).startswith(self._folder):
             raise RuntimeError(f"the tests met {found.__file__}, not the one in {self._folder}")

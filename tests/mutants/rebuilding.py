@@ -9,10 +9,10 @@ _DECISION = "airflow_kafka_lake.core.rebuilding.decision"
 _COMPARISON = "airflow_kafka_lake.core.rebuilding.comparison"
 _RESTORATION = "airflow_kafka_lake.core.rebuilding.restoration"
 _EDITING = "airflow_kafka_lake.core.rebuilding.editing"
-_WRITE = "airflow_kafka_lake.core.rebuilding.reinstating"
+_WRITE = "airflow_kafka_lake.core.rebuilding.restore"
 _TESTS = "tests/unit/services/test_rebuilding.py"
 _REOPENED = "tests/unit/services/test_rebuilding_reopened.py"
-_CONTRACT = "tests/contracts/test_ledger_reinstating.py"
+_CONTRACT = "tests/contracts/test_ledger_restore.py"
 
 ORDER = (
     Mutant(
@@ -42,8 +42,8 @@ ORDER = (
         module=_SERVICE,
         function="_read",
         old="head, owners = _move_main(...)",
-        new=("commits, holdings = lake.commits(), lake.holdings()\nhead, owners = _move_main(...)"),
-        more=(("_read", "commits, holdings = lake.commits(), lake.holdings(sorted(owners))", ""),),
+        new=("commits, attempt_rows = lake.commits(), lake.attempt_rows()\nhead, owners = _move_main(...)"),
+        more=(("_read", "commits, attempt_rows = lake.commits(), lake.attempt_rows(sorted(owners))", ""),),
         red=(f"{_TESTS}::test_topic_that_came_to_be_owned_meanwhile_is_read_too[lost]",),
     ),
     Mutant(
@@ -167,7 +167,7 @@ REFUSALS = (
         function="_Table._stands_on",
         old="row.attempt in self.shown",
         new="False",
-        red=(f"{_TESTS}::test_rows_that_others_deleted_stay_settled",),
+        red=(f"{_TESTS}::test_rows_that_others_deleted_stay_committed",),
     ),
     Mutant(
         name="rolled-back-as-deleted",
@@ -175,7 +175,7 @@ REFUSALS = (
         guard="Without a trace of its commit, a range counts as deleted only where the commit can have expired.",
         module=_COMPARISON,
         function="_Table._stands_on",
-        old="bool(self.said.ancestry.since) and settled < self.said.commits[0].at",
+        old="bool(self.said.ancestry.since) and committed < self.said.commits[0].at",
         new="bool(self.said.ancestry.since)",
         red=(f"{_TESTS}::test_rows_younger_than_what_is_left_of_the_history_were_rolled_back",),
     ),
@@ -184,15 +184,15 @@ REFUSALS = (
         law="L8",
         guard="Rows that no receipt speaks of are a contradiction.",
         module=_COMPARISON,
-        function="_Table._check_strays",
+        function="_Table._check_unplanned",
         old=("if stray:\n    ..."),
         new=("if False:\n    ..."),
         red=(f"{_TESTS}::test_rows_without_a_receipt_are_refused",),
     ),
     Mutant(
-        name="settled-by-two",
+        name="committed-by-two",
         law="L2",
-        guard="No offset is settled by two attempts.",
+        guard="No offset is committed by two attempts.",
         module=_COMPARISON,
         function="_overlaps",
         old="a[0] == b[0] and a[1].overlaps(b[1])",
@@ -215,7 +215,7 @@ BELIEF = (
     Mutant(
         name="believe-what-was-reopened",
         law="L17",
-        guard="What was accepted as vanished does not count as settled again.",
+        guard="What was accepted as vanished does not count as committed again.",
         module=_COMPARISON,
         function="_Table.compare",
         old=("if key in self.accepted:\n    self.reopened += ids\n    continue"),
@@ -235,9 +235,9 @@ BELIEF = (
         guard="A rebuild leaves a receipt for every range that so far only a token or rows spoke for.",
         module=_COMPARISON,
         function="_Table.compare",
-        old="not lost and key not in self.witnessed",
+        old="not lost and key not in self.published_at",
         new="False",
-        red=(f"{_TESTS}::test_publish_without_rows_that_was_never_settled_counts",),
+        red=(f"{_TESTS}::test_publish_without_rows_that_was_never_committed_counts",),
     ),
     Mutant(
         name="origin-is-the-smallest-offset",
@@ -270,12 +270,12 @@ BELIEF = (
         red=(f"{_TESTS}::test_origin_told_late_by_a_lost_ledger_does_not_count[before]",),
     ),
     Mutant(
-        name="origin-stays-untold",
+        name="origin-stays-unnotified",
         law="L17",
         guard="A rebuild tells the lake the origins that it was never told.",
         module=_DECISION,
         function="restoration",
-        old="(*comparison.receipts, *untold)",
+        old="(*comparison.receipts, *unnotified)",
         new="comparison.receipts",
         red=(f"{_TESTS}::test_origin_that_the_lake_does_not_know_is_told_by_a_rebuild",),
     ),
@@ -310,23 +310,23 @@ BELIEF = (
         red=(f"{_TESTS}::test_log_that_was_cut_before_the_rebuild_is_a_stop_after_it",),
     ),
     Mutant(
-        name="settled-gives-way",
+        name="committed-gives-way",
         law="L4",
-        guard="What is settled gives way to nothing: a restoration that wants its place is refused.",
+        guard="What is committed gives way to nothing: a restoration that wants its place is refused.",
         module=_EDITING,
         function="edits",
-        old=("if item.state is RangeState.SETTLED:\n    raise _overtaken(what)"),
+        old=("if item.state is RangeState.COMMITTED:\n    raise _overtaken(what)"),
         new="",
-        red=(f"{_CONTRACT}::test_settled_range_in_the_way_refuses_a_restoration[memory]",),
+        red=(f"{_CONTRACT}::test_committed_range_in_the_way_refuses_a_restoration[memory]",),
     ),
     Mutant(
-        name="skip-over-the-settled",
+        name="skip-over-the-committed",
         law="L3",
         guard="A restored skip passes only what is unresolved.",
         module=_EDITING,
         function="edits",
-        old=("settled[item.stream] if item.state in RESOLVED else settled[item.stream] | skipped[item.stream]"),
-        new="settled[item.stream] | skipped[item.stream]",
+        old=("committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]"),
+        new="committed[item.stream] | skipped[item.stream]",
         red=(f"{_CONTRACT}::test_recorded_ranges_give_way[memory]",),
     ),
     Mutant(
@@ -337,7 +337,7 @@ BELIEF = (
         function="_wave_states",
         old="waves[name] is WaveState.COMMITTED and name not in vanished",
         new="False",
-        red=("tests/unit/services/test_rebuilding_reopened.py::test_wave_without_a_settled_range_stays_published",),
+        red=("tests/unit/services/test_rebuilding_reopened.py::test_wave_without_a_committed_range_stays_published",),
     ),
     Mutant(
         name="left-behind-in-a-committed-wave",
@@ -355,7 +355,7 @@ RECORDS = (
     Mutant(
         name="rebuild-trusts-commits-that-main-has-left",
         law="L12",
-        guard="After a rebuild no settled wave is looked for on a commit that main does not stand on.",
+        guard="After a rebuild no committed wave is looked for on a commit that main does not stand on.",
         module="airflow_kafka_lake.core.rebuilding.readings",
         function="Remembered.undone",
         old="said.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)",

@@ -9,7 +9,7 @@ _LOCKS = "tests/contracts/test_ledger_locks.py::"
 _CHANGES = "airflow_kafka_lake.core.ledger.changes"
 _ROWS = "airflow_kafka_lake.core.ledger.rows"
 _CLAIM = "airflow_kafka_lake.core.ledger.attempts"
-_TAKING = "airflow_kafka_lake.core.ledger.taking"
+_TAKING = "airflow_kafka_lake.core.ledger.revoking"
 _ATTEMPTS = "tests/contracts/test_ledger_attempts.py::"
 _CHANGED = "tests/contracts/test_ledger_changes.py::"
 _DECIDED = "tests/contracts/test_ledger_decisions.py::"
@@ -82,7 +82,7 @@ WRITES = (
         function="WaveRow.is_held_by",
         old="(self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)",
         new="(self.id, self.attempt) == (key.wave, key.attempt)",
-        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-settle]",),
+        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-recover]",),
     ),
     Mutant(
         name="any-attempt",
@@ -92,7 +92,7 @@ WRITES = (
         function="WaveRow.is_held_by",
         old="(self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)",
         new="(self.id, self.fence) == (key.wave, key.fence)",
-        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-settle]",),
+        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-recover]",),
     ),
     Mutant(
         name="any-lease",
@@ -122,14 +122,14 @@ WRITES = (
         function="ClaimWave.decide",
         old="before.fence + 1",
         new="max(before.fence, 1)",
-        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-settle]",),
+        red=(f"{_ATTEMPTS}test_overtaken_attempt_writes_nothing[memory-recover]",),
     ),
     Mutant(
         name="take-with-any-fence",
         law="L11",
         guard="Ranges are taken away under the wave's fence.",
         module=_TAKING,
-        function="Take._home",
+        function="Revoke._home",
         old="(wave.fence, mine) != (self.fence, self.attempt)",
         new="mine != self.attempt",
         red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[memory]",),
@@ -139,7 +139,7 @@ WRITES = (
         law="L11",
         guard="Ranges are taken away by the attempt that holds the fence.",
         module=_TAKING,
-        function="Take._home",
+        function="Revoke._home",
         old="(wave.fence, mine) != (self.fence, self.attempt)",
         new="wave.fence != self.fence",
         red=("tests/contracts/test_ledger_decisions.py::test_taking_from_a_claimed_wave_needs_its_guard[memory]",),
@@ -235,12 +235,12 @@ SQL = (
             "for name in ('insert', 'update'):\n"
             "    connection.execute(text(f'DROP TRIGGER kafka_lake_range_no_overlap_{name}'))"
         ),
-        red=("tests/contracts/test_ledger_plans.py::test_overlap_with_a_recorded_range_is_refused[sqlite-stretch0]",),
+        red=("tests/contracts/test_ledger_plans.py::test_overlap_with_a_recorded_range_is_refused[sqlite-slice_0]",),
     ),
     Mutant(
         name="sql-advance-over-gaps",
         law="L2",
-        guard="In SQL: a watermark stops at the first offset that is not settled.",
+        guard="In SQL: a watermark stops at the first offset that is not committed.",
         module=_ADVANCE,
         function="_reached",
         old="(...).where(run.c.end_offset - run.c.watermark == run.c.total)",
@@ -250,7 +250,7 @@ SQL = (
     Mutant(
         name="sql-advance-over-holds",
         law="L1",
-        guard="In SQL: only ranges that are settled or skipped carry a watermark.",
+        guard="In SQL: only ranges that are committed or skipped carry a watermark.",
         module=_ADVANCE,
         function="_reached",
         old="(...).where(range_.c.state.in_(RESOLVED), range_.c.start_offset >= stream.c.watermark)",
@@ -299,9 +299,9 @@ RULES = (
         ),
     ),
     Mutant(
-        name="settle-unaccounted",
+        name="commit-unaccounted",
         law="L8",
-        guard="A wave is settled only by receipts that account for every offset.",
+        guard="A wave is committed only by receipts that account for every offset.",
         module=_GUARDS,
         function="check_receipts",
         old="sums.unexplained or sums.span != item.range.span or sums.visible != item.rows",
@@ -309,9 +309,9 @@ RULES = (
         red=("tests/contracts/test_ledger_attempts.py::test_receipts_must_be_exact[memory-rows unlike visible]",),
     ),
     Mutant(
-        name="settle-part-of-a-wave",
+        name="commit-part-of-a-wave",
         law="L8",
-        guard="A wave is settled only by receipts of exactly its planned ranges.",
+        guard="A wave is committed only by receipts of exactly its planned ranges.",
         module=_GUARDS,
         function="check_receipts",
         old="len(given) != len(receipts) or given != wanted",

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _SERVICE = "airflow_kafka_lake.services.reopening"
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
-_SETTLEMENT = "airflow_kafka_lake.services.settlement"
+_OUTBOX = "airflow_kafka_lake.services.outbox"
 _WRITE = "airflow_kafka_lake.core.ledger.rereading"
 _ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
 _READING = "airflow_kafka_lake.adapters.iceberg.reading"
@@ -51,7 +51,7 @@ REOPENING: tuple[Mutant, ...] = (
     Mutant(
         name="reopen-in-todays-table",
         law="fine print: reopen",
-        guard="A reopened stretch is read into the table that has its rows, whatever the pipeline lands in since.",
+        guard="A reopened slice is read into the table that has its rows, whatever the pipeline lands in since.",
         module="airflow_kafka_lake.core.ledger.reopening",
         function="table_of",
         old="next(iter(found), spec.table_for(stream.key.topic))",
@@ -64,7 +64,7 @@ REOPENING: tuple[Mutant, ...] = (
         guard="Offsets below the log start are not reopened: nothing could take the place of their rows.",
         module=_SERVICE,
         function="_refuse_lost",
-        old="stretch.start < seen.log_start",
+        old="interval.start < seen.log_start",
         new="False",
         red=(f"{_UNIT}test_what_kafka_cannot_give_again_stays",),
     ),
@@ -76,7 +76,7 @@ REOPENING: tuple[Mutant, ...] = (
         function="_commit",
         old="Publication(head=..., audited=..., token=..., ledger_id=..., replaces=..., claimed=..., line=...)",
         new="Publication(head=..., audited=..., token=..., ledger_id=..., claimed=..., line=...)",
-        red=(f"{_UNIT}test_stretch_is_read_again_and_replaced_in_one_commit",),
+        red=(f"{_UNIT}test_slice_is_read_again_and_replaced_in_one_commit",),
     ),
     Mutant(
         name="reopen-fewer-rows",
@@ -92,11 +92,11 @@ REOPENING: tuple[Mutant, ...] = (
         red=(f"{_UNIT}test_smaller_result_is_held_until_a_person_accepts_it",),
     ),
     Mutant(
-        name="reopen-untold",
+        name="reopen-unnotified",
         law="L17",
-        guard="The lake is told that a stretch was reopened before the new rows of it are there.",
-        module=_SETTLEMENT,
-        function="tell_first",
+        guard="The lake is told that a slice was reopened before the new rows of it are there.",
+        module=_OUTBOX,
+        function="send_first",
         old="None if any((item.generation for item in claim.ranges)) else 'origin'",
         new="'origin'",
         red=(f"{_UNIT}test_lake_is_told_of_the_reopen_before_its_new_rows",),
@@ -127,9 +127,9 @@ REOPENING: tuple[Mutant, ...] = (
         guard="The watermark falls to the begin of what is reopened.",
         module=_WRITE,
         function="Reopen.decide",
-        old="max(stream.origin, min(stream.watermark, what.stretch.start))",
+        old="max(stream.origin, min(stream.watermark, what.interval.start))",
         new="stream.watermark",
-        red=(f"{_CONTRACT}test_middle_of_what_is_settled_is_planned_again[memory]",),
+        red=(f"{_CONTRACT}test_middle_of_what_is_committed_is_planned_again[memory]",),
     ),
     Mutant(
         name="replace-rows-of-others",
@@ -199,7 +199,7 @@ REOPENING: tuple[Mutant, ...] = (
         function="_Table._without_a_range",
         old="rows.keys() & _tokens(self.said) - proved - self.known.committed",
         new="rows.keys() & _tokens(self.said) - proved",
-        red=(f"{_REBUILT}test_wave_without_a_settled_range_stays_published",),
+        red=(f"{_REBUILT}test_wave_without_a_committed_range_stays_published",),
     ),
 )
 """Guards of reading again what is in the lake."""

@@ -1,7 +1,7 @@
 """Run tests in forks of one process that has the slow imports behind it: `python -m tests.mutants.serve`.
 
 Reads one request a line, `{"mutant": NAME or null, "tests": [ARGUMENT, …]}`, and answers each with one line,
-`{"code": EXIT CODE, "passed": N, "failed": [NODE ID, …], "broken": [NODE ID, …], "words": OUTPUT}`; a test is broken
+`{"code": EXIT CODE, "passed": N, "failed": [NODE ID, …], "broken": [NODE ID, …], "message": OUTPUT}`; a test is broken
 when something outside of its body failed, or when it met a slip of the pen in the mutant.
 """
 
@@ -72,17 +72,17 @@ def _in_a_fork(mutant: str | None, tests: list[str]) -> dict[str, Any]:
         if not child:
             _run(mutant, tests, Path(folder))
         _, status = os.waitpid(child, 0)
-        words = (Path(folder) / "words").read_text(encoding="utf-8", errors="replace")
+        words = (Path(folder) / "message").read_text(encoding="utf-8", errors="replace")
         said = Path(folder) / "said"
         reports = json.loads(said.read_text()) if said.exists() else _Reports().said
-    return {**reports, "code": os.waitstatus_to_exitcode(status), "words": words[-5000:]}
+    return {**reports, "code": os.waitstatus_to_exitcode(status), "message": words[-5000:]}
 
 
 def _run(mutant: str | None, tests: list[str], folder: Path) -> None:
     """Run the tests as this process, and end it."""
     code = 70
     try:
-        output = os.open(folder / "words", os.O_WRONLY | os.O_CREAT)
+        output = os.open(folder / "message", os.O_WRONLY | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.environ[ARMED_BY] = mutant or ""

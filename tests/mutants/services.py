@@ -11,7 +11,8 @@ _TAKING = "airflow_kafka_lake.services.revocation"
 _FENCING = "airflow_kafka_lake.services.fencing"
 _DECIDING = "airflow_kafka_lake.services.decisions"
 _CLAIMING = "airflow_kafka_lake.services.claims"
-_SETTLEMENT = "airflow_kafka_lake.services.settlement"
+_OUTBOX = "airflow_kafka_lake.services.outbox"
+_RECOVERY = "airflow_kafka_lake.services.recovery"
 _SWEEPING = "airflow_kafka_lake.services.branch_cleanup"
 _AUDITING = "airflow_kafka_lake.services.attempt_audit"
 _OWNERS = "tests/unit/services/test_identity.py::"
@@ -47,7 +48,7 @@ PUBLISHING = (
     Mutant(
         name="claim-a-strangers-commit",
         law="L10",
-        guard="A commit found while publishing is settled as the attempt's that made it, from that attempt's receipts.",
+        guard="A commit found while publishing is recorded for the attempt that made it, from its receipts.",
         module=_PUBLISHING,
         function="publish",
         old=("if look.attempt != claim.key.attempt:\n    return adopt(ports, claim, look)"),
@@ -59,10 +60,10 @@ PUBLISHING = (
         law="L8",
         guard="An adopted wave must have a receipt for every one of its ranges.",
         module=_PUBLISHING,
-        function="_settle_as",
+        function="_record_commit_of",
         old="if missing := ...:\n    ...",
         new="",
-        red=("tests/unit/services/test_settlement.py::test_adoption_checks_every_range_against_its_receipt",),
+        red=("tests/unit/services/test_recovery.py::test_adoption_checks_every_range_against_its_receipt",),
     ),
     Mutant(
         name="unknown-is-rejected",
@@ -70,9 +71,9 @@ PUBLISHING = (
         guard="A commit whose answer was lost is not taken for rejected: main's history is asked.",
         module=_PUBLISHING,
         function="publish",
-        old="ports.say(...)",
+        old="ports.progress(...)",
         new=('if isinstance(outcome, Unknown):\n    raise AttemptRejectedError("no answer", wave=claim.key.wave)'),
-        red=("tests/unit/services/test_publishing.py::test_lost_answer_is_settled_by_looking",),
+        red=("tests/unit/services/test_publishing.py::test_lost_answer_is_committed_by_looking",),
     ),
     Mutant(
         name="unknown-is-committed",
@@ -80,9 +81,9 @@ PUBLISHING = (
         guard="A commit whose answer was lost is not taken for committed.",
         module=_PUBLISHING,
         function="publish",
-        old="ports.say(...)",
+        old="ports.progress(...)",
         new=("if isinstance(outcome, Unknown):\n    return _settle(ports, claim, None, proven)"),
-        red=("tests/unit/services/test_publishing.py::test_lost_answer_is_settled_by_looking",),
+        red=("tests/unit/services/test_publishing.py::test_lost_answer_is_committed_by_looking",),
     ),
     Mutant(
         name="catalog-gone-is-failed",
@@ -152,7 +153,7 @@ PUBLISHING = (
         function="_work",
         old="ports.ledger.commit(RecordBase(...))",
         new="",
-        red=("tests/unit/services/test_settlement.py::test_wave_that_is_in_the_lake_is_adopted",),
+        red=("tests/unit/services/test_recovery.py::test_wave_that_is_in_the_lake_is_adopted",),
     ),
     Mutant(
         name="base-after-the-work",
@@ -209,7 +210,7 @@ PUBLISHING = (
         function="_work",
         old="ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))",
         new="",
-        red=("tests/unit/services/test_settlement.py::test_two_that_settle_at_once_do_not_disturb_each_other",),
+        red=("tests/unit/services/test_recovery.py::test_two_that_recover_at_once_do_not_disturb_each_other",),
     ),
     Mutant(
         name="read-what-is-gone",
@@ -245,7 +246,7 @@ PUBLISHING = (
     Mutant(
         name="unpack-what-lies-behind",
         law="L4",
-        guard="After a failure a wave's jobs poll nothing that lies behind their stretches.",
+        guard="After a failure a wave's jobs poll nothing that lies behind their slices.",
         module=_STAGING,
         function="_stage",
         old="History.of(held.attempts).in_doubt",
@@ -344,7 +345,7 @@ TAKING = (
         guard="After main was moved, it is looked at once more before ranges are taken away.",
         module=_FENCING,
         function="move_main",
-        old="seen = look()\nif ...:\n    ...",
+        old="seen = find_commit()\nif ...:\n    ...",
         new="seen = Absent(head=table.head())\nif ...:\n    ...",
         red=("tests/unit/services/test_decisions.py::test_commit_that_lands_during_a_cancel_is_seen_or_stopped",),
     ),
@@ -400,14 +401,14 @@ TAKING = (
             "raise StateError(f'wave {wave.id} was published meanwhile: its rows are visible and stay', wave=wave.id)"
         ),
         new="return",
-        red=("tests/unit/services/test_decisions.py::test_cancel_of_a_wave_published_but_not_settled_adopts_it",),
+        red=("tests/unit/services/test_decisions.py::test_cancel_of_a_wave_published_but_not_committed_adopts_it",),
     ),
     Mutant(
         name="owner-by-properties-only",
         law="L18",
         guard="A topic without an owner on the table whose receipts tell of another one is refused.",
         module=_IDENTITY,
-        function="look_at_table",
+        function="check_table",
         old="_check_unowned(...)",
         new="",
         red=(
@@ -444,7 +445,7 @@ TAKING = (
         guard="Offsets that nobody has written yet are not skipped.",
         module=_DECIDING,
         function="_refuse_beyond_end",
-        old="stretch.end > end",
+        old="interval.end > end",
         new="False",
         red=("tests/unit/services/test_skipping.py::test_offsets_that_nobody_has_written_are_not_skipped",),
     ),
@@ -482,24 +483,24 @@ CLAIMING = (
         red=("tests/unit/services/test_fencing.py::test_job_of_a_worker_that_may_live_is_looked_for_by_name_only",),
     ),
     Mutant(
-        name="settle-without-looking",
+        name="recover-without-looking",
         law="L9",
         guard="A wave that an earlier run left open goes back only after the lake was asked.",
-        module=_SETTLEMENT,
-        function="_settle_wave",
+        module=_RECOVERY,
+        function="_recover_wave",
         old="Found",
         new="bool",
-        red=("tests/unit/services/test_settlement.py::test_wave_that_is_in_the_lake_is_adopted",),
+        red=("tests/unit/services/test_recovery.py::test_wave_that_is_in_the_lake_is_adopted",),
     ),
     Mutant(
         name="keep-it-to-the-ledger",
         law="fine print: ledger first, lake second",
-        guard="Settlements and skips reach the lake's receipts, at last.",
-        module=_SETTLEMENT,
+        guard="Commits and skips reach the lake's receipts, at last.",
+        module=_OUTBOX,
         function="_send",
         old="ports.lake.table(table).add_receipts([item.row for item in items])",
         new="",
-        red=("tests/unit/services/test_settlement.py::test_settlement_reaches_the_lake_at_last",),
+        red=("tests/unit/services/test_recovery.py::test_recovery_reaches_the_lake_at_last",),
     ),
     Mutant(
         name="rows-before-their-origin",
@@ -507,17 +508,17 @@ CLAIMING = (
         guard="The lake knows the origin of a stream before it shows its first row.",
         module=_STAGING,
         function="_work",
-        old="tell_first(ports, held)",
+        old="send_first(ports, held)",
         new="",
         red=("tests/unit/services/test_rebuilding.py::test_origin_is_told_before_the_first_row_is_there",),
     ),
     Mutant(
         name="publish-onto-a-rollback",
         law="L12",
-        guard="No try publishes onto a table whose metadata were set back to before what was settled last.",
+        guard="No try publishes onto a table whose metadata were set back to before what was committed last.",
         module=_PUBLISHING,
         function="_commit",
-        old="check_settled(ports, claim.pipeline, claim.table, head)",
+        old="check_committed(ports, claim.pipeline, claim.table, head)",
         new="",
         red=("tests/unit/services/test_identity.py::test_rollback_is_found_by_every_one_of_many_publishers[True]",),
     ),
@@ -550,8 +551,8 @@ CLAIMING = (
         old=("if is_over(*known[attempt]):\n    table.drop(attempt)\n    dropped.append(attempt)"),
         new=("table.drop(attempt)\ndropped.append(attempt)"),
         red=(
-            "tests/unit/services/test_settlement.py::test_branch_of_a_living_attempt_stays",
-            "tests/unit/services/test_settlement.py::test_branch_of_an_unknown_outcome_stays_until_its_wave_is_over",
+            "tests/unit/services/test_recovery.py::test_branch_of_a_living_attempt_stays",
+            "tests/unit/services/test_recovery.py::test_branch_of_an_unknown_outcome_stays_until_its_wave_is_over",
         ),
     ),
     Mutant(
@@ -560,10 +561,10 @@ CLAIMING = (
         guard="The staging branch of an attempt that this ledger does not know is left alone.",
         module=_SWEEPING,
         function="_sweep_table",
-        old="strange.append",
+        old="foreign.append",
         new="table.drop",
         red=(
-            "tests/unit/services/test_settlement.py::test_branch_of_an_attempt_that_the_ledger_does_not_know_is_left_alone",
+            "tests/unit/services/test_recovery.py::test_branch_of_an_attempt_that_the_ledger_does_not_know_is_left_alone",
         ),
     ),
 )
@@ -617,7 +618,7 @@ IDENTITY = (
         law="L13",
         guard="What is wrong with one table keeps no other table's topics from being planned.",
         module=_OBSERVING,
-        function="look_at_tables",
+        function="check_tables",
         old="_OF_ONE_TABLE",
         new="ZeroDivisionError",
         red=("tests/unit/services/test_plan_goes_on.py::test_rolled_back_table_blocks_the_topics_that_land_in_it",),
@@ -627,7 +628,7 @@ IDENTITY = (
         law="L12",
         guard="The topics of a table that is not the recorded one, or was rolled back, are left out of a plan.",
         module=_OBSERVING,
-        function="look_at_tables",
+        function="check_tables",
         old="seen.without(problems)",
         new="seen",
         red=(
@@ -691,7 +692,7 @@ IDENTITY = (
     Mutant(
         name="a-cut-in-the-middle-stops-nobody",
         law="fine print: leader epochs",
-        guard="A log that was cut and has grown again is told by the end of the epoch that was recorded.",
+        guard="A log that was cut and has apply_layout_change again is told by the end of the epoch that was recorded.",
         module=_EPOCHS,
         function="cut_below",
         old="end if end < until else None",
@@ -707,7 +708,7 @@ IDENTITY = (
         guard="A loss is accepted only by a skip that passes all of it.",
         module="airflow_kafka_lake.services.losses",
         function="accepted_epoch",
-        old="seen.leader_epoch if cut is not None and stretch.start <= cut else None",
+        old="seen.leader_epoch if cut is not None and interval.start <= cut else None",
         new="seen.leader_epoch",
         red=("tests/unit/services/test_plan_refusals.py::test_shrunken_log_blocks_that_partition_only",),
     ),
@@ -719,9 +720,9 @@ IDENTITY = (
         function="to_commit",
         old=(
             "if found.group_offset is None or found.group_offset < stream.watermark:\n"
-            "    to_tell[stream.key] = stream.watermark"
+            "    wanted_offsets[stream.key] = stream.watermark"
         ),
-        new="to_tell[stream.key] = stream.watermark",
+        new="wanted_offsets[stream.key] = stream.watermark",
         more=(("_kept_back", "(found.group_offset or 0) > watermark", "False"),),
         red=("tests/unit/features/group_sync/test_group_sync.py::test_group_that_is_ahead_is_never_moved_back",),
     ),
@@ -934,7 +935,7 @@ IDENTITY = (
         name="lines-in-the-database-by-number",
         law="L17",
         guard="A line of the database is the one that the table names, not just of that number.",
-        module="airflow_kafka_lake.adapters.sql_ledger.chronicle",
+        module="airflow_kafka_lake.adapters.sql_ledger.events",
         function="knows",
         old="_newest(connection, ours, event.c.sequence == line.sequence) != line",
         new="_newest(connection, ours, event.c.sequence == line.sequence) is None",
@@ -955,18 +956,18 @@ IDENTITY = (
         law="L12, L17, L18",
         guard="A plan checks table, owner and newest commit before anything is recorded.",
         module=_OBSERVING,
-        function="look_at_tables",
-        old="look_at_table(ports, spec.name, table, topic_ids)",
+        function="check_tables",
+        old="check_table(ports, spec.name, table, topic_ids)",
         new="pass",
         red=("tests/unit/services/test_identity.py::test_dropped_table_is_refused_and_not_created_anew",),
     ),
     Mutant(
         name="any-rollback",
         law="L12",
-        guard="What was settled last is in the table's history, as far as it can be known to reach back.",
+        guard="What was committed last is in the table's history, as far as it can be known to reach back.",
         module=_IDENTITY,
-        function="look_at_table",
-        old="check_settled(ports, pipeline, table, head)",
+        function="check_table",
+        old="check_committed(ports, pipeline, table, head)",
         new="",
         red=("tests/unit/services/test_identity.py::test_rolled_back_table_is_refused[True]",),
     ),
@@ -995,7 +996,7 @@ IDENTITY = (
         law="L8",
         guard="A stream of which a row was staged twice fails its audit.",
         module=_AUDITING,
-        function="_strays",
+        function="_unplanned",
         old=("if content.duplicates:\n    ...\nelse:\n    ..."),
         new=("if False:\n    ...\nelse:\n    ..."),
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
@@ -1005,7 +1006,7 @@ IDENTITY = (
         law="L8",
         guard="A stream with staged rows outside the planned ranges fails its audit.",
         module=_AUDITING,
-        function="_strays",
+        function="_unplanned",
         old=("if stray:\n    ..."),
         new=("if False:\n    ..."),
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),

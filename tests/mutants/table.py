@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _COMMIT = "airflow_kafka_lake.adapters.iceberg.commit"
 _PUBLISH = "airflow_kafka_lake.adapters.iceberg.publish"
-_LOOK = "airflow_kafka_lake.adapters.iceberg.look"
+_LOOK = "airflow_kafka_lake.adapters.iceberg.find_commit"
 _STAGED = "airflow_kafka_lake.adapters.iceberg.staged"
 _TIME = "airflow_kafka_lake.adapters.iceberg.commit_time"
 _SNAPSHOTS = "airflow_kafka_lake.core.kafka.snapshots"
@@ -62,8 +62,8 @@ ICEBERG = (
         guard="In Iceberg: nor is a head that main went back to behind a repeated fence, which has one token.",
         module=_COMMIT,
         function="Move.is_newest",
-        old="told == self.asked.head.told(self.asked.owner)",
-        new="told[0] == self.asked.head.told(self.asked.owner)[0]",
+        old="marks == self.asked.head.marks_of(self.asked.owner)",
+        new="marks[0] == self.asked.head.marks_of(self.asked.owner)[0]",
         red=(f"{_CONTRACT}::test_publish_on_a_head_of_the_same_token_that_main_went_back_to_is_rejected[iceberg]",),
     ),
     Mutant(
@@ -117,7 +117,7 @@ ICEBERG = (
         red=("tests/contracts/test_iceberg_table.py::test_schema_changed_after_staging_is_rejected",),
     ),
     Mutant(
-        name="newest-write-untold",
+        name="newest-write-unnotified",
         law="fine print: looking",
         guard="In Iceberg: every commit of ours sets the property that names the table's newest write.",
         module=_COMMIT,
@@ -164,7 +164,7 @@ ICEBERG = (
         law="L18",
         guard="In Iceberg: a publish refuses a topic of another owner on the load that it commits on.",
         module=_PUBLISH,
-        function="Publisher._stranger",
+        function="Publisher._foreign_owner",
         old="(ledger_id, pipeline) != owner",
         new="False",
         red=("tests/contracts/test_lake_table.py::test_publish_for_another_owner_is_rejected[iceberg]",),
@@ -174,7 +174,7 @@ ICEBERG = (
         law="fine print: looking",
         guard="In Iceberg: a look counts rows by attempt, because tokens expire.",
         module=_LOOK,
-        function="look",
+        function="find_commit",
         old="attempts_with_rows(table, bases.keys(), enough=1)",
         new="None",
         red=("tests/contracts/test_lake_table.py::test_rows_testify_when_history_is_expired[iceberg]",),
@@ -182,9 +182,9 @@ ICEBERG = (
     Mutant(
         name="receipts-not-asked",
         law="fine print: looking",
-        guard="In Iceberg: where history has expired, the receipt of a settlement testifies for a wave without rows.",
+        guard="In Iceberg: where history has expired, the receipt of a recovery testifies for a wave without rows.",
         module=_LOOK,
-        function="look",
+        function="find_commit",
         old="published(list(bases))",
         new="None",
         red=("tests/contracts/test_lake_table.py::test_published_receipt_testifies_when_history_is_expired[iceberg]",),
@@ -194,7 +194,7 @@ ICEBERG = (
         law="fine print: looking",
         guard="In Iceberg: a history that ends before the base is unclear, not absent.",
         module=_LOOK,
-        function="look",
+        function="find_commit",
         old="whole",
         new="True",
         red=("tests/contracts/test_lake_table.py::test_expired_history_is_unclear[iceberg]",),
@@ -225,7 +225,7 @@ ICEBERG = (
         guard="In Iceberg: staged files hold rows of their own attempt only.",
         module=_STAGED,
         function="_require_attempt",
-        old=("if strangers:\n    ..."),
+        old=("if foreign:\n    ..."),
         new=("if False:\n    ..."),
         red=("tests/contracts/test_lake_table.py::test_rows_of_another_attempt_are_refused[iceberg]",),
     ),
@@ -275,7 +275,7 @@ PLAN = (
     Mutant(
         name="plan-again-what-is-planned",
         law="L2",
-        guard="A plan is what was asked for minus what is planned or settled already.",
+        guard="A plan is what was asked for minus what is planned or committed already.",
         module=_PLAN,
         function="missing",
         old="RangeSet((asked,)) - planned",
@@ -295,10 +295,10 @@ PLAN = (
     Mutant(
         name="follow-a-recreated-topic",
         law="L12",
-        guard="A re-created topic waits until its old generation is settled or passed.",
+        guard="A re-created topic waits until its old generation is committed or passed.",
         module=_POLICIES,
         function="generation_gap",
-        old="settled < end",
+        old="committed < end",
         new="False",
         red=(
             "tests/unit/services/test_plan_refusals.py::test_recreated_topic_is_blocked_until_its_old_generation_is_resolved",

@@ -49,8 +49,8 @@ def test_guarded_package_is_green(server: Server) -> None:
     """What shall turn red is green while every guard is there, and none of it is skipped."""
     tests = sorted({test for mutant in MUTANTS for test in mutant.red})
     done = server.run(None, tests)
-    assert (done["code"], done["failed"], done["broken"]) == (0, [], []), done["words"]
-    assert done["passed"] >= len(tests), done["words"]
+    assert (done["code"], done["failed"], done["broken"]) == (0, [], []), done["message"]
+    assert done["passed"] >= len(tests), done["message"]
 
 
 def _playing() -> Iterator[ParameterSet]:
@@ -65,6 +65,6 @@ def _playing() -> Iterator[ParameterSet]:
 def test_package_without_a_guard_is_red(server: Server, mutant: Mutant) -> None:
     """A test fails by its own judgement: not for a collection error, and not for a fixture."""
     done = server.run(mutant.name, list(mutant.red))
-    assert done["code"] == pytest.ExitCode.TESTS_FAILED, done["words"]
-    assert done["broken"] == [], done["words"]
-    assert done["failed"], done["words"]
+    assert done["code"] == pytest.ExitCode.TESTS_FAILED, done["message"]
+    assert done["broken"] == [], done["message"]
+    assert done["failed"], done["message"]

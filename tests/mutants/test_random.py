@@ -15,7 +15,7 @@ from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, slips, slips_of
 from tests.mutants.random import GUARDED, JUDGED, LEAST, drawn, folder_of, parts, table
 
-SOURCE = '''"""Prose: 1 < 2."""
+SOURCE = '''"""LongText: 1 < 2."""
 from typing import TYPE_CHECKING
 __all__ = ["named"]
 _WAIT_SECONDS = 3
@@ -23,19 +23,19 @@ LIMIT = 7
 if TYPE_CHECKING:
     x = 1
 class Thing:
-    """Prose."""
+    """LongText."""
     many: dict[str, int] = field(default=3)
     def __repr__(self) -> str:
         return "a" if self.many else "b"
 def named(count: int | None = 4, *, key: str = "word") -> bool:
-    """Prose."""
+    """LongText."""
     assert count is not None
     log.info("read %s of %s", count, 5)
     if count < 2 and key:
         raise ValueError(f"{count + 1} is too few", 9)
     for at in (1, 2):
         continue
-    é = "é"; settle(count, key)
+    é = "é"; recover(count, key)
     return min(count, 8) >= 3
 '''
 
@@ -59,8 +59,8 @@ def test_slips_are_small_and_pass_by_what_no_test_looks_at() -> None:
         ("named", "boundary moved", "count < 2", "count <= 2"),
         ("named", "raise removed", "raise ValueError(f'{count + 1} is too few', 9)", "pass"),
         ("named", "statement removed", "continue", "pass"),
-        ("named", "statement removed", "settle(count, key)", "pass"),
-        ("named", "arguments swapped", "settle(count, key)", "settle(key, count)"),
+        ("named", "statement removed", "recover(count, key)", "pass"),
+        ("named", "arguments swapped", "recover(count, key)", "recover(key, count)"),
         ("named", "result dropped", "return min(count, 8) >= 3", "return None"),
         ("named", "comparison turned", "min(count, 8) >= 3", "min(count, 8) < 3"),
         ("named", "boundary moved", "min(count, 8) >= 3", "min(count, 8) > 3"),

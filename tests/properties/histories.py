@@ -22,10 +22,10 @@ from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
 from tests.kit.memory_ledger import State
-from tests.properties.leading_out import lead_out, pass_unread
-from tests.properties.lives import Lives
+from tests.properties.crash_histories import Lives
+from tests.properties.environment import BESIDE, SPEC, Step, Surroundings
+from tests.properties.following_remedies import lead_out, pass_unread
 from tests.properties.scheduler import Action, Worker
-from tests.properties.surroundings import BESIDE, SPEC, Step, Surroundings
 
 MOST_WORKERS = 6
 MOST_CALLS = 2000
@@ -33,7 +33,7 @@ WORTH_REPEATING = (TransientError, UnknownOutcomeError)
 BY_FORCE = frozenset({"cancel"})
 """A person's decision takes a wave from a living holder."""
 EXPECTED: dict[str, tuple[type[Exception], ...]] = {
-    **dict.fromkeys(("run", "settle", "advance"), WORTH_REPEATING),
+    **dict.fromkeys(("run", "recover", "advance"), WORTH_REPEATING),
     "rebuild": (*WORTH_REPEATING, OnlyCopyError),
 }
 """What an action may end with: nobody has asked these for anything that could be refused."""
@@ -156,19 +156,19 @@ class History(Surroundings):
         if not streams:
             return
         stream = streams[step.a % len(streams)]
-        stretch = OffsetRange(stream.watermark + step.b, stream.watermark + step.b + 2)
-        if stretch.end <= stream.end_seen:
-            self.start(step, lambda ports: pass_unread(ports, stream, stretch))
+        slice_ = OffsetRange(stream.watermark + step.b, stream.watermark + step.b + 2)
+        if slice_.end <= stream.end_seen:
+            self.start(step, lambda ports: pass_unread(ports, stream, slice_))
 
     def reopen(self, step: Step) -> None:
-        """Start to read again the middle of something that is settled or skipped."""
+        """Start to read again the middle of something that is committed or skipped."""
         covered = [(stream, part) for stream in self.world.ledger.streams(SPEC.name) for part in stream.covered]
         if covered:
             stream, part = covered[step.a % len(covered)]
-            stretch = OffsetRange(part.start + part.span // 3, part.end - part.span // 3)
+            slice_ = OffsetRange(part.start + part.span // 3, part.end - part.span // 3)
             self.start(
                 step,
-                lambda ports: reopening.reopen(ports, SPEC, stream, stretch, reason="wrong", accept_fewer=bool(step.b)),
+                lambda ports: reopening.reopen(ports, SPEC, stream, slice_, reason="wrong", accept_fewer=bool(step.b)),
             )
 
     # The table

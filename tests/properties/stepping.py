@@ -142,9 +142,9 @@ def step(world: World, actor: Actor) -> Actor:
         clock=FakeClock(),
         processes=FakeProcesses(actor.pid, world.dead),
         actor=actor.name,
-        say=lambda _: None,
+        progress=lambda _: None,
         features=FEATURES,
-        added={"mirror": world.kafka, "schemas": world.schemas},
+        added={"group_sync": world.kafka, "schemas": world.schemas},
     )
     over, failed = True, None
     lake_store._IDS = itertools.count(1000 * actor.pid + len(actor.answers))
@@ -223,7 +223,7 @@ class Moment:
             ledger.waves,
             ledger.ranges,
             ledger.attempts,
-            ledger.settled,
+            ledger.committed,
             ledger.skips,
             ledger.moves,
         )

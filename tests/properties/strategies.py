@@ -51,7 +51,7 @@ explanations = st.lists(
     st.builds(lambda item, fate: Explanation(range=item, fate=fate), offset_ranges(), st.sampled_from(Fate)), max_size=8
 )
 
-stretches = st.lists(
+slices = st.lists(
     st.builds(
         lambda topic, partition, item: Slice(Stream(topic, f"id-{topic}", partition), item),
         st.sampled_from(["a", "b"]),

@@ -13,9 +13,9 @@ from airflow_kafka_lake.ports import Ports
 from tests.evidence import Notes, evidence_of
 from tests.gates import Passing
 from tests.kit.history_check import check
-from tests.properties.happenings import HAPPENINGS, STEPS
 from tests.properties.histories import History, Step
 from tests.properties.scheduler import counted_ids
+from tests.properties.steps import HAPPENINGS, STEPS
 
 FEW = 40
 LOSSES = frozenset({"backup", "old ledger", "set ledger back", "lose ledger", "roll back", "delete rows"})

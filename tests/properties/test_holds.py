@@ -23,17 +23,17 @@ from tests.properties.scheduler import Jobs, Worker
 from tests.world import World
 
 OFFSETS = 5
-STALE_AT = ("runner.stage", "table.publish", "ledger.settle")
+STALE_AT = ("runner.stage", "table.publish", "ledger.record_commit")
 WAYS = ("ok", "cancelled", "cancelled at work", "cancelled by range", "failed", "died", "late", *STALE_AT)
 
 
 @dataclass(slots=True)
 class Partition:
-    """One partition with one range, of one offset, per wave; the model is the set of offsets that were settled."""
+    """One partition with one range, of one offset, per wave; the model is the set of offsets that were committed."""
 
     world: World = field(default_factory=World)
     waves: list[str] = field(default_factory=list)
-    settled: set[int] = field(default_factory=set)
+    committed: set[int] = field(default_factory=set)
     stale: list[Worker] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class Partition:
         match way:
             case "ok":
                 world.ingest(wave)
-                self.settled.add(offset)
+                self.committed.add(offset)
             case "cancelled":
                 decisions.cancel(world.worker(), wave, "not now")
             case "cancelled by range":
@@ -73,7 +73,7 @@ class Partition:
     def _answer_late(self, offset: int) -> None:
         """Send a commit that does not arrive, die, and have the range cancelled; the commit arrives afterwards."""
         late = Before("table.publish", lambda: setattr(self.world.table, "next_answer", Answer.LATE))
-        dead = Killed("table.look", nth=3)
+        dead = Killed("table.find_commit", nth=3)
 
         def passing(call: str) -> None:
             dead(call)
@@ -94,7 +94,7 @@ class Partition:
         with suppress(KafkaLakeError):
             decisions.cancel(self.world.worker(), wave, "not now")
         if self.world.ledger.wave(wave).state is WaveState.COMMITTED:
-            self.settled.add(offset)
+            self.committed.add(offset)
 
     def wake(self) -> None:
         """Let everybody who was overtaken finish what he was about to do."""
@@ -106,10 +106,10 @@ class Partition:
     def look(self) -> None:
         """Hold ledger and lake against the model, in a process of its own."""
         self.world.advance()
-        expected = next(offset for offset in range(OFFSETS + 1) if offset not in self.settled)
+        expected = next(offset for offset in range(OFFSETS + 1) if offset not in self.committed)
         stream = self.world.stream()
-        assert (stream.watermark, stream.covered.span) == (expected, len(self.settled))
-        assert self.world.offsets() == sorted(self.settled)
+        assert (stream.watermark, stream.covered.span) == (expected, len(self.committed))
+        assert self.world.offsets() == sorted(self.committed)
         truth.check_always(self.world)
 
     def repair(self) -> None:
@@ -119,9 +119,9 @@ class Partition:
             decisions.release(self.world.worker(), item.id, None)
         self.world.lease_ends()
         assert self.world.run().exit_code == 0
-        again = {s.range.start for job in self.world.runner.jobs[read:] for s in job.stretches}
-        assert again == set(range(OFFSETS)) - self.settled, "only what was not settled is read again"
-        self.settled = set(range(OFFSETS))
+        again = {s.range.start for job in self.world.runner.jobs[read:] for s in job.slices}
+        assert again == set(range(OFFSETS)) - self.committed, "only what was not committed is read again"
+        self.committed = set(range(OFFSETS))
 
 
 @given(order=st.permutations(range(OFFSETS)), ways=st.lists(st.sampled_from(WAYS), min_size=OFFSETS, max_size=OFFSETS))
@@ -159,7 +159,7 @@ def test_the_trace_of_one_partition() -> None:
     jobs = len(world.runner.jobs)
     decisions.release(world.worker(), waves[10], None)
     assert world.run().exit_code == 0
-    assert [str(s.range) for job in world.runner.jobs[jobs:] for s in job.stretches] == ["10-11"]
+    assert [str(s.range) for job in world.runner.jobs[jobs:] for s in job.slices] == ["10-11"]
     assert watermark() == 14
     world.check()
     assert world.offsets() == list(range(14))

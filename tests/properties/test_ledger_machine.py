@@ -25,12 +25,12 @@ from airflow_kafka_lake.core.ledger.attempts import (
     RecordJob,
     Renew,
 )
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.rereading import Reopen
-from airflow_kafka_lake.core.ledger.settling import Settle
+from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
-from airflow_kafka_lake.core.ledger.taking import Release, Take
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -48,7 +48,7 @@ few = st.integers(min_value=0, max_value=2)
 partitions = st.integers(min_value=0, max_value=1)
 starts = st.integers(min_value=0, max_value=TOP)
 spans = st.integers(min_value=1, max_value=8)
-stretches = st.tuples(partitions, starts, spans).map(lambda item: (item[0], item[1], item[1] + item[2]))
+slices = st.tuples(partitions, starts, spans).map(lambda item: (item[0], item[1], item[1] + item[2]))
 holds = st.sampled_from([RangeState.CANCELLED, RangeState.HELD])
 endings = st.sampled_from([AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.REJECTED])
 
@@ -68,12 +68,12 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
             for wave in waves
         ],
         "events": [replace(item, at=EPOCH) for item in ledger.events(SPEC.name, limit=10_000)],  # type: ignore[arg-type]
-        "untold": ledger.untold(SPEC.name),
+        "unnotified": ledger.unnotified(SPEC.name),
         "outbox": [
             replace(item, row=replace(item.row, recorded_at=EPOCH))  # type: ignore[arg-type]
             for item in ledger.outbox(SPEC.name)
         ],
-        "costs": sorted((cost.topics, cost.lake_bytes or 0) for cost in ledger.pace(SPEC.name)),
+        "costs": sorted((cost.topics, cost.lake_bytes or 0) for cost in ledger.throughput(SPEC.name)),
     }
 
 
@@ -136,16 +136,16 @@ class LedgerMachine(RuleBasedStateMachine):
         found = sorted(names)
         return found[place % len(found)] if found else "nothing"
 
-    @rule(waves=st.lists(st.lists(stretches, min_size=1, max_size=3), min_size=1, max_size=2), tidy=st.booleans())
+    @rule(waves=st.lists(st.lists(slices, min_size=1, max_size=3), min_size=1, max_size=2), tidy=st.booleans())
     def plan(self, waves: list[list[tuple[int, int, int]]], tidy: bool) -> None:
-        """Plan stretches: as a planner would, only what is missing, or as a mistaken one, whatever was drawn."""
+        """Plan slices: as a planner would, only what is missing, or as a mistaken one, whatever was drawn."""
         if tidy:
             waves = self.missing(waves)
         plan = plan_of(self.memory, *waves, plan=self.name("p"), origin=10)
         self.both(lambda ledger: ledger.commit(RecordPlan(plan=plan, actor="planner")))
 
     def missing(self, waves: list[list[tuple[int, int, int]]]) -> list[list[tuple[int, int, int]]]:
-        """Return what of the stretches is not planned, cut at the origin."""
+        """Return what of the slices is not planned, cut at the origin."""
         planned = {stream.key.partition: stream.planned for stream in self.memory.streams(SPEC.name)}
         left: list[list[tuple[int, int, int]]] = []
         for wave in waves:
@@ -186,7 +186,9 @@ class LedgerMachine(RuleBasedStateMachine):
             self.both(lambda ledger: ledger.commit(MarkStaged(key=key, audited=5, staged_bytes=100)))
             self.both(lambda ledger: ledger.commit(MarkPublishing(key=key)))
             receipts = receipts_of(self.memory.ranges(wave=key.wave, states={RangeState.PLANNED}))
-            self.both(lambda ledger: ledger.commit(Settle(key=key, attempt=key.attempt, snapshot=1, receipts=receipts)))
+            self.both(
+                lambda ledger: ledger.commit(RecordCommit(key=key, attempt=key.attempt, snapshot=1, receipts=receipts))
+            )
 
     @precondition(lambda self: self.keys)
     @rule(place=places, number=few)
@@ -216,13 +218,15 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.keys)
     @rule(place=places, adopted=places, exact=st.integers(min_value=0, max_value=4))
-    def settle(self, place: int, adopted: int, exact: int) -> None:
-        """Settle, with this attempt's commit or an earlier one's, and sometimes with a receipt missing."""
+    def recover(self, place: int, adopted: int, exact: int) -> None:
+        """Commit, with this attempt's commit or an earlier one's, and sometimes with a receipt missing."""
         key = self.key(place)
         attempt = key.attempt if adopted else self.key(adopted + 2).attempt
         receipts = receipts_of(self.memory.ranges(wave=key.wave, states={RangeState.PLANNED}))
         receipts = receipts if exact else receipts[:-1]
-        self.both(lambda ledger: ledger.commit(Settle(key=key, attempt=attempt, snapshot=place, receipts=receipts)))
+        self.both(
+            lambda ledger: ledger.commit(RecordCommit(key=key, attempt=attempt, snapshot=place, receipts=receipts))
+        )
 
     @precondition(lambda self: self.keys)
     @rule(place=places, outcome=endings)
@@ -248,7 +252,7 @@ class LedgerMachine(RuleBasedStateMachine):
         fence, attempt = known if guarded else (0, None)
         self.both(
             lambda ledger: ledger.commit(
-                Take(wave=wave, fence=fence, attempt=attempt, verdicts=verdicts, actor="person")
+                Revoke(wave=wave, fence=fence, attempt=attempt, verdicts=verdicts, actor="person")
             )
         )
 
@@ -264,10 +268,10 @@ class LedgerMachine(RuleBasedStateMachine):
         wave = self.name("w")
         self.both(lambda ledger: ledger.commit(Release(ranges=names, wave=wave, actor="person", reason="fixed")))
 
-    @rule(stretch=stretches, guarded=st.sampled_from([True, True, False]))
-    def skip(self, stretch: tuple[int, int, int], guarded: bool) -> None:
-        """Skip a stretch, with or without the keys at hand."""
-        partition, start, end = stretch
+    @rule(slice_=slices, guarded=st.sampled_from([True, True, False]))
+    def skip(self, slice_: tuple[int, int, int], guarded: bool) -> None:
+        """Skip a slice, with or without the keys at hand."""
+        partition, start, end = slice_
         held = self.keys[-6:] if guarded else []
         skip_id = self.name("s")
         self.both(
@@ -284,18 +288,18 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         )
 
-    @rule(stretch=stretches, whole=st.booleans())
-    def withdraw(self, stretch: tuple[int, int, int], whole: bool) -> None:
-        """Take off the plan what nobody has begun, of a stretch or of everything."""
-        _, start, end = stretch
+    @rule(slice_=slices, whole=st.booleans())
+    def withdraw(self, slice_: tuple[int, int, int], whole: bool) -> None:
+        """Take off the plan what nobody has begun, of a slice or of everything."""
+        _, start, end = slice_
         what, _ = withdrawal_of(self.memory, OffsetRange(0, 10_000) if whole else OffsetRange(start, end))
         if what.ranges:
             self.both(lambda ledger: ledger.commit(Withdraw(what=what, actor="person")))
 
-    @rule(stretch=stretches, accept=st.booleans())
-    def reopen(self, stretch: tuple[int, int, int], accept: bool) -> None:
-        """Read a stretch again, where all of it is settled or skipped."""
-        partition, start, end = stretch
+    @rule(slice_=slices, accept=st.booleans())
+    def reopen(self, slice_: tuple[int, int, int], accept: bool) -> None:
+        """Read a slice again, where all of it is committed or skipped."""
+        partition, start, end = slice_
         (stream,) = (item for item in self.memory.streams(SPEC.name) if item.key.partition == partition)
         if RangeSet.between(start, end) - stream.covered:
             return
@@ -309,7 +313,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """Advance, and tell some of it."""
         moves = self.both(lambda ledger: ledger.advance(SPEC.name))
         if told and moves:
-            self.both(lambda ledger: ledger.told(SPEC.name, moves[0].sequence))
+            self.both(lambda ledger: ledger.mark_notified(SPEC.name, moves[0].sequence))
         items = [item.id for item in self.memory.outbox(SPEC.name)][:sent]
         self.both(lambda ledger: ledger.sent(items))
 

@@ -23,15 +23,15 @@ def test_algebra_is_that_of_sets(a: RangeSet, b: RangeSet) -> None:
 
 
 @given(st.lists(range_sets(), max_size=5), offset_ranges(), st.integers(1, 4))
-def test_parts_and_wholes(sets: list[RangeSet], stretch: OffsetRange, size: int) -> None:
+def test_parts_and_wholes(sets: list[RangeSet], interval: OffsetRange, size: int) -> None:
     """A union holds what any of its sets has, normal as every set; slices put together are the whole again."""
     whole = RangeSet.union(sets)
     assert as_set(whole) == set().union(*map(as_set, sets))
     assert whole == RangeSet(reversed(whole.ranges))
     assert RangeSet.union(whole.sliced(size)) == whole
-    assert all(0 < part.stretches <= size for part in whole.sliced(size))
-    assert as_set(whole.gaps(stretch)) == as_set([stretch]) - as_set(whole)
-    assert as_set(whole.within(stretch)) == as_set([stretch]) & as_set(whole)
+    assert all(0 < part.range_count <= size for part in whole.sliced(size))
+    assert as_set(whole.gaps(interval)) == as_set([interval]) - as_set(whole)
+    assert as_set(whole.within(interval)) == as_set([interval]) & as_set(whole)
 
 
 @given(range_sets(), range_sets())

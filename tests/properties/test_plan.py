@@ -49,13 +49,13 @@ def test_plan_covers_exactly_what_is_missing(world: World) -> None:
 
 
 @given(worlds())
-def test_every_expired_stretch_is_named(world: World) -> None:
-    """What a plan leaves out because retention has passed is in `blocked`, stretch by stretch, and nothing else is."""
+def test_every_expired_slice_is_named(world: World) -> None:
+    """What a plan leaves out because retention has passed is in `blocked`, slice by slice, and nothing else is."""
     expected = set()
     for item in world.asked:
         gone = {offset for offset in _wanted(world)[item.snapshot.stream] if offset < item.snapshot.log_start}
-        for stretch in RangeSet(OffsetRange(offset, offset + 1) for offset in gone):
-            expected.add((item.snapshot.stream.topic, item.snapshot.stream.partition, f"offsets {stretch} are gone"))
+        for slice_ in RangeSet(OffsetRange(offset, offset + 1) for offset in gone):
+            expected.add((item.snapshot.stream.topic, item.snapshot.stream.partition, f"offsets {slice_} are gone"))
     blocked = world.plan().blocked
     assert {(item.topic, item.partition, item.reason.partition(":")[0]) for item in blocked} == expected
     assert len(blocked) == len(expected)
@@ -118,12 +118,12 @@ def test_order_of_the_question_does_not_matter(world: World, random: object) -> 
 
 
 @given(offset_ranges(), st.floats(min_value=0.0001, max_value=1e6), st.integers(min_value=1, max_value=10**6))
-def test_cut_is_even_and_complete(stretch: OffsetRange, weight: float, target: int) -> None:
+def test_cut_is_even_and_complete(slice_: OffsetRange, weight: float, target: int) -> None:
     """Pieces follow each other from start to end, differ by at most one offset, and are not more than needed."""
-    pieces = cut(stretch, weight, target)
-    assert (pieces[0].start, pieces[-1].end) == (stretch.start, stretch.end)
+    pieces = cut(slice_, weight, target)
+    assert (pieces[0].start, pieces[-1].end) == (slice_.start, slice_.end)
     assert all(left.end == right.start for left, right in pairwise(pieces))
     spans = [piece.span for piece in pieces]
     assert max(spans) - min(spans) <= 1
     assert weight * max(spans) <= target + weight + 1
-    assert len(pieces) <= max(1, math.ceil(weight * stretch.span / target))
+    assert len(pieces) <= max(1, math.ceil(weight * slice_.span / target))

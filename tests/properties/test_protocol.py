@@ -13,11 +13,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, note, seed, settings
 
-from tests.properties.episodes import histories
-from tests.properties.happenings import HAPPENINGS
+from tests.properties.environment import Step
 from tests.properties.histories import History
+from tests.properties.scenarios import histories
 from tests.properties.scheduler import counted_ids
-from tests.properties.surroundings import Step
+from tests.properties.steps import HAPPENINGS
 
 HISTORIES = int(os.environ.get("KAFKA_LAKE_HISTORIES", "1000"))
 FEWER = 60

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import decisions, settlement, staging
+from airflow_kafka_lake.services import advance, decisions, recovery, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -47,9 +47,9 @@ def _skip(ports: Ports) -> object:
     return decisions.skip(ports, "orders", stream, OffsetRange(0, 1), reason="bad", acknowledge_order=False)
 
 
-def _settle(ports: Ports) -> object:
-    settlement.settle(ports, "orders")
-    return settlement.advance(ports, "orders")
+def _recover(ports: Ports) -> object:
+    recovery.recover(ports, "orders")
+    return advance.advance(ports, "orders")
 
 
 def _rebuild(ports: Ports) -> object:
@@ -192,7 +192,7 @@ PAIRS = {
     "ingest and ingest": Pair(_ingest, _ingest, nodes=17_000),
     "ingest and cancel": Pair(_ingest, _cancel, nodes=6_000),
     "ingest and skip": Pair(_ingest, _skip, nodes=5_000),
-    "ingest and settle": Pair(_ingest, _settle, nodes=7_000),
+    "ingest and recover": Pair(_ingest, _recover, nodes=7_000),
     "ingest and rebuild": Pair(_ingest, _rebuild, nodes=50_000, faults=0),
     "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }

@@ -1,4 +1,4 @@
-"""A job reads every stretch once, in reads that Spark can make."""
+"""A job reads every slice once, in reads that Spark can make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from airflow_kafka_lake.core.lake.staging import StageJob, packing
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.spec import Isolation
-from tests.properties.strategies import as_set, stretches
+from tests.properties.strategies import as_set, slices
 
 pytestmark = pytest.mark.properties
 
@@ -25,7 +25,7 @@ def _job(items: tuple[Slice, ...]) -> StageJob:
         attempt="00ff00ff00ff00ff",
         table="raw.t",
         isolation=Isolation.READ_UNCOMMITTED,
-        stretches=items,
+        slices=items,
         tasks=1,
         max_records_per_partition=3,
     )
@@ -37,14 +37,14 @@ def _offsets(items: list[Slice] | tuple[Slice, ...]) -> set[tuple[str, str, int,
     }
 
 
-@given(stretches)
-def test_scans_cover_each_stretch_once(items: list[Slice]) -> None:
-    """No stretch is lost or read twice."""
+@given(slices)
+def test_scans_cover_each_slice_once(items: list[Slice]) -> None:
+    """No slice is lost or read twice."""
     assert Counter(s for scan in _job(tuple(items)).scans() for s in scan) == Counter(items)
 
 
-@given(stretches)
-def test_scan_has_one_stretch_per_partition(items: list[Slice]) -> None:
+@given(slices)
+def test_scan_has_one_slice_per_partition(items: list[Slice]) -> None:
     """Spark's `assign` takes one start and end per partition; there are no more reads than that needs."""
     scans = _job(tuple(items)).scans()
     for scan in scans:
@@ -52,23 +52,23 @@ def test_scan_has_one_stretch_per_partition(items: list[Slice]) -> None:
     assert len(scans) == max(Counter((s.stream.topic, s.stream.partition) for s in items).values(), default=0)
 
 
-@given(stretches)
+@given(slices)
 def test_merging_keeps_every_offset(items: list[Slice]) -> None:
-    """Joined stretches hold the same offsets, each once, and nothing touches."""
+    """Joined slices hold the same offsets, each once, and nothing touches."""
     joined = tuple(SliceSet(items))
     assert _offsets(joined) == _offsets(items)
     assert sum(s.range.span for s in joined) == len(_offsets(items))
     assert tuple(SliceSet(joined)) == joined
 
 
-@given(stretches)
+@given(slices)
 def test_job_reads_back(items: list[Slice]) -> None:
     """What the driver gets is what was asked."""
     job = _job(tuple(items))
     assert StageJob.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
-@given(stretches, st.integers(min_value=0, max_value=10**6), st.integers(min_value=1, max_value=10**5))
+@given(slices, st.integers(min_value=0, max_value=10**6), st.integers(min_value=1, max_value=10**5))
 def test_packing_gives_tasks_of_the_asked_size(items: list[Slice], size: int, task: int) -> None:
     """There are as many tasks as the bytes need, and no piece is longer than a task's share of the offsets."""
     tasks, longest = packing(items, size, task)

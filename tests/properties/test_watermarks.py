@@ -1,4 +1,4 @@
-"""The watermark is the end of the unbroken settled run, and never passes what is unresolved."""
+"""The watermark is the end of the unbroken committed run, and never passes what is unresolved."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.properties
 
 
 @given(offsets, range_sets())
-def test_watermark_is_the_end_of_the_unbroken_settled_run(origin: int, coverage: RangeSet) -> None:
-    """Counting up from the origin while the offset is settled gives the watermark (law L2)."""
+def test_watermark_is_the_end_of_the_unbroken_committed_run(origin: int, coverage: RangeSet) -> None:
+    """Counting up from the origin while the offset is committed gives the watermark (law L2)."""
     expected = origin
     while expected in as_set(coverage):
         expected += 1
@@ -24,11 +24,11 @@ def test_watermark_is_the_end_of_the_unbroken_settled_run(origin: int, coverage:
 
 @given(partitions_of_a_stream(), st.data())
 def test_watermark_never_passes_the_hold(ranges: list[OffsetRange], data: st.DataObject) -> None:
-    """Whatever is settled, the watermark is at most the hold, and equals it where nothing is unplanned (law L1)."""
-    settled = data.draw(st.lists(st.sampled_from(ranges), unique=True))
+    """Whatever is committed, the watermark is at most the hold, and equals it where nothing is unplanned (law L1)."""
+    committed = data.draw(st.lists(st.sampled_from(ranges), unique=True))
     origin = data.draw(st.sampled_from([item.start for item in ranges]))
-    unresolved = [item for item in ranges if item not in settled]
-    mark = watermark(origin, RangeSet(settled))
+    unresolved = [item for item in ranges if item not in committed]
+    mark = watermark(origin, RangeSet(committed))
     held = hold(mark, unresolved)
     assert held is None or mark <= held
     above = [item.start for item in unresolved if item.start >= origin]
@@ -36,14 +36,14 @@ def test_watermark_never_passes_the_hold(ranges: list[OffsetRange], data: st.Dat
 
 
 @given(offsets, range_sets(), range_sets())
-def test_watermark_never_moves_back_while_more_is_settled(origin: int, before: RangeSet, more: RangeSet) -> None:
-    """Settling anything at all keeps or raises it."""
+def test_watermark_never_moves_back_while_more_is_committed(origin: int, before: RangeSet, more: RangeSet) -> None:
+    """Committing anything at all keeps or raises it."""
     assert watermark(origin, before | more) >= watermark(origin, before)
 
 
 @given(partitions_of_a_stream(), st.randoms(use_true_random=False))
 def test_islands_join_when_the_gap_closes(ranges: list[OffsetRange], random: object) -> None:
-    """In whatever order ranges are settled, the last one brings the watermark to the end (law L4)."""
+    """In whatever order ranges are committed, the last one brings the watermark to the end (law L4)."""
     order = list(ranges)
     random.shuffle(order)  # type: ignore[attr-defined]
     coverage, marks = RangeSet(), [0]

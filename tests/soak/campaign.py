@@ -100,7 +100,7 @@ class Campaign:
 
     def _go(self) -> None:
         self.producers.start()
-        self.producers.pace(HEAD_START * self.wish.records / (self.wish.minutes * 60))
+        self.producers.throughput(HEAD_START * self.wish.records / (self.wish.minutes * 60))
         for worker in self.workers:
             worker.start()
         on_call = threading.Thread(target=self._on_call, daemon=True)
@@ -243,22 +243,22 @@ class Campaign:
         for worker in self.workers:
             worker.join(HEALING_SECONDS)
         self.findings.problems += self.producers.problems() + self.producers.late()
-        self._stage("settling: every lane runs until nothing is left")
-        settled = self._settle()
+        self._stage("resting: every lane runs until nothing is left")
+        committed = self._settle()
         self._stage("reading everything")
         verdict = check(self.place, self.acknowledged, below=None, contents=True)
-        audits = {name: self.person.command("audit", name)[1] for name in LANES if name in settled}
-        return self._report(verdict, settled, audits)
+        audits = {name: self.person.command("audit", name)[1] for name in LANES if name in committed}
+        return self._report(verdict, committed, audits)
 
     def _settle(self) -> dict[str, dict[str, Any]]:
         """Run every lane until nothing is left, as cron would; returns the last `status` of each."""
         last = {name: Worker(self.place, f"last of {name}", ()) for name in LANES}
         with ThreadPoolExecutor(max_workers=2) as pool:
-            settling = {name: pool.submit(self._settle_lane, name, worker) for name, worker in last.items()}
-            while not all(lane.done() for lane in settling.values()):
-                self._wait(1, "settling")
+            in_grace = {name: pool.submit(self._settle_lane, name, worker) for name, worker in last.items()}
+            while not all(lane.done() for lane in in_grace.values()):
+                self._wait(1, "in_grace")
         self.workers += tuple(last.values())
-        return {name: lane.result() for name, lane in settling.items()}
+        return {name: lane.result() for name, lane in in_grace.items()}
 
     def _settle_lane(self, name: str, worker: Worker) -> dict[str, Any]:
         for _ in range(SETTLING_RUNS):
@@ -305,7 +305,8 @@ class Campaign:
             "seed": self.wish.seed,
             "numbers": numbers,
             "faults": {
-                name: {"struck": self.findings.struck[name], "words": FAULTS[name].words} for name in self.wish.faults
+                name: {"struck": self.findings.struck[name], "message": FAULTS[name].message}
+                for name in self.wish.faults
             },
             "exit_codes": {str(code): count for code, count in sorted(codes.items())},
             "dag_runs": dict(self.dag_runs),

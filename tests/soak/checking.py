@@ -172,7 +172,7 @@ def _check_stream(
         absent &= ~superseded
     verdict.lost += verdict.complain(stream, "acknowledged records are not there", offsets[absent])
     stray = np.setdiff1d(unique, np.concatenate([offsets, aborted]))
-    _check_strays(verdict, stream, rows, stray, acknowledged, contents=contents)
+    _check_unplanned(verdict, stream, rows, stray, acknowledged, contents=contents)
     if contents:
         order = np.argsort(offsets, kind="stable")
         common = np.isin(rows.offsets, offsets)
@@ -181,7 +181,7 @@ def _check_stream(
         verdict.different += verdict.complain(stream, "records differ from what was produced", wrong)
 
 
-def _check_strays(
+def _check_unplanned(
     verdict: Verdict, stream: Stream, rows: Seen, stray: Numbers, acknowledged: Acknowledged, *, contents: bool
 ) -> None:
     """Rows that nobody was told of: of transactions without an answer (all or nothing), or of records without one."""

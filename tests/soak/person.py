@@ -54,10 +54,10 @@ class Person:
         end = stream.end_seen if self._is_old(stream) else self._log_start(stream)
         if stream.watermark >= end:
             return
-        stretch = ["--partition", str(stream.key.partition), "--from", str(stream.watermark), "--to", str(end)]
+        slice_ = ["--partition", str(stream.key.partition), "--from", str(stream.watermark), "--to", str(end)]
         which = ["--topic", stream.key.topic, f"--topic-id={stream.key.topic_id}"]
         code, answer = self.command(
-            "skip", pipeline, *which, *stretch, "--reason", "Kafka has it no longer", "--acknowledge-order"
+            "skip", pipeline, *which, *slice_, "--reason", "Kafka has it no longer", "--acknowledge-order"
         )
         if code == 0:
             self.skipped += answer.get("skipped", 0)

@@ -156,9 +156,9 @@ class Place:
         self, further: Mapping[str, str] | None = None, *, spark: Mapping[str, Any] = LOCAL_SPARK
     ) -> dict[str, str]:
         """Return a command's environment: the connections, and nothing of the caller's Airflow."""
-        strangers = ("AIRFLOW", "KAFKA_LAKE")
+        foreign = ("AIRFLOW", "KAFKA_LAKE")
         return {
-            **{key: value for key, value in os.environ.items() if not key.startswith(strangers)},
+            **{key: value for key, value in os.environ.items() if not key.startswith(foreign)},
             "AIRFLOW_HOME": str(self.home / "no-airflow"),
             "TMPDIR": str(self.home / "tmp"),
             **arming.environment(history=self.home / "history"),

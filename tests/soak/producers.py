@@ -197,7 +197,7 @@ class Producers:
         for production in self.of.values():
             production.start()
 
-    def pace(self, records_per_second: float) -> None:
+    def throughput(self, records_per_second: float) -> None:
         """Set the pace of all of them together; each topic gets its share."""
         for name, production in self.of.items():
             production.rate = records_per_second * TOPICS[name].share

@@ -59,7 +59,7 @@ class Screen:
         self.table(
             "faults",
             ("fault", "#struck", "what it does"),
-            [(name, item["struck"], item["words"]) for name, item in report["faults"].items()],
+            [(name, item["struck"], item["message"]) for name, item in report["faults"].items()],
         )
         self.table("result", ("number", "#"), [(name.replace("_", " "), n) for name, n in report["numbers"].items()])
         for problem in report["problems"]:

@@ -22,7 +22,7 @@ from tests.soak.place import Place
 
 RUN_SECONDS = 1200
 DRIVER = "deploy.SparkSubmit"
-LAST_WORDS = "Its last words are below"
+LAST_FORM = "Its last words are below"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Worker(threading.Thread):
         self.codes[ended.code] += 1
         said = ended.err.read_text(errors="replace")
         # The last words of a driver may hold one of Spark's; the command itself must never show any.
-        if "Traceback (most recent call last)" in said and LAST_WORDS not in said:
+        if "Traceback (most recent call last)" in said and LAST_FORM not in said:
             self.findings.append(f"run {ended.number} shows a traceback: {said.strip().splitlines()[-1][:300]}")
         if ended.code not in {0, 1, 3, 4, -signal.SIGKILL, -signal.SIGXFSZ}:
             self.findings.append(f"run {ended.number} of {ended.pipeline} ended with {ended.code}: {said[-300:]}")

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 IMPORTED = (
     "airflow_kafka_lake.adapters.sql_ledger",
     "airflow_kafka_lake.cli.entry_point",
-    "airflow_kafka_lake.wiring.assembly",
+    "airflow_kafka_lake.wiring.assemble",
     "alembic.autogenerate",
     "alembic.command",
     "kafka",
@@ -57,7 +57,7 @@ class WarmCommands:
         os.mkfifo(files["end"])
         end = os.open(files["end"], os.O_RDONLY | os.O_NONBLOCK)
         try:
-            order = {"words": list(words), "env": dict(env), "home": str(home)}
+            order = {"message": list(words), "env": dict(env), "home": str(home)}
             pid = self._ordered(order | {name: str(path) for name, path in files.items()})
             if not select.select([end], [], [], timeout)[0]:
                 os.killpg(pid, signal.SIGKILL)

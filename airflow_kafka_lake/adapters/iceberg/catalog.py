@@ -135,25 +135,25 @@ class OpenCatalog:
         try:
             yield
         except (UnauthorizedError, ForbiddenError, OAuthError) as error:
-            raise self._settings_error(doing, f"the catalog refuses the credential: {self.words(error)}") from None
+            raise self._settings_error(doing, f"the catalog refuses the credential: {self.reason(error)}") from None
         except (ImportError, NotInstalledError) as error:
-            raise self._settings_error(doing, f"a package is missing: {self.words(error)}") from None
+            raise self._settings_error(doing, f"a package is missing: {self.reason(error)}") from None
         except ValidationError:
             problem = "what answers there does not speak Iceberg's REST protocol"
             raise self._settings_error(doing, problem) from None
         except (SQLAlchemyError, RESTError, CommitFailedException, OSError, pa.ArrowException) as error:
             if denied(error, self._sqlite_file()):
                 problem = (
-                    f"what it needs may not be read or written: {self.words(error)}. Give this user the permission"
+                    f"what it needs may not be read or written: {self.reason(error)}. Give this user the permission"
                 )
                 raise self._settings_error(doing, problem) from None
             raise UnavailableError(
-                f"Could not {doing} (connection {self._settings.connection_id!r}): {self.words(error)}. "
+                f"Could not {doing} (connection {self._settings.connection_id!r}): {self.reason(error)}. "
                 "Nothing was changed; try again when catalog and storage answer.",
                 connection=self._settings.connection_id,
             ) from None
 
-    def words(self, error: BaseException) -> str:
+    def reason(self, error: BaseException) -> str:
         """Return an error in one line without any secret of the connection."""
         lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("[SQL:", "(Backg"))]
         text = f"{type(error).__name__}: {' '.join(lines)}"

@@ -74,8 +74,8 @@ class Move:
         rolled back. The property stays then, and says so.
         """
         newest = last_of_properties(metadata.properties).get(self.asked.owner)
-        told = (newest.token, newest.place, newest.line) if newest else (None, None, None)
-        return told == self.asked.head.told(self.asked.owner)
+        marks = (newest.token, newest.place, newest.line) if newest else (None, None, None)
+        return marks == self.asked.head.marks_of(self.asked.owner)
 
     def ending(self, refs: Mapping[str, SnapshotRef]) -> dict[str, SnapshotRef]:
         """Return which of a table's branches end with the commit: they must be as they were, or it is made anew."""
@@ -127,7 +127,7 @@ def move_main(
             catalog.commit(table, required, move.updates(snapshot, ending))
         except Exception as error:  # noqa: BLE001 - whatever is not a named failure is an unknown outcome
             if not is_named_failure(error):
-                return Unknown(reason=catalog.words(error))
+                return Unknown(reason=catalog.reason(error))
         else:
             return Committed(snapshot=snapshot.snapshot_id)
         if landed := _landed(catalog, identifier, snapshot.snapshot_id):

@@ -28,7 +28,7 @@ _is, _from, _below = (
 _either = cast(Callable[[BooleanExpression, BooleanExpression], BooleanExpression], Or)
 _NOTHING: BooleanExpression = AlwaysFalse()
 _MOST = 100
-"""More stretches of one stream are asked for as one, from the first to the last; the reader sorts them out."""
+"""More slices of one stream are asked for as one, from the first to the last; the reader sorts them out."""
 
 
 def among(column: str, values: Iterable[str]) -> BooleanExpression:
@@ -36,10 +36,10 @@ def among(column: str, values: Iterable[str]) -> BooleanExpression:
     return _in(column, set(values))
 
 
-def near(stretches: Iterable[Slice]) -> BooleanExpression:
-    """Return the filter for rows of some stretches, and perhaps of offsets of the same streams between them."""
+def near(slices: Iterable[Slice]) -> BooleanExpression:
+    """Return the filter for rows of some slices, and perhaps of offsets of the same streams between them."""
     found: list[BooleanExpression] = []
-    for (_, topic_id, partition), offsets in SliceSet(stretches).items():
+    for (_, topic_id, partition), offsets in SliceSet(slices).items():
         parts = offsets.ranges
         if len(parts) > _MOST:
             parts = (OffsetRange(parts[0].start, parts[-1].end),)

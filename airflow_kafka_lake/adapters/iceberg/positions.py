@@ -29,7 +29,7 @@ def require_columns(table: Table, columns: PositionColumns, identifier: str, *, 
             found = f"is {there[name]}" if name in there else "is not there"
             raise SchemaMismatchError(
                 f"Column {name} of table {identifier} {found}. Name the columns that hold topic (text), partition and "
-                "offset (whole numbers) with: --seam-columns topic=…,partition=…,offset=…",
+                "offset (whole numbers) with: --cutover-columns topic=…,partition=…,offset=…",
                 table=identifier,
             )
 

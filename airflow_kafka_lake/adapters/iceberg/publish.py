@@ -83,7 +83,7 @@ class Publisher:
             return replacing
         topic_ids = ready.topic_ids | {item.stream.topic_id for item in publication.replaces}
         return self._move(
-            _move(publication, replacing), lambda head: self._stranger(head, topic_ids, publication.owner)
+            _move(publication, replacing), lambda head: self._foreign_owner(head, topic_ids, publication.owner)
         )
 
     def _replacing(self, publication: Publication, ready: Ready, heartbeat: Callable[[], None]) -> Ready | Rejected:
@@ -146,8 +146,8 @@ class Publisher:
         """Record the owner of each topic; main moves only when something is to be recorded."""
         owner = (ledger_id, pipeline)
         head = head_of(self._catalog.load(self._identifier).metadata)
-        if stranger := self._stranger(head, topic_ids, owner):
-            return stranger
+        if foreign := self._foreign_owner(head, topic_ids, owner):
+            return foreign
         missing = [topic_id for topic_id in topic_ids if topic_id not in head.owners]
         if not missing and head.snapshot is not None:
             return Committed(snapshot=head.snapshot)
@@ -167,7 +167,7 @@ class Publisher:
     def _move(self, move: Move, refuse: Callable[[TableHead], Rejected | None] = lambda _: None) -> PublishOutcome:
         return move_main(self._catalog, self._identifier, move, now_ms=self._now_ms, refuse=refuse)
 
-    def _stranger(self, head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
+    def _foreign_owner(self, head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
         for topic_id in sorted(topic_ids):
             ledger_id, pipeline = head.owners.get(topic_id, owner)
             if (ledger_id, pipeline) != owner:

@@ -40,7 +40,7 @@ from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 
-_PATIENCE_SECONDS = 45
+_TIMEOUT_SECONDS = 45
 """Half of a lease and less: who waits here still holds its wave."""
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
@@ -98,12 +98,12 @@ class Receipts:
         A moved head means that another writer added receipts: what is there is read again before the next try. Writers
         who come together wait, each for a while of its own, so that a finished job is not lost to the others.
         """
-        end, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
+        end, pause = time.monotonic() + _TIMEOUT_SECONDS, _FIRST_PAUSE_SECONDS
         prepared: dict[frozenset[Identity], Prepared] = {}
         while rows and not self._added(rows, prepared):
             if time.monotonic() > end:
                 raise ConcurrentError(
-                    f"{self._identifier} was written to by others for {_PATIENCE_SECONDS} seconds without a break. "
+                    f"{self._identifier} was written to by others for {_TIMEOUT_SECONDS} seconds without a break. "
                     "Try again.",
                     table=self._identifier,
                 )
@@ -165,7 +165,7 @@ class Receipts:
         return tuple(sorted(found, key=lambda r: (*r.stream, r.range)))
 
     def published(self, attempts: Sequence[str]) -> str | None:
-        """Return an attempt among these that was settled; None when the table has none of them."""
+        """Return an attempt among these that was committed; None when the table has none of them."""
         found = self._read(And(among("attempt", attempts), among("kind", ["published"])))
         return next((row.attempt for row in found), None)
 

@@ -19,9 +19,9 @@ from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.filters import near
 from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
-from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
+from airflow_kafka_lake.adapters.iceberg.runs import HELD, attempt_rows_of
 from airflow_kafka_lake.adapters.iceberg.writing import data_files
-from airflow_kafka_lake.core.ledger.records import Holding
+from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 
@@ -31,7 +31,7 @@ _Flags = NDArray[np.bool_]
 def _with_nulls(make: Callable[..., Any]) -> Callable[..., Any]:
     """Return PyIceberg's way to read and write lists or maps, with their nulls.
 
-    Of structs it makes a new list, in which one that was null is empty: rows beside a stretch would change.
+    Of structs it makes a new list, in which one that was null is empty: rows beside a slice would change.
     """
 
     @functools.wraps(make)
@@ -57,37 +57,37 @@ class Replacement:
 
 
 def visible(
-    table: Table, stretches: Sequence[Slice], identifier: str, heartbeat: Callable[[], None]
-) -> tuple[Holding, ...]:
-    """Read the position columns of the files that may hold rows of some stretches."""
-    if not stretches:
+    table: Table, slices: Sequence[Slice], identifier: str, heartbeat: Callable[[], None]
+) -> tuple[AttemptRows, ...]:
+    """Read the position columns of the files that may hold rows of some slices."""
+    if not slices:
         return ()
-    chosen, wanted = near(stretches), SliceSet(stretches)
+    chosen, wanted = near(slices), SliceSet(slices)
 
     def chosen_rows() -> Iterator[pa.RecordBatch]:
         for batch in batches_of(table, chosen, HELD, files_of(table, chosen, identifier)):
             heartbeat()
             yield batch.filter(pa.array(_inside(batch, wanted)))
 
-    return holdings_of(chosen_rows(), identifier)
+    return attempt_rows_of(chosen_rows(), identifier)
 
 
-def tasks_for(table: Table, stretches: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:
-    """Return main's files that may hold rows of some stretches, as of this load; by their bounds, unopened.
+def tasks_for(table: Table, slices: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:
+    """Return main's files that may hold rows of some slices, as of this load; by their bounds, unopened.
 
     Equality deletes are refused: they do not reach rows that are written later, so deleted rows would show again.
     """
-    return tuple(files_of(table, near(stretches), identifier))
+    return tuple(files_of(table, near(slices), identifier))
 
 
 def replacement(
-    table: Table, tasks: Iterable[FileScanTask], stretches: Sequence[Slice], heartbeat: Callable[[], None]
+    table: Table, tasks: Iterable[FileScanTask], slices: Sequence[Slice], heartbeat: Callable[[], None]
 ) -> Replacement:
-    """Write anew what is left of each file; one that holds nothing of the stretches stays, one that holds nothing else
+    """Write anew what is left of each file; one that holds nothing of the slices stays, one that holds nothing else
     is not opened. Rows that position deletes have deleted are gone."""
-    wanted = SliceSet(stretches)
-    single = len(stretches) == 1
-    whole = _StrictMetricsEvaluator(table.schema(), near(stretches)).eval
+    wanted = SliceSet(slices)
+    single = len(slices) == 1
+    whole = _StrictMetricsEvaluator(table.schema(), near(slices)).eval
     removed: list[DataFile] = []
     rewritten: list[DataFile] = []
     for task in tasks:

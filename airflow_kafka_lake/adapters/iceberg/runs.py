@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
-from airflow_kafka_lake.core.ledger.records import Holding
+from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
@@ -74,7 +74,7 @@ class Runs:
         )
 
 
-def holdings_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[Holding, ...]:
+def attempt_rows_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[AttemptRows, ...]:
     """Collect a stream of batches per attempt; rows without a position, which no job of ours wrote, are left out."""
     found: dict[str, Runs] = defaultdict(Runs)
     for batch in batches:
@@ -82,7 +82,9 @@ def holdings_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[Holding,
         for attempt in pc.unique(placed.column("ingest_attempt")).to_pylist():
             found[attempt or ""].add(placed.filter(_by(placed.column("ingest_attempt"), attempt)), where)
     return tuple(
-        Holding(stream=content.stream, attempt=attempt or None, offsets=content.offsets, duplicates=content.duplicates)
+        AttemptRows(
+            stream=content.stream, attempt=attempt or None, offsets=content.offsets, duplicates=content.duplicates
+        )
         for attempt in sorted(found)
         for content in found[attempt].contents()
     )

@@ -157,12 +157,12 @@ def _row_groups(io: FileIO, path: str) -> Iterator[pa.Table]:
 
 
 def _require_attempt(group: pa.Table, path: str, attempt: str) -> None:
-    strangers = [value for value in pc.unique(group.column("ingest_attempt")).to_pylist() if value != attempt]
-    if strangers:
+    foreign = [value for value in pc.unique(group.column("ingest_attempt")).to_pylist() if value != attempt]
+    if foreign:
         raise SchemaMismatchError(
-            f"Staged file {path} of attempt {attempt} holds rows of attempt {strangers[0]}.",
+            f"Staged file {path} of attempt {attempt} holds rows of attempt {foreign[0]}.",
             attempt=attempt,
-            found=strangers[0],
+            found=foreign[0],
         )
 
 

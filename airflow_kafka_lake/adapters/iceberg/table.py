@@ -14,15 +14,15 @@ from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCat
 from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_ref, require_uuid
 from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
 from airflow_kafka_lake.adapters.iceberg.filters import among
+from airflow_kafka_lake.adapters.iceberg.find_commit import find_commit
 from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
-from airflow_kafka_lake.adapters.iceberg.look import look
 from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
 from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of, require_columns
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.replacing import visible
-from airflow_kafka_lake.adapters.iceberg.runs import HELD, holdings_of
+from airflow_kafka_lake.adapters.iceberg.runs import HELD, attempt_rows_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
@@ -30,8 +30,8 @@ from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord, Look, PublishOutcome, TableHead, Token
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, CommitSearch, PublishOutcome, TableHead, Token
 from airflow_kafka_lake.core.slices import Slice
 
 _DROP_TRIES = 10
@@ -103,11 +103,11 @@ class IcebergTable:
         """
         return self._publisher.claim(ledger_id, pipeline, topic_ids)
 
-    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
+    def find_commit(self, attempts: Sequence[AttemptRecord]) -> CommitSearch:
         """Search main's history and rows, at one head, for any of the attempts."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"look for attempts in {self.identifier}"):
-            return look(table, attempts, self._receipts.published)
+            return find_commit(table, attempts, self._receipts.published)
 
     def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
         """Open every file that the attempt's branch added; None: no branch, or nothing committed on it yet.
@@ -172,14 +172,14 @@ class IcebergTable:
         """Return main's history, oldest first, as far as the metadata still has it."""
         return commits_of(self._catalog.load(self.identifier).metadata)
 
-    def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
+    def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
         """Read position columns and `ingest_attempt` of main, in batches."""
         table = self._catalog.load(self.identifier)
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
         with self._catalog.reaching(f"read {self.identifier}"):
             files = files_of(table, chosen, self.identifier)
             try:
-                return holdings_of(batches_of(table, chosen, HELD, files), self.identifier)
+                return attempt_rows_of(batches_of(table, chosen, HELD, files), self.identifier)
             except (FileNotFoundError, pa.ArrowInvalid):
                 self._require_whole(table, files)
                 raise
@@ -219,11 +219,11 @@ class IcebergTable:
                 table=self.identifier,
             )
 
-    def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
-        """Return what main holds of some stretches, by attempt; files whose bounds exclude them are not opened."""
+    def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
+        """Return what main holds of some slices, by attempt; files whose bounds exclude them are not opened."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):
-            return visible(table, stretches, self.identifier, heartbeat)
+            return visible(table, slices, self.identifier, heartbeat)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts` what is not there yet, creating it when missing."""

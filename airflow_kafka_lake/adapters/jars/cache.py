@@ -110,7 +110,7 @@ def fetch(
     Safe to run twice at once and to kill at any moment. Raises JarsUnreachableError (worth repeating),
     JarChecksumError, or what is wrong with Java or PySpark.
     """
-    say = progress or (lambda _: None)
+    progress = progress or (lambda _: None)
     try:
         return verified(jar_set, cache=cache)
     except (JarsMissingError, JarChecksumError):
@@ -120,11 +120,11 @@ def fetch(
         try:
             return verified(jar_set, cache=cache)
         except JarsMissingError:
-            say(f"fetching {len(pinned(jar_set))} jars ({jar_set}) into {folder}")
+            progress(f"fetching {len(pinned(jar_set))} jars ({jar_set}) into {folder}")
         except JarChecksumError as damage:
-            say(f"{damage}; fetching the set again")
+            progress(f"{damage}; fetching the set again")
         _fetch_into(folder, jar_set, retrieve)
-    say(f"{len(pinned(jar_set))} jars ({jar_set}) verified in {folder}")
+    progress(f"{len(pinned(jar_set))} jars ({jar_set}) verified in {folder}")
     return [folder / jar.file_name for jar in pinned(jar_set)]
 
 

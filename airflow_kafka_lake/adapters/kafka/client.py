@@ -84,7 +84,7 @@ class Client:
                 raise self.translated(error, "reading the connection's settings") from None
         return self._admin
 
-    def settled(self, futures: Iterable[Future[_T]], doing: str) -> None:
+    def completed(self, futures: Iterable[Future[_T]], doing: str) -> None:
         """Return once all futures are done; a login that stays refused ends the wait early."""
         left = set(futures)
         begun = time.monotonic()
@@ -109,7 +109,7 @@ class Client:
     def answer(self, future: Future[_T], doing: str) -> _T:
         """Return one future's result; raises what `translated` makes of its error."""
         if not future.done():
-            self.settled([future], doing)
+            self.completed([future], doing)
         try:
             return future.result()
         except KafkaException as error:
@@ -178,7 +178,7 @@ class Client:
             return
         asked = {TopicPartition(*key): spec for key, spec in wanted.items()}
         futures = self.admin.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout)
-        self.settled(futures.values(), "listing offsets")
+        self.completed(futures.values(), "listing offsets")
         errors.update(dict.fromkeys(wanted, KafkaError(KafkaError.UNKNOWN, "the answer left it out")))
         for partition, future in futures.items():
             key = (partition.topic, partition.partition)

@@ -14,25 +14,25 @@ from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 
-STRETCHES = 16
+SLICES = 16
 SECONDS = 5.0
 RECORDS = 300
 BYTES = 1024 * 1024
-_STRETCH_SECONDS = 1.5
+_SLICE_SECONDS = 1.5
 
 
-def sample(settings: KafkaSettings, stretches: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
-    """Read at the start of at most `STRETCHES` stretches, spread evenly over all, within `SECONDS` altogether.
+def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
+    """Read at the start of at most `SLICES` slices, spread evenly over all, within `SECONDS` altogether.
 
-    A stretch that gave no record within the bound is left out. Nothing is committed to a group.
+    A slice that gave no record within the bound is left out. Nothing is committed to a group.
     """
-    if not stretches:
+    if not slices:
         return ()
     until = time.monotonic() + SECONDS
     consumer = Consumer(_settings(settings, isolation), logger=LogToPython())
     try:
-        chosen = stretches[:: math.ceil(len(stretches) / STRETCHES)]
-        found = [_read(consumer, stretch, min(until, time.monotonic() + _STRETCH_SECONDS)) for stretch in chosen]
+        chosen = slices[:: math.ceil(len(slices) / SLICES)]
+        found = [_read(consumer, slice_, min(until, time.monotonic() + _SLICE_SECONDS)) for slice_ in chosen]
     finally:
         consumer.close()
     return tuple(item for item in found if item)
@@ -57,14 +57,14 @@ def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object
     )
 
 
-def _read(consumer: Consumer, stretch: Slice, until: float) -> Sample | None:
-    wanted = stretch.range
-    consumer.assign([TopicPartition(stretch.stream.topic, stretch.stream.partition, wanted.start)])
+def _read(consumer: Consumer, slice_: Slice, until: float) -> Sample | None:
+    wanted = slice_.range
+    consumer.assign([TopicPartition(slice_.stream.topic, slice_.stream.partition, wanted.start)])
     records = weight = 0
     seen_to = wanted.start
     first: int | None = None
     last: int | None = None
-    for message in _messages(consumer, stretch, until):
+    for message in _messages(consumer, slice_, until):
         if message.offset() >= wanted.end:
             seen_to = wanted.end
             break
@@ -81,7 +81,7 @@ def _read(consumer: Consumer, stretch: Slice, until: float) -> Sample | None:
         return None
     span = seen_to - wanted.start
     return Sample(
-        stream=stretch.stream,
+        stream=slice_.stream,
         bytes_per_offset=weight / span,
         records_per_offset=records / span,
         first_timestamp_ms=first,
@@ -89,18 +89,18 @@ def _read(consumer: Consumer, stretch: Slice, until: float) -> Sample | None:
     )
 
 
-def _messages(consumer: Consumer, stretch: Slice, until: float) -> Iterator[Message]:
+def _messages(consumer: Consumer, slice_: Slice, until: float) -> Iterator[Message]:
     """Yield a partition's records until its end, an error of it, or the time."""
     while (left := until - time.monotonic()) > 0:
         message = consumer.poll(left)
         if message is None or (message.topic(), message.partition()) != (
-            stretch.stream.topic,
-            stretch.stream.partition,
+            slice_.stream.topic,
+            slice_.stream.partition,
         ):
             continue
         if message.error():
             return
-        if message.offset() >= stretch.range.start:
+        if message.offset() >= slice_.range.start:
             yield message
 
 

@@ -90,7 +90,7 @@ class KafkaOffsetSource:
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in found]
         calls = self._client.admin.describe_configs(asked, request_timeout=self._client.timeout)
         doing = "reading the topics' settings"
-        self._client.settled(calls.values(), doing)
+        self._client.completed(calls.values(), doing)
         settings = {resource.name: self._client.answer(call, doing) for resource, call in calls.items()}
         return tuple(
             TopicDescription(
@@ -156,7 +156,7 @@ class KafkaOffsetSource:
         return transactions.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
-        """See `ports.OffsetSource`; reads at most 16 stretches in about 5 s, spread evenly over those given."""
+        """See `ports.OffsetSource`; reads at most 16 slices in about 5 s, spread evenly over those given."""
         return sampling.sample(self._settings, slices, isolation)
 
     def _described(self, topics: Sequence[str]) -> dict[str, Topic]:
@@ -165,7 +165,7 @@ class KafkaOffsetSource:
             return {}
         for _ in range(_PASSES):
             calls = self._client.admin.describe_topics(TopicCollection(names), request_timeout=self._client.timeout)
-            self._client.settled(calls.values(), "describing topics")
+            self._client.completed(calls.values(), "describing topics")
             missing = [name for name in names if _name(calls[name].exception()) in MISSING]
             if not missing:
                 break

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, ClosingSelector, KafkaNetClient, errors
 from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
-from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
+from airflow_kafka_lake.adapters.kafka_batches.walk import Throughput, Walk
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import divided, lost
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
@@ -75,11 +75,11 @@ class KafkaBatchReader:
     ) -> Mapping[Stream, Sequence[Explanation]]:
         """Read all streams, one after the other on each leader, the leaders side by side."""
         await session.check_identity()
-        pace = Pace(self._bytes_per_second)
+        throughput = Throughput(self._bytes_per_second)
         by_leader: dict[int | None, list[Walk]] = defaultdict(list)
         for stream, its_gaps in by_stream.items():
             asked = RangeSet(gap.range for gap in its_gaps)
-            walk = Walk(session, stream, asked, isolation=isolation, pace=pace, heartbeat=heartbeat)
+            walk = Walk(session, stream, asked, isolation=isolation, throughput=throughput, heartbeat=heartbeat)
             by_leader[session.leader(stream)].append(walk)
         await session.side_by_side([partial(_in_turn, walks) for walks in by_leader.values()])
         await _doubt_holes(session, [walk for walks in by_leader.values() for walk in walks])

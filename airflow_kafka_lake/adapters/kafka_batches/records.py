@@ -50,9 +50,9 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
 def _facts(batch: Any, *, wanted: bool) -> Batch:
     owned = OffsetRange(batch.base_offset, batch.last_offset + 1)
     # Without compaction every offset of a batch has a record, and the header says how many there are.
-    untimely = is_beyond_spark(batch.max_timestamp)
+    overflowing = is_beyond_spark(batch.max_timestamp)
     decoded, damage = None, _damage(batch) if wanted else ""
-    if not damage and (batch.is_control_batch or (wanted and (batch.records_count < owned.span or untimely))):
+    if not damage and (batch.is_control_batch or (wanted and (batch.records_count < owned.span or overflowing))):
         try:
             decoded = list(batch)
         except errors.UnsupportedCodecError:
@@ -67,8 +67,8 @@ def _facts(batch: Any, *, wanted: bool) -> Batch:
         is_transactional=batch.is_transactional,
         control=_control(decoded or []) if batch.is_control_batch else None,
         damage=damage,
-        untimely=_offsets([item for item in decoded or [] if is_beyond_spark(item.timestamp)])
-        if untimely
+        overflowing=_offsets([item for item in decoded or [] if is_beyond_spark(item.timestamp)])
+        if overflowing
         else _NOTHING,
         latest_ms=batch.max_timestamp,
     )

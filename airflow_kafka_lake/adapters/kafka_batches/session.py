@@ -30,7 +30,7 @@ _LAST_FETCH_BY_NAME = 12
 _MAX_WAIT_MS = 100
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 _GONE_AFTER = 6
-_PATIENCE_WITH_QUOTAS = 10
+_QUOTA_TIMEOUT = 10
 
 LOGIN_REFUSED = (
     errors.SaslAuthenticationFailedError,
@@ -121,7 +121,7 @@ class Session:
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         until, pause, unknown = time.monotonic() + self._timeout, _FIRST_PAUSE_SECONDS, 0
-        for_quotas = _PATIENCE_WITH_QUOTAS * self._timeout
+        for_quotas = _QUOTA_TIMEOUT * self._timeout
         while True:
             try:
                 return await ask()

@@ -24,7 +24,7 @@ _BELIEVE_SILENCE_AFTER = 3
 _WITHOUT_END = 2**63 - 1
 
 
-class Pace:
+class Throughput:
     """Keeps all walks of a reader below a number of bytes per second; None: no bound. `now` tells seconds."""
 
     def __init__(self, bytes_per_second: float | None, now: Callable[[], float] = time.monotonic) -> None:
@@ -60,14 +60,14 @@ class Walk:
         asked: RangeSet,
         *,
         isolation: Isolation,
-        pace: Pace,
+        throughput: Throughput,
         heartbeat: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
         self.stream = stream
         self._pieces = Pieces(asked)
         self._level = 1 if isolation is Isolation.READ_COMMITTED else 0
-        self._pace = pace
+        self._throughput = throughput
         self._heartbeat = heartbeat
         self._bytes_per_offset = _FIRST_GUESS_BYTES
         self.found: list[Explanation] = []
@@ -83,7 +83,7 @@ class Walk:
                 continue
             if (reached := self._take(answer)) > start:
                 size, silences = self._next_size(size, reached), 0
-                await self._rest(self._pace.pause_after(len(answer.records)))
+                await self._rest(self._throughput.pause_after(len(answer.records)))
                 continue
             silences += 1
             await self._silence(start, answer, believe=silences == _BELIEVE_SILENCE_AFTER)
@@ -113,7 +113,7 @@ class Walk:
         ahead = self._pieces.next
         if ahead is None or (ahead - reached) * self._bytes_per_offset > _WORTH_A_PROBE_BYTES:
             return _ONE_BATCH
-        return min(max(4 * size, _FIRST_STREAM_BYTES), self._pace.largest_read)
+        return min(max(4 * size, _FIRST_STREAM_BYTES), self._throughput.largest_read)
 
     async def _silence(self, start: int, answer: Answer, *, believe: bool) -> None:
         """Look behind an empty answer: at isolation 1 nothing is left up to an open transaction, which bounds it."""

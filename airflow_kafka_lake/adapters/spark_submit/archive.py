@@ -1,6 +1,6 @@
 """An archive of the driver's classes, ready to be mapped: a driver with it starts in less than half the time.
 
-Java makes it at the end of one rehearsal and checks it at every start; an archive that does not fit (another Java,
+Java makes it at the end of one class loading and checks it at every start; an archive that does not fit (another Java,
 other jars) is passed over by Java itself. It lies in the cache beside the jars, so an image that fetched them has it.
 """
 
@@ -27,7 +27,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.jobs import rehearse
+from airflow_kafka_lake.jobs import load_classes
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 
 _MASTER = "local[1]"
@@ -54,7 +54,7 @@ def _digest(parts: Sequence[str]) -> str:
 def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
     """Rehearse a job and return the archive of its classes (about 180 MB), made before or now (half a minute).
 
-    Raises JobFailedError when the rehearsal fails; jobs run without an archive too, only slower.
+    Raises JobFailedError when the class loading fails; jobs run without an archive too, only slower.
     """
     target = archive_path(jars, java_home=java_home, cache=cache)
     if target.exists():
@@ -62,7 +62,7 @@ def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: 
     target.parent.mkdir(parents=True, exist_ok=True)
     with private_folder(None) as folder:
         made = folder / target.name
-        _rehearse(folder, jars, made, java_home)
+        _load_classes(folder, jars, made, java_home)
         arriving = target.with_name(f".{folder.name}-{target.name}")
         shutil.move(made, arriving)
         arriving.rename(target)
@@ -73,7 +73,7 @@ def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: 
     return target
 
 
-def _rehearse(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | None) -> None:
+def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | None) -> None:
     settings = properties(master=_MASTER, catalog=_catalog(folder), conf={}, driver_memory="1g", folder=folder)
     options = java_options(folder, [*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"], {})
     write_files(folder, request={}, settings=settings, options=options)
@@ -82,10 +82,10 @@ def _rehearse(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | 
         home / "bin" / "spark-submit",
         folder,
         master=_MASTER,
-        name="kafka-lake rehearsal",
+        name="kafka-lake class loading",
         jars=jars,
         conf={},
-        program=Path(rehearse.__file__),
+        program=Path(load_classes.__file__),
     )
     log = FollowedLog(folder / "driver.log", lambda _: None)
     driver = Driver(words, log=log.path, env=environment(java_home=java_home, spark_home=home), cwd=folder)
@@ -96,7 +96,7 @@ def _rehearse(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | 
     log.finish()
     if code or not made.exists():
         raise JobFailedError(
-            f"Spark's rehearsal ended with exit code {code} and left no class archive:\n{tail(log.lines)}"
+            f"Spark's class loading ended with exit code {code} and left no class archive:\n{tail(log.lines)}"
         )
 
 

@@ -14,7 +14,7 @@ import psutil
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.1
@@ -75,7 +75,7 @@ def end_orphan(job_ref: str) -> bool:
     own: a pid that is used again is another process's.
     """
     try:
-        holder = Holder.parse(job_ref)
+        holder = LeaseHolder.parse(job_ref)
     except ValueError:
         return False
     if not HostProcesses().alive(holder):

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 PREFIX = "kafka-lake-stage-"
 OWNER_FILE = "owner"
@@ -47,5 +47,5 @@ def _is_left_behind(folder: Path) -> bool:
     with suppress(OSError, ValueError):
         seen = folder.lstat()
         if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid():
-            return HostProcesses().dead(Holder.parse((folder / OWNER_FILE).read_text(encoding="utf-8")))
+            return HostProcesses().dead(LeaseHolder.parse((folder / OWNER_FILE).read_text(encoding="utf-8")))
     return False

@@ -33,10 +33,10 @@ class Progress:
 class FollowedLog:
     """Hands every finished line to `say` once and keeps the last ones in `lines`."""
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, progress: Callable[[str], None]) -> None:
         self.path = path
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
-        self._say = say
+        self._say = progress
         self._read = 0
         self._unfinished = b""
 

@@ -110,18 +110,18 @@ class SparkSubmitRunner:
         with self._folder() as folder:
             self._run(folder, job, started=started, heartbeat=heartbeat)
 
-    def report(self, job: ReportingJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Run a job that leaves a document (`ports.JobRunner.report`)."""
-        return self._result(job, say)
+        return self._result(job, progress)
 
-    def redecode(self, job: RedecodeJob, *, say: Callable[[str], None]) -> Redecoded:
+    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
         """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
-        return Redecoded(**self._result(job, say))
+        return Redecoded(**self._result(job, progress))
 
-    def _result(self, job: ReportingJob | RedecodeJob, say: Callable[[str], None]) -> dict[str, Any]:
+    def _result(self, job: ReportingJob | RedecodeJob, progress: Callable[[str], None]) -> dict[str, Any]:
         """Run a job that says how far it is, and return the document that it leaves."""
         with self._folder() as folder:
-            said = FollowedLog(folder / SAID_FILE, say)
+            said = FollowedLog(folder / SAID_FILE, progress)
             self._run(folder, job, heartbeat=said.follow)
             said.finish()
             found: dict[str, Any] = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))

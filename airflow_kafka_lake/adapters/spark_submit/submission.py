@@ -64,7 +64,7 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For drivers that live for seconds: compiled code never gets hot enough to pay for the better compiler."""
 
-_STRANGERS = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
+_FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
 
 
 def is_local(master: str) -> bool:
@@ -168,7 +168,7 @@ def command(
 
 def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str, str]:
     """Return this process's environment without Airflow's part, which holds connections and keys."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_STRANGERS)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     ours = {
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",

@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from airflow_kafka_lake.adapters.sql_ledger import segmenting
+from airflow_kafka_lake.adapters.sql_ledger import segment_rows
+from airflow_kafka_lake.adapters.sql_ledger.bookkeeping import keep_snapshots, record_event
 from airflow_kafka_lake.adapters.sql_ledger.loading import stream_ids
-from airflow_kafka_lake.adapters.sql_ledger.recording import keep_snapshots, record_event
 from airflow_kafka_lake.adapters.sql_ledger.stored import STORED, SUMS, Ids, Stored
 from airflow_kafka_lake.adapters.sql_ledger.tables import outbox, snapshot
 from airflow_kafka_lake.adapters.sql_ledger.values import Given, given_of, insert_columns
@@ -52,7 +52,7 @@ def _follow(connection: Connection, edits: Sequence[Edit], ids: dict[Stream, int
     if streams := [row for row in new if isinstance(row, StreamRow)]:
         ids.update(stream_ids(connection, streams[0].pipeline, [row.key for row in streams]))
     if segments := [row for edit in edits if isinstance(row := edit.after, SegmentRow)]:
-        segmenting.write_parents(connection, segments[0].pipeline, [row.segment for row in segments])
+        segment_rows.write_parents(connection, segments[0].pipeline, [row.segment for row in segments])
 
 
 def _apply(connection: Connection, stored: Stored, edits: Sequence[Edit], ids: Ids) -> None:

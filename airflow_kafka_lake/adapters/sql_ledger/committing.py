@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger.applying import apply
-from airflow_kafka_lake.adapters.sql_ledger.database import Trouble, trouble
+from airflow_kafka_lake.adapters.sql_ledger.database import ErrorKind, error_kind
 from airflow_kafka_lake.adapters.sql_ledger.loading import Loading
 from airflow_kafka_lake.core.ledger.changes import Write
 
@@ -22,7 +22,7 @@ def commit(connection: Connection, write: Write[T]) -> T:
     try:
         apply(connection, change, loading.ids)
     except IntegrityError as error:
-        if refusal := write.refused(overlap=trouble(error) is Trouble.OVERLAP):
+        if refusal := write.refused(overlap=error_kind(error) is ErrorKind.OVERLAP):
             raise refusal from None
         raise
     return change.result

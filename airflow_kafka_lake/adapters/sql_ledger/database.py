@@ -42,7 +42,7 @@ _STANDING_STILL = (
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 
 
-class Trouble(Enum):
+class ErrorKind(Enum):
     """What kind of error a database driver raised."""
 
     BUSY = auto()
@@ -114,7 +114,7 @@ class Database:
                 with engine.connect() as connection, connection.begin():
                     return work(connection)
             except DBAPIError as error:
-                if trouble(error) is not Trouble.BUSY:
+                if error_kind(error) is not ErrorKind.BUSY:
                     raise self._translated(error) from None
             # Those who met once must not meet again.
             time.sleep(random.uniform(0, PAUSE * (turn + 1)))
@@ -211,12 +211,12 @@ def _checked_url(url: str | URL) -> URL:
     )
 
 
-def trouble(error: DBAPIError) -> Trouble:
+def error_kind(error: DBAPIError) -> ErrorKind:
     """Tell what a driver's error means for the transaction."""
     state = getattr(error.orig, "pgcode", None)
     said = str(error.orig)
     if state in _BUSY_STATES or "database is locked" in said or "database table is locked" in said:
-        return Trouble.BUSY
+        return ErrorKind.BUSY
     if state == "23P01" or OVERLAP in said:
-        return Trouble.OVERLAP
-    return Trouble.CONSTRAINT if isinstance(error, IntegrityError) else Trouble.LOST
+        return ErrorKind.OVERLAP
+    return ErrorKind.CONSTRAINT if isinstance(error, IntegrityError) else ErrorKind.LOST

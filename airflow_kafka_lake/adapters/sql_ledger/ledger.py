@@ -10,12 +10,12 @@ from typing import TypeVar
 from sqlalchemy import URL, Connection, Engine
 
 from airflow_kafka_lake.adapters.sql_ledger import (
-    chronicle,
+    bookkeeping,
     committing,
+    events,
     reading,
-    recording,
     schema,
-    segmenting,
+    segment_rows,
     streams,
     watermarks,
 )
@@ -153,34 +153,34 @@ class SqlLedger:
         return self._read(lambda c: reading.standing(c, attempts))
 
     def knows(self, token: Token, line: Line | None = None) -> Line | None:
-        return self._read(lambda c: chronicle.knows(c, token, line))
+        return self._read(lambda c: events.knows(c, token, line))
 
-    def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
-        return self._read(lambda c: chronicle.pace(c, pipeline))
+    def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
+        return self._read(lambda c: events.throughput(c, pipeline))
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
-        return self._read(lambda c: chronicle.events(c, pipeline, after, limit))
+        return self._read(lambda c: events.events(c, pipeline, after, limit))
 
-    def untold(self, pipeline: str) -> tuple[Advance, ...]:
-        return self._read(lambda c: chronicle.untold(c, pipeline))
+    def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
+        return self._read(lambda c: events.unnotified(c, pipeline))
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
-        return self._read(lambda c: chronicle.outbox_items(c, pipeline, kind))
+        return self._read(lambda c: events.outbox_items(c, pipeline, kind))
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
-        return self._read(lambda c: segmenting.layouts(c, pipeline))
+        return self._read(lambda c: segment_rows.layouts(c, pipeline))
 
     def segments(self, pipeline: str) -> tuple[Segment, ...]:
-        return self._read(lambda c: segmenting.segments(c, pipeline))
+        return self._read(lambda c: segment_rows.segments(c, pipeline))
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
-        return self._read(lambda c: segmenting.gate(c, wave))
+        return self._read(lambda c: segment_rows.gate(c, wave))
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         return self._write(lambda c: watermarks.advance(c, pipeline, self._actor))
 
-    def told(self, pipeline: str, sequence: int) -> None:
-        self._write(lambda c: recording.tell(c, pipeline, sequence))
+    def mark_notified(self, pipeline: str, sequence: int) -> None:
+        self._write(lambda c: bookkeeping.mark_notified(c, pipeline, sequence))
 
     def sent(self, items: Sequence[int]) -> None:
-        self._write(lambda c: recording.forget_sent(c, items))
+        self._write(lambda c: bookkeeping.forget_sent(c, items))

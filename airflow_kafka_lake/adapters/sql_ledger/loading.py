@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, func, or_, select
 
-from airflow_kafka_lake.adapters.sql_ledger import reading, segmenting
-from airflow_kafka_lake.adapters.sql_ledger.recording import latch
+from airflow_kafka_lake.adapters.sql_ledger import reading, segment_rows
+from airflow_kafka_lake.adapters.sql_ledger.bookkeeping import lock_sequences
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt, binding, pipeline, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
 from airflow_kafka_lake.core.ledger.changes import Records, Scope
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow, StreamRow, WaveRow
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord, Holder, RangeState
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, LeaseHolder, RangeState
 from airflow_kafka_lake.core.slices import Stream
 
 BOUND_ONE_BY_ONE = 1000
@@ -38,7 +38,7 @@ class Loading:
         """Lock and read all of it."""
         scope = self.scope
         if scope.alone:
-            latch(self.connection)
+            lock_sequences(self.connection)
         streams = self._streams()
         chosen = self._chosen()
         waves = self._waves({*scope.waves, *(self._homes(*chosen) if chosen and scope.follow else ())})
@@ -55,7 +55,7 @@ class Loading:
             attempts=self._attempts(waves) if scope.attempts else (),
             plans=self._plans(waves.values(), ranges),
             tables=self._tables(waves) if scope.tables else {},
-            gate=segmenting.gate(self.connection, *waves) if scope.gate and waves else (),
+            gate=segment_rows.gate(self.connection, *waves) if scope.gate and waves else (),
             skips=self._skips() if scope.skips else (),
             configurations=self._configurations() if scope.configurations else (),
             **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
@@ -171,8 +171,8 @@ class Loading:
         )
 
     def _layouts(self, name: str) -> dict[str, Any]:
-        layouts = segmenting.layouts(self.connection, name)
-        segments = segmenting.segments(self.connection, name)
+        layouts = segment_rows.layouts(self.connection, name)
+        segments = segment_rows.segments(self.connection, name)
         return {
             "layouts": tuple(LayoutRow(pipeline=name, layout=item) for item in layouts),
             "segments": tuple(SegmentRow(pipeline=name, segment=item) for item in segments),
@@ -208,8 +208,8 @@ def _wave(row: Any) -> WaveRow:
         state=row.state,
         fence=row.fence,
         attempt=row.attempt,
-        holder=None if row.holder is None else Holder.parse(row.holder),
+        holder=None if row.holder is None else LeaseHolder.parse(row.holder),
         lease_until=row.lease_until,
         snapshot=row.snapshot_id,
-        settled_at=row.settled_at,
+        committed_at=row.committed_at,
     )

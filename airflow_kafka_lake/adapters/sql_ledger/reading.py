@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.records import PipelineRecord, Published, Ra
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
-    Holder,
+    LeaseHolder,
     RangeState,
     WaveState,
 )
@@ -76,13 +76,13 @@ def pipelines(connection: Connection) -> tuple[str, ...]:
 def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveRecord, ...]:
     """Return waves, oldest plan first, in plan order."""
     mine = range_.c.wave == wave.c.id
-    settled = and_(mine, range_.c.state == RangeState.SETTLED)
+    committed = and_(mine, range_.c.state == RangeState.COMMITTED)
     query = (
         select(
             wave,
             now().label("now"),
             select(func.count()).where(mine).scalar_subquery().label("ranges"),
-            select(func.sum(range_.c.row_count)).where(settled).scalar_subquery().label("row_count"),
+            select(func.sum(range_.c.row_count)).where(committed).scalar_subquery().label("row_count"),
         )
         .join(plan_, plan_.c.id == wave.c.plan)
         .where(*where)
@@ -99,7 +99,7 @@ def _wave(row: Any) -> WaveRecord:
         table=row.table_name,
         state=row.state,
         fence=row.fence,
-        holder=None if row.holder is None else Holder.parse(row.holder),
+        holder=None if row.holder is None else LeaseHolder.parse(row.holder),
         lease_until=row.lease_until,
         lease_live=guards.lease_is_live(row.lease_until, row.now),
         snapshot=row.snapshot_id,
@@ -227,8 +227,8 @@ def _attempt(row: Any) -> AttemptRecord:
 
 
 def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[Published, ...]:
-    """Return the settled waves that brought rows, newest settled first."""
-    brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.SETTLED, range_.c.row_count > 0)
+    """Return the committed waves that brought rows, newest committed first."""
+    brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.COMMITTED, range_.c.row_count > 0)
     tried = attempt_.alias()
     base = (
         select(tried.c.base)
@@ -241,7 +241,7 @@ def published(connection: Connection, name: str, table: str | None, newest: int 
         select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt, base.label("base"))
         .join(attempt_, and_(attempt_.c.wave == wave.c.id, attempt_.c.outcome == AttemptOutcome.COMMITTED))
         .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED, brought)
-        .order_by(wave.c.settled_at.desc(), wave.c.id)
+        .order_by(wave.c.committed_at.desc(), wave.c.id)
         .limit(newest)
     )
     if table is not None:

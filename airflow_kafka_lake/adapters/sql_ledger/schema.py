@@ -11,8 +11,11 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 
-NEWEST = "0008"
+NEWEST = "0009"
 """The revision this package reads and writes. Revisions are numbers of four digits, so text order is their order."""
+
+OLDEST = "0008"
+"""The first revision that can be upgraded."""
 
 FOLDER = Path(__file__).parent / "migrations"
 
@@ -36,6 +39,9 @@ def check(connection: Connection, name: str) -> None:
         return
     if found is None:
         problem, way = "has no schema", f"create it with: {remedies.upgrade_ledger()}"
+    elif found < OLDEST:
+        problem = f"has schema {found}, older than {OLDEST}, from before the first release"
+        way = f"it cannot be upgraded; name an empty database instead, and fill it from the lake: {remedies.rebuild()}"
     elif found < NEWEST:
         problem, way = f"has schema {found}, older than {NEWEST}", f"bring it up with: {remedies.upgrade_ledger()}"
     else:
@@ -44,12 +50,15 @@ def check(connection: Connection, name: str) -> None:
 
 
 def upgrade(connection: Connection, name: str) -> None:
-    """Bring the schema to the newest revision, inside the caller's transaction; a newer one is refused."""
+    """Bring the schema to the newest revision, inside the caller's transaction.
+
+    A newer one is refused, and one that is older than all that can be upgraded.
+    """
     if connection.dialect.name == "postgresql":
         # Two upgrades at once: the second waits, and finds the work done. (A SQLite transaction is alone anyway.)
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": VERSION_TABLE})
     found = revision(connection)
-    if found is not None and found > NEWEST:
+    if found is not None and not OLDEST <= found <= NEWEST:
         check(connection, name)
     if found == NEWEST:
         return

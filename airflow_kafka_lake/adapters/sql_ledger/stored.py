@@ -108,7 +108,7 @@ STORED: Mapping[type, Stored] = {
     WaveRow: Stored(
         table=tables.wave,
         columns={
-            **_plain("id", "plan", "ordinal", "pipeline", "state", "fence", "attempt", "lease_until", "settled_at"),
+            **_plain("id", "plan", "ordinal", "pipeline", "state", "fence", "attempt", "lease_until", "committed_at"),
             **_plain(table_name="table", snapshot_id="snapshot"),
             "holder": ("holder", lambda row, _: None if row.holder is None else str(row.holder)),
         },

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 def streams(
     connection: Connection, name: str, topic: str | None, partitions: Sequence[int] | None
 ) -> tuple[StreamRecord, ...]:
-    """Return streams with coverage. Of `[origin, watermark)`, settled for good, no range is read."""
+    """Return streams with coverage. Of `[origin, watermark)`, committed for good, no range is read."""
     chosen = [stream.c.pipeline == name]
     if topic is not None:
         chosen.append(stream.c.topic == topic)
@@ -81,4 +81,4 @@ def _by_stream(found: Iterable[Any]) -> dict[int, RangeSet]:
     pieces: dict[int, list[OffsetRange]] = defaultdict(list)
     for key, start, end in found:
         pieces[key].append(OffsetRange(start, end))
-    return {key: RangeSet(stretches) for key, stretches in pieces.items()}
+    return {key: RangeSet(slices) for key, slices in pieces.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, Table, Text
 
-from airflow_kafka_lake.adapters.sql_ledger.types import Number, Offsets, Prose, Timestamp, Word
+from airflow_kafka_lake.adapters.sql_ledger.types import Choice, LongText, Number, Offsets, Timestamp
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 
@@ -35,7 +35,7 @@ def _accounting(*, null: bool) -> list[Column[object]]:
 
 
 meta = _table("meta", Column("key", String(40), primary_key=True), Column("value", Text, nullable=False))
-"""`ledger_id`. Its row is also the latch that makes sequences grow in commit order."""
+"""`ledger_id`. Its row is also the sequence lock that makes sequences grow in commit order."""
 
 pipeline = _table(
     "pipeline",
@@ -97,7 +97,7 @@ plan = _table(
     Column("pipeline_version", Integer, nullable=False),
     Column("observed_at", Timestamp, nullable=False),
     Column("recorded_at", Timestamp, nullable=False),
-    Column("actor", Prose, nullable=False),
+    Column("actor", LongText, nullable=False),
     Column("detail", Text, nullable=False),
 )
 snapshot = _table(
@@ -109,10 +109,10 @@ snapshot = _table(
     _offset("last_stable"),
     _offset("high_watermark"),
     _offset("group_offset", null=True),
-    Column("group_offset_state", Word(GroupOffsetState), nullable=False),
+    Column("group_offset_state", Choice(GroupOffsetState), nullable=False),
     _offset("start_offset"),
     _offset("end_offset"),
-    Column("reason", Prose, nullable=False),
+    Column("reason", LongText, nullable=False),
     Column("number", BigInteger),
 )
 """What a plan saw of the streams that it planned: for people, and for a while; nothing decides by it."""
@@ -123,13 +123,13 @@ wave = _table(
     Column("ordinal", Integer, nullable=False),
     _id("pipeline"),
     Column("table_name", String(600), nullable=False),
-    Column("state", Word(WaveState), nullable=False),
+    Column("state", Choice(WaveState), nullable=False),
     Column("fence", BigInteger, nullable=False),
     _id("attempt", null=True),
     Column("holder", String(400)),
     Column("lease_until", Timestamp),
     Column("snapshot_id", BigInteger),
-    Column("settled_at", Timestamp),
+    Column("committed_at", Timestamp),
 )
 attempt = _table(
     "attempt",
@@ -137,12 +137,12 @@ attempt = _table(
     Column("fence", BigInteger, primary_key=True, autoincrement=False),
     _id("attempt"),
     Column("holder", String(400), nullable=False),
-    Column("job", Prose),
+    Column("job", LongText),
     Column("base", BigInteger),
     Column("audited", BigInteger),
     Column("staged_bytes", BigInteger),
-    Column("outcome", Word(AttemptOutcome), nullable=False),
-    Column("error", Prose),
+    Column("outcome", Choice(AttemptOutcome), nullable=False),
+    Column("error", LongText),
     Column("started_at", Timestamp, nullable=False),
     Column("ended_at", Timestamp),
 )
@@ -153,8 +153,8 @@ skip = _table(
     _offset("start_offset"),
     _offset("end_offset"),
     Column("offsets", BigInteger, nullable=False),
-    Column("reason", Prose, nullable=False),
-    Column("actor", Prose, nullable=False),
+    Column("reason", LongText, nullable=False),
+    Column("actor", LongText, nullable=False),
     Column("at", Timestamp, nullable=False),
     Column("acknowledge_order", Boolean, nullable=False),
 )
@@ -168,8 +168,8 @@ range_ = _table(
     _offset("start_offset"),
     _offset("end_offset"),
     Column("generation", Integer, nullable=False),
-    Column("state", Word(RangeState), nullable=False),
-    Column("reason", Prose),
+    Column("state", Choice(RangeState), nullable=False),
+    Column("reason", LongText),
     Column("held_for", Offsets),
     Column("fewer_accepted", Boolean, nullable=False),
     Column("leader_epoch", Integer),
@@ -186,16 +186,16 @@ move = _table(
     _offset("end_offset"),
     Column("row_count", BigInteger, nullable=False),
 )
-told = _table("told", _id("pipeline", key=True), Column("sequence", BigInteger, nullable=False))
+notified = _table("notified", _id("pipeline", key=True), Column("sequence", BigInteger, nullable=False))
 event = _table(
     "event",
     Column("sequence", Number, primary_key=True),
     Column("at", Timestamp, nullable=False),
     _id("pipeline"),
-    Column("actor", Prose, nullable=False),
+    Column("actor", LongText, nullable=False),
     Column("kind", String(20), nullable=False),
-    Column("subject", Prose, nullable=False),
-    Column("detail", Prose, nullable=False),
+    Column("subject", LongText, nullable=False),
+    Column("detail", LongText, nullable=False),
 )
 outbox = _table(
     "outbox",

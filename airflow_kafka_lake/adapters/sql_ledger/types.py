@@ -58,7 +58,7 @@ class Timestamp(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class Word(TypeDecorator[StrEnum]):
+class Choice(TypeDecorator[StrEnum]):
     """One of a closed set of words, stored as itself."""
 
     impl = String(20)
@@ -66,7 +66,7 @@ class Word(TypeDecorator[StrEnum]):
 
     def __init__(self, words: type[StrEnum]) -> None:
         super().__init__()
-        self.words = words
+        self.message = words
         self._members = {word.value: word for word in words}
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
@@ -78,7 +78,7 @@ class Word(TypeDecorator[StrEnum]):
         return None if value is None else self._members[value]
 
 
-class Prose(TypeDecorator[str]):
+class LongText(TypeDecorator[str]):
     """Free text from anywhere: what a database cannot store of it (NUL, broken UTF-8) is replaced."""
 
     impl = Text
@@ -157,7 +157,7 @@ def _plain(kind: Any) -> Any:
         return Boolean()
     if isinstance(kind, Timestamp):
         return DateTime(timezone=True)
-    return Text() if isinstance(kind, (Word, Prose, Offsets, String)) else BigInteger()
+    return Text() if isinstance(kind, (Choice, LongText, Offsets, String)) else BigInteger()
 
 
 def upsert(connection: Connection, table: Table) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Subquery, Table, column, insert, literal, select
 
-from airflow_kafka_lake.adapters.sql_ledger.types import Offsets, Prose, Timestamp, clean, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import LongText, Offsets, Timestamp, clean, rows
 from airflow_kafka_lake.core.offsets import RangeSet
 
 
@@ -59,7 +59,7 @@ def _json(values: Sequence[Any], kind: Any, zone: str) -> Sequence[Any]:
     """Return values as JSON has them, times in UTC."""
     if isinstance(kind, Offsets):
         return [Offsets.text(value) if isinstance(value, RangeSet) else None for value in values]
-    if isinstance(kind, Prose):
+    if isinstance(kind, LongText):
         return [None if value is None else clean(value) for value in values]
     if isinstance(kind, Timestamp):
         return [None if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}{zone}" for value in values]

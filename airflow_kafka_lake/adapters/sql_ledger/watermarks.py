@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import BigInteger as Big
 from sqlalchemy import Connection, cast, exists, func, select, update
 
-from airflow_kafka_lake.adapters.sql_ledger import chronicle
-from airflow_kafka_lake.adapters.sql_ledger.recording import latch, record_event
+from airflow_kafka_lake.adapters.sql_ledger import events
+from airflow_kafka_lake.adapters.sql_ledger.bookkeeping import lock_sequences, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
 from airflow_kafka_lake.core.ledger import guards, history
@@ -51,7 +51,7 @@ def advance(connection: Connection, name: str, actor: str) -> tuple[Advance, ...
     )
     if moved.rowcount != len(values):
         raise guards.overtaken(f"Streams of pipeline {name} were decided about by another writer meanwhile.")
-    return _tell_moves(connection, name, values, actor)
+    return _record_moves(connection, name, values, actor)
 
 
 def _reached(connection: Connection, ids: Sequence[int]) -> Any:
@@ -84,13 +84,13 @@ def _reached(connection: Connection, ids: Sequence[int]) -> Any:
     )
 
 
-def _tell_moves(connection: Connection, name: str, values: list[dict[str, Any]], actor: str) -> tuple[Advance, ...]:
-    latch(connection)
+def _record_moves(connection: Connection, name: str, values: list[dict[str, Any]], actor: str) -> tuple[Advance, ...]:
+    lock_sequences(connection)
     last = connection.execute(select(func.coalesce(func.max(move.c.sequence), 0))).scalar_one()
     columns = ("stream", "start_offset", "end_offset", "row_count")
     numbered = [{"sequence": last + n, **{c: value[c] for c in columns}} for n, value in enumerate(values, 1)]
     insert_rows(connection, move, numbered, pipeline=name, at=now())
-    moves = chronicle.moves(connection, move.c.pipeline == name, move.c.sequence > last)
+    moves = events.moves(connection, move.c.pipeline == name, move.c.sequence > last)
     said = history.advanced(moves)
     record_event(connection, Entry(pipeline=name, actor=actor, kind="advance", subject=name, detail=said))
     return moves

@@ -12,81 +12,81 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.audit.commit_check import CommitCheck, check_commits
+from airflow_kafka_lake.core.audit.committed import check_committed
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.audit.progress import check_progress
-from airflow_kafka_lake.core.audit.settled import check_settled
-from airflow_kafka_lake.core.audit.witnesses import Witnesses, check_witnesses
-from airflow_kafka_lake.core.ledger.records import Holding, RangeRecord
+from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
-"""Wave states in which rows of a range that is not settled cannot be waiting for their settlement."""
+"""Wave states in which rows of a range that is not committed cannot be waiting for their commit."""
 
 
-def check(evidence: Evidence) -> tuple[Finding, ...]:
+def check(inputs: AuditInputs) -> tuple[Finding, ...]:
     """Return everything that is wrong, by stream, then wave, then table; nothing when all is well."""
-    witnesses = Witnesses.of(evidence)
+    commit_check = CommitCheck.of(inputs)
     found = [
-        *_damaged(evidence),
-        *_check_streams(evidence, witnesses),
-        *check_witnesses(evidence, witnesses),
-        *check_progress(evidence),
+        *_damaged(inputs),
+        *_check_streams(inputs, commit_check),
+        *check_commits(inputs, commit_check),
+        *check_progress(inputs),
     ]
     return tuple(sorted(found, key=lambda item: item.place))
 
 
-def rows_seen(evidence: Evidence) -> dict[Stream, list[Holding]]:
+def rows_seen(inputs: AuditInputs) -> dict[Stream, list[AttemptRows]]:
     """Return what readers of the tables see of each stream, by attempt."""
-    found: dict[Stream, list[Holding]] = defaultdict(list)
-    for table in evidence.tables:
-        for holding in table.holdings:
+    found: dict[Stream, list[AttemptRows]] = defaultdict(list)
+    for table in inputs.tables:
+        for holding in table.attempt_rows:
             found[holding.stream].append(holding)
     return found
 
 
-def offsets_seen(evidence: Evidence) -> dict[Stream, RangeSet]:
+def offsets_seen(inputs: AuditInputs) -> dict[Stream, RangeSet]:
     """Return at which offsets of each stream readers of the tables see a row."""
-    return {key: RangeSet.union(item.offsets for item in held) for key, held in rows_seen(evidence).items()}
+    return {key: RangeSet.union(item.offsets for item in held) for key, held in rows_seen(inputs).items()}
 
 
-def _damaged(evidence: Evidence) -> Iterator[Finding]:
-    for table in evidence.tables:
+def _damaged(inputs: AuditInputs) -> Iterator[Finding]:
+    for table in inputs.tables:
         if table.damaged:
-            yield Finding(kind=FindingKind.LOST, table=table.identifier, words=table.damaged)
+            yield Finding(kind=FindingKind.LOST, table=table.identifier, message=table.damaged)
 
 
-def _check_streams(evidence: Evidence, witnesses: Witnesses) -> Iterator[Finding]:
-    seen = rows_seen(evidence)
-    ranges = _by_stream(evidence.ledger.ranges)
-    unreadable = evidence.unreadable
-    deletions = evidence.deletions
-    still = {item.id: (item.state, item.range, item.generation) for item in evidence.ledger.ranges}
-    settled = _by_stream(
+def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
+    seen = rows_seen(inputs)
+    ranges = _by_stream(inputs.ledger.ranges)
+    unreadable = inputs.unreadable
+    deletions = inputs.deletions
+    still = {item.id: (item.state, item.range, item.generation) for item in inputs.ledger.ranges}
+    committed = _by_stream(
         item
-        for item in evidence.ledger.settled
+        for item in inputs.ledger.committed
         if item.wave not in unreadable and still.get(item.id) == (item.state, item.range, item.generation)
     )
     for stream in sorted(seen.keys() | ranges.keys()):
-        holdings = seen.get(stream, [])
-        rows = RangeSet.union(holding.offsets for holding in holdings)
-        truth = evidence.truth.get(stream)
-        yield from _twice(stream, holdings, rows)
-        for item in settled.get(stream, ()):
-            others = partial(_by_others, item, evidence)
-            yield from check_settled(item, rows, truth, deletions, by_others=others)
-            yield from _check_replaced(item, holdings, witnesses)
-        yield from _check_strays(stream, holdings, ranges.get(stream, []), witnesses)
+        attempt_rows = seen.get(stream, [])
+        rows = RangeSet.union(holding.offsets for holding in attempt_rows)
+        truth = inputs.truth.get(stream)
+        yield from _twice(stream, attempt_rows, rows)
+        for item in committed.get(stream, ()):
+            others = partial(_by_others, item, inputs)
+            yield from check_committed(item, rows, truth, deletions, by_others=others)
+            yield from _check_replaced(item, attempt_rows, commit_check)
+        yield from _check_unplanned(stream, attempt_rows, ranges.get(stream, []), commit_check)
         if truth is not None:
-            yield from _check_contents(stream, rows, truth, evidence)
+            yield from _check_contents(stream, rows, truth, inputs)
 
 
-def _by_others(item: RangeRecord, evidence: Evidence) -> str:
+def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
     """Name the newest commit of others that took rows out of a range's table since, and what to do if it was wanted."""
-    wave = next((wave for wave in evidence.ledger.waves if wave.id == item.wave), None)
-    table = next((table for table in evidence.tables if wave and table.identifier == wave.table), None)
+    wave = next((wave for wave in inputs.ledger.waves if wave.id == item.wave), None)
+    table = next((table for table in inputs.tables if wave and table.identifier == wave.table), None)
     since = list(table.commits) if table else []
     published = [n for n, commit in enumerate(since) if wave and commit.snapshot == wave.snapshot]
     theirs = [commit for commit in since[max(published, default=0) :] if commit.deleted and commit.token is None]
@@ -107,14 +107,14 @@ def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[Stream, list[RangeRecor
     return found
 
 
-def _twice(stream: Stream, holdings: Sequence[Holding], rows: RangeSet) -> Iterator[Finding]:
+def _twice(stream: Stream, attempt_rows: Sequence[AttemptRows], rows: RangeSet) -> Iterator[Finding]:
     """Find offsets that several attempts brought, and rows that one attempt brought twice."""
-    extra = sum(holding.offsets.span + holding.duplicates for holding in holdings) - rows.span
+    extra = sum(holding.offsets.span + holding.duplicates for holding in attempt_rows) - rows.span
     if extra:
-        shared = overlaps([holding.offsets for holding in holdings])
-        where = f", at {shared.in_words()}" if shared else ""
-        words = f"{extra} rows are there more than once{where}"
-        yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, words=words)
+        shared = overlaps([holding.offsets for holding in attempt_rows])
+        where = f", at {shared.describe()}" if shared else ""
+        message = f"{extra} rows are there more than once{where}"
+        yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, message=message)
 
 
 def overlaps(sets: Iterable[RangeSet]) -> RangeSet:
@@ -128,55 +128,57 @@ def overlaps(sets: Iterable[RangeSet]) -> RangeSet:
     return RangeSet(found)
 
 
-def _check_replaced(item: RangeRecord, holdings: Sequence[Holding], witnesses: Witnesses) -> Iterator[Finding]:
-    """Where a range was read again, rows of the earlier reading are gone."""
-    for holding in holdings if item.generation else ():
-        wave = witnesses.wave_of(holding.attempt)
-        if wave is not None and wave.id != item.wave and (old := holding.offsets.within(item.range)):
-            words = f"range {item.range} was read again, and rows of attempt {holding.attempt} are still at {old}"
-            yield Finding(kind=FindingKind.DUPLICATE, stream=item.stream, offsets=old, wave=item.wave, words=words)
-
-
-def _check_strays(
-    stream: Stream, holdings: Sequence[Holding], ranges: Sequence[RangeRecord], witnesses: Witnesses
+def _check_replaced(
+    item: RangeRecord, attempt_rows: Sequence[AttemptRows], commit_check: CommitCheck
 ) -> Iterator[Finding]:
-    """Every row belongs to a settled range, to a published attempt whose settlement is still to come, or to a range
+    """Where a range was read again, rows of the earlier reading are gone."""
+    for holding in attempt_rows if item.generation else ():
+        wave = commit_check.wave_of(holding.attempt)
+        if wave is not None and wave.id != item.wave and (old := holding.offsets.within(item.range)):
+            message = f"range {item.range} was read again, and rows of attempt {holding.attempt} are still at {old}"
+            yield Finding(kind=FindingKind.DUPLICATE, stream=item.stream, offsets=old, wave=item.wave, message=message)
+
+
+def _check_unplanned(
+    stream: Stream, attempt_rows: Sequence[AttemptRows], ranges: Sequence[RangeRecord], commit_check: CommitCheck
+) -> Iterator[Finding]:
+    """Every row belongs to a committed range, to a published attempt whose commit is still to come, or to a range
     that was reopened and is not read again yet (or never will be: it was skipped then)."""
-    settled = RangeSet(item.range for item in ranges if item.state is RangeState.SETTLED or item.generation)
+    committed = RangeSet(item.range for item in ranges if item.state is RangeState.COMMITTED or item.generation)
     skipped = [item for item in ranges if item.state is RangeState.SKIPPED]
-    for holding in holdings:
-        if not witnesses.published(holding.attempt):
+    for holding in attempt_rows:
+        if not commit_check.published(holding.attempt):
             whose = f"attempt {holding.attempt}" if holding.attempt else "no attempt"
-            where = holding.offsets.in_words()
+            where = holding.offsets.describe()
             yield Finding(
                 kind=FindingKind.VISIBLE_WITHOUT_TOKEN,
                 stream=stream,
                 offsets=holding.offsets,
-                words=f"rows at {where} are of {whose}, which no commit or receipt of ours has published",
+                message=f"rows at {where} are of {whose}, which no commit or receipt of ours has published",
             )
             continue
-        left = holding.offsets - settled
+        left = holding.offsets - committed
         for item in skipped:
             if inside := left & RangeSet((item.range,)):
-                words = f"range {item.range} is skipped and has {inside.span} rows"
-                yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=inside, words=words)
+                message = f"range {item.range} is skipped and has {inside.span} rows"
+                yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=inside, message=message)
                 left -= inside
-        wave = witnesses.wave_of(holding.attempt)
+        wave = commit_check.wave_of(holding.attempt)
         if wave is not None and wave.state not in GONE_ON:
             left -= RangeSet(item.range for item in ranges if item.wave == wave.id)
         if left:
-            words = f"rows at {left.in_words()} belong to no settled range"
-            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=left, words=words)
+            message = f"rows at {left.describe()} belong to no committed range"
+            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=left, message=message)
 
 
-def _check_contents(stream: Stream, rows: RangeSet, truth: StreamTruth, evidence: Evidence) -> Iterator[Finding]:
+def _check_contents(stream: Stream, rows: RangeSet, truth: StreamTruth, inputs: AuditInputs) -> Iterator[Finding]:
     if aborted := rows & truth.aborted:
-        words = f"records of aborted transactions are visible at {aborted.in_words()}"
-        yield Finding(kind=FindingKind.ABORTED_VISIBLE, stream=stream, offsets=aborted, words=words)
-    for table in evidence.tables:
+        message = f"records of aborted transactions are visible at {aborted.describe()}"
+        yield Finding(kind=FindingKind.ABORTED_VISIBLE, stream=stream, offsets=aborted, message=message)
+    for table in inputs.tables:
         theirs = table.digests.get(stream, {})
         wrong = [o for o, digest in theirs.items() if o in truth.digests and truth.digests[o] != digest]
         if wrong:
             offsets = RangeSet(OffsetRange(offset, offset + 1) for offset in wrong)
-            words = f"rows at {offsets.in_words()} have another content than was acknowledged"
-            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=offsets, words=words)
+            message = f"rows at {offsets.describe()} have another content than was acknowledged"
+            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=offsets, message=message)

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.audit.check import rows_seen
-from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
-from airflow_kafka_lake.core.audit.timeline import Bounds, strip
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding
+from airflow_kafka_lake.core.audit.timeline import Bounds, timeline
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.deletions import Deletions
-from airflow_kafka_lake.core.ledger.records import Holding, RangeRecord
+from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
@@ -27,9 +27,9 @@ CLEANED = (
     "{offsets} offsets have no record because Kafka's cleaner compacts the topic, or did once: a cleaned record cannot "
     "be told from a lost one"
 )
-NOT_ASKED = "not asked: Kafka is asked for --report, --deep and --seam"
+NOT_ASKED = "not asked: Kafka is asked for --report, --deep and --cutover"
 NAMED = 3
-"""Stretches that a sentence names; more are counted."""
+"""Slices that a sentence names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ class Scope:
         topic, _, partition = stream
         return self.topic in (None, topic) and (self.partitions is None or partition in self.partitions)
 
-    def of(self, evidence: Evidence, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    def of(self, inputs: AuditInputs, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Leave out what is about other streams only: about them, or about a wave that has no range of these."""
-        waves = {item.wave for item in evidence.ledger.ranges if item.stream in self}
-        others = {item.wave for item in evidence.ledger.ranges} - waves
+        waves = {item.wave for item in inputs.ledger.ranges if item.stream in self}
+        others = {item.wave for item in inputs.ledger.ranges} - waves
         return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
 
 
@@ -64,7 +64,7 @@ EVERYTHING = Scope()
 
 
 def audit_document(
-    evidence: Evidence,
+    inputs: AuditInputs,
     findings: Sequence[Finding],
     *,
     at: datetime,
@@ -79,39 +79,39 @@ def audit_document(
     one then.
     """
     observed = observed or Observed()
-    streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
-    shown = scope.of(evidence, findings)
+    streams = [stream for stream in inputs.ledger.streams if stream.key in scope]
+    shown = scope.of(inputs, findings)
     known = {stream.key for stream in streams}
-    lines = _lines(evidence, streams, shown, observed)
+    lines = _lines(inputs, streams, shown, observed)
     for line, stream in zip(lines, streams, strict=True):
         line["seals"] = [item.seal for item in segments if item.stream == stream.key and item.sealed]
     return {
-        "pipeline": evidence.ledger.pipeline,
+        "pipeline": inputs.ledger.pipeline,
         "audited_at": timestamp(at),
         "ok": not shown,
         "totals": _totals(lines),
         "streams": lines,
-        "problems": [item.words for item in shown if item.stream not in known],
+        "problems": [item.message for item in shown if item.stream not in known],
         "findings": [item.to_json() for item in shown],
     }
 
 
-def said(document: Mapping[str, Any]) -> list[str]:
-    """Return what an audit says beside its numbers: of contents, and of a seam."""
-    parts = [document[name] for name in ("deep", "seam") if name in document]
+def messages(document: Mapping[str, Any]) -> list[str]:
+    """Return what an audit says beside its numbers: of contents, and of a cutover."""
+    parts = [document[name] for name in ("deep", "cutover") if name in document]
     return [line for part in parts for line in (part["sentence"], *part["lines"])]
 
 
 def _lines(
-    evidence: Evidence, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
+    inputs: AuditInputs, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
 ) -> list[Json]:
-    seen, unreadable, deletions = rows_seen(evidence), evidence.unreadable, evidence.deletions
+    seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
     ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in evidence.ledger.ranges:
+    for item in inputs.ledger.ranges:
         ranges[item.stream].append(item)
     problems: dict[Stream | None, list[str]] = defaultdict(list)
     for finding in findings:
-        problems[finding.stream].append(finding.words)
+        problems[finding.stream].append(finding.message)
     return [
         _line(
             stream,
@@ -128,13 +128,13 @@ def _lines(
 def _line(
     stream: StreamRecord,
     ranges: Sequence[RangeRecord],
-    holdings: Sequence[Holding] | None,
+    attempt_rows: Sequence[AttemptRows] | None,
     *,
     observed: Observed,
     deletions: Deletions,
 ) -> Json:
-    rows = None if holdings is None else RangeSet.union(holding.offsets for holding in holdings)
-    total = None if holdings is None else sum(item.offsets.span + item.duplicates for item in holdings)
+    rows = None if attempt_rows is None else RangeSet.union(holding.offsets for holding in attempt_rows)
+    total = None if attempt_rows is None else sum(item.offsets.span + item.duplicates for item in attempt_rows)
     resolved = [item for item in ranges if item.state in RESOLVED]
     coverage = RangeSet(item.range for item in resolved)
     accounting, missing, deleted = _audited(resolved, rows, deletions)
@@ -157,7 +157,7 @@ def _line(
         "log_start": bounds.log_start if bounds else None,
         "readable_end": bounds.readable_end if bounds else None,
         "bounds_state": "observed" if bounds else observed.states.get(stream.key, NOT_ASKED),
-        "strip": [piece.to_json() for piece in strip(stream.origin, ranges, bounds)],
+        "timeline": [piece.to_json() for piece in timeline(stream.origin, ranges, bounds)],
     }
 
 
@@ -213,13 +213,13 @@ def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> st
     """Return where every offset went: of [a, b): so many visible, markers, aborted, compacted, skipped, unexplained;
     and deleted, where some were."""
     if not coverage:
-        return "nothing is settled yet"
-    stretches = coverage.ranges
-    if len(stretches) <= NAMED:
-        where = " and ".join(map(_interval, stretches))
+        return "nothing is committed yet"
+    found = coverage.ranges
+    if len(found) <= NAMED:
+        where = " and ".join(map(_interval, found))
     else:
-        whole = OffsetRange(stretches[0].start, stretches[-1].end)
-        where = f"{coverage.span:,} offsets in {len(stretches):,} stretches of {_interval(whole)}"
+        whole = OffsetRange(found[0].start, found[-1].end)
+        where = f"{coverage.span:,} offsets in {len(found):,} ranges of {_interval(whole)}"
     return f"of {where}: {_explained(accounting, deleted)}"
 
 

@@ -1,4 +1,4 @@
-"""What became of each stretch of a stream's offsets: the strip that a report draws, piece by piece."""
+"""What became of each slice of a stream's offsets: the strip that a report draws, piece by piece."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 
-class Band(StrEnum):
+class OffsetStatus(StrEnum):
     """What a piece of a strip shows, the most urgent last."""
 
-    SETTLED = "settled"
+    COMMITTED = "committed"
     SKIPPED = "skipped"
     PLANNED = "planned"
     UNREAD = "unread"
@@ -24,16 +24,16 @@ class Band(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """One stretch that shows one thing; `words` says why, where there is more to say."""
+class TimelineSlice:
+    """One slice that shows one thing; `words` says why, where there is more to say."""
 
     range: OffsetRange
-    band: Band
-    words: str = ""
+    status: OffsetStatus
+    message: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
-        return {"from": self.range.start, "to": self.range.end, "band": self.band.value, "words": self.words}
+        return {"from": self.range.start, "to": self.range.end, "status": self.status.value, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Bounds:
     group_offset: int | None = None
 
 
-def strip(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> tuple[Piece, ...]:
+def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> tuple[TimelineSlice, ...]:
     """Cut a stream into pieces, sorted and disjoint: its ranges, and between them what is not planned.
 
     Offsets that are not resolved and lie below the log start are lost; without `bounds` nothing is said of offsets
@@ -55,44 +55,50 @@ def strip(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> 
     if bounds is None:
         return _joined(known)
     unplanned = RangeSet.between(origin, bounds.readable_end) - RangeSet(item.range for item in ranges)
-    pieces = [*known, *(Piece(range=item, band=Band.UNREAD) for item in unplanned)]
+    pieces = [*known, *(TimelineSlice(range=item, status=OffsetStatus.UNREAD) for item in unplanned)]
     return _joined(part for item in sorted(pieces, key=lambda p: p.range) for part in _lost(item, bounds.log_start))
 
 
-def _of_range(item: RangeRecord) -> Piece:
+def _of_range(item: RangeRecord) -> TimelineSlice:
     match item.state:
-        case RangeState.SETTLED:
-            return Piece(range=item.range, band=Band.SETTLED)
+        case RangeState.COMMITTED:
+            return TimelineSlice(range=item.range, status=OffsetStatus.COMMITTED)
         case RangeState.SKIPPED:
-            return Piece(range=item.range, band=Band.SKIPPED, words=item.reason or "")
+            return TimelineSlice(range=item.range, status=OffsetStatus.SKIPPED, message=item.reason or "")
         case RangeState.PLANNED:
-            return Piece(range=item.range, band=Band.PLANNED)
+            return TimelineSlice(range=item.range, status=OffsetStatus.PLANNED)
         case RangeState.HELD | RangeState.CANCELLED:
-            return Piece(range=item.range, band=Band.HELD, words=item.reason or "")
+            return TimelineSlice(range=item.range, status=OffsetStatus.HELD, message=item.reason or "")
         case _:
             assert_never(item.state)
 
 
-def _lost(piece: Piece, log_start: int) -> Iterator[Piece]:
+def _lost(piece: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
     """Cut what retention has passed off a piece that was not read."""
-    if piece.band in {Band.SETTLED, Band.SKIPPED} or piece.range.start >= log_start:
+    if piece.status in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} or piece.range.start >= log_start:
         yield piece
         return
-    words = f"Kafka's log starts at {log_start}"
+    message = f"Kafka's log starts at {log_start}"
     for part in piece.range.split_at((log_start,)):
         if part.start < log_start:
-            yield Piece(range=part, band=Band.LOST, words=f"{words}; {piece.words}" if piece.words else words)
+            yield TimelineSlice(
+                range=part,
+                status=OffsetStatus.LOST,
+                message=f"{message}; {piece.message}" if piece.message else message,
+            )
         else:
-            yield Piece(range=part, band=piece.band, words=piece.words)
+            yield TimelineSlice(range=part, status=piece.status, message=piece.message)
 
 
-def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def _joined(pieces: Iterable[TimelineSlice]) -> tuple[TimelineSlice, ...]:
     """Join neighbours that show the same."""
-    found: list[Piece] = []
+    found: list[TimelineSlice] = []
     for item in pieces:
         last = found[-1] if found else None
-        if last and (last.range.end, last.band, last.words) == (item.range.start, item.band, item.words):
-            found[-1] = Piece(range=OffsetRange(last.range.start, item.range.end), band=item.band, words=item.words)
+        if last and (last.range.end, last.status, last.message) == (item.range.start, item.status, item.message):
+            found[-1] = TimelineSlice(
+                range=OffsetRange(last.range.start, item.range.end), status=item.status, message=item.message
+            )
         else:
             found.append(item)
     return tuple(found)

@@ -22,15 +22,17 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
 
     Of remarks of one kind there are at most so many, then how many more there would be.
     """
-    period = plan.period.in_words() if plan.period else ()
+    period = plan.period.describe() if plan.period else ()
     if plan.ranges:
         yield from _cost(plan.forecast, where)
         yield from period
     else:
-        yield f"nothing to do: {period[0] if period else everything('planned or settled')}"
+        yield f"nothing to do: {period[0] if period else everything('planned or committed')}"
         yield from period[1:]
     yield from _first(map(waiting_text, waiting_document(plan)), most)
-    yield from _first((f"waiting: {item.topic}/{item.partition}: {item.reason}" for item in plan.growth.settling), most)
+    yield from _first(
+        (f"waiting: {item.topic}/{item.partition}: {item.reason}" for item in plan.layout_change.in_grace), most
+    )
     yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)
     if dry_run:
         yield "nothing was written"
@@ -43,7 +45,7 @@ def everything(done: str) -> str:
 
 def waiting_text(item: Json) -> str:
     """Return that a partition waits for an open transaction, and for which, as far as that is known."""
-    held = f", held by {item['words']}" if item["words"] else ""
+    held = f", held by {item['words']}" if item["message"] else ""
     where = f"{item['topic']}/{item['partition']}"
     return f"waiting for stable: {where} is stable to {item['last_stable']} of {item['high_watermark']}{held}"
 

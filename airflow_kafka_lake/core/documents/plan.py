@@ -60,9 +60,9 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "retention_deadline_state": forecast.retention_deadline_state,
         "retention_stream": [held.topic, held.partition] if (held := forecast.retention_stream) else None,
         "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
-        "settling": [
+        "in_grace": [
             {"topic": item.topic, "partition": item.partition, "until": timestamp(item.until), "reason": item.reason}
-            for item in plan.growth.settling
+            for item in plan.layout_change.in_grace
         ],
         "waiting_for_stable": waiting_document(plan),
     }
@@ -84,5 +84,5 @@ def waiting(item: PartitionSnapshot, transactions: Iterable[OpenTransaction], no
         "last_stable": item.last_stable,
         "high_watermark": item.high_watermark,
         "transaction": held_by.to_json(now) if held_by else None,
-        "words": held_by.in_words(now) if held_by else None,
+        "message": held_by.describe(now) if held_by else None,
     }

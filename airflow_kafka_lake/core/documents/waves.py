@@ -48,7 +48,7 @@ def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Seq
 
 
 def range_document(item: RangeRecord) -> Json:
-    """Return one range as `wave --json` lists it; accounting is null until it is settled."""
+    """Return one range as `wave --json` lists it; accounting is null until it is committed."""
     return {
         "range": item.id,
         "topic": item.stream.topic,

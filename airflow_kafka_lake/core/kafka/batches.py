@@ -30,7 +30,7 @@ class Batch:
 
     `present` are those of them that have a record, at least among the offsets that are asked about; `producer_id` is
     None for a producer without one, `control` is None for a batch of data. `damage` says why nothing in it can be read;
-    `untimely` are records whose time no job can read, `latest_ms` is the latest time of the batch.
+    `overflowing` are records whose time no job can read, `latest_ms` is the latest time of the batch.
     """
 
     base_offset: int
@@ -40,7 +40,7 @@ class Batch:
     is_transactional: bool = False
     control: Control | None = None
     damage: str = ""
-    untimely: RangeSet = _NOTHING
+    overflowing: RangeSet = _NOTHING
     latest_ms: int = -1
 
     @property
@@ -181,9 +181,9 @@ def _in_batch(inside: RangeSet, batch: Batch, transaction: AbortedTransaction | 
     if batch.damage:
         return [_said(part, Fate.UNREADABLE, f"{batch.damage}, batch {batch.range}") for part in inside]
     fate, seen = _of_records(batch, transaction)
-    untimely = inside & batch.untimely if fate is Fate.UNEXPLAINED else RangeSet()
-    said = [_said(part, Fate.UNTIMELY, _too_late(batch.latest_ms)) for part in untimely]
-    said += [_said(part, fate, seen) for part in (inside & batch.present) - untimely]
+    overflowing = inside & batch.overflowing if fate is Fate.UNEXPLAINED else RangeSet()
+    said = [_said(part, Fate.OVERFLOWING, _too_late(batch.latest_ms)) for part in overflowing]
+    said += [_said(part, fate, seen) for part in (inside & batch.present) - overflowing]
     said += [_said(part, Fate.COMPACTED, "its batch has no such record") for part in inside - batch.present]
     return sorted(said, key=lambda item: item.range)
 
@@ -210,5 +210,5 @@ def _of_records(batch: Batch, transaction: AbortedTransaction | None) -> tuple[F
             assert_never(batch.control)
 
 
-def _said(stretch: OffsetRange, fate: Fate, seen: str) -> Explanation:
-    return Explanation(range=stretch, fate=fate, seen=seen)
+def _said(interval: OffsetRange, fate: Fate, seen: str) -> Explanation:
+    return Explanation(range=interval, fate=fate, seen=seen)

@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice
 
 NAMED = 5
-"""Stretches that a reason names; more are counted."""
+"""Slices that a reason names; more are counted."""
 
 
 def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRecordsError | None:
@@ -115,7 +115,7 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
     """Return the refusal: what was read again has fewer rows than the lake has now, and how a person agrees to that."""
     named = lost.named(NAMED)
-    more = f" and {lost.stretches - NAMED} more stretches" if lost.stretches > NAMED else ""
+    more = f" and {lost.range_count - NAMED} more ranges" if lost.range_count > NAMED else ""
     return (
         f"read again it has {after} rows, the lake has {before}: {lost.span} offsets would be gone, {named}{more}. The "
         f"lake stays as it is. Accept the smaller result with: "

@@ -39,7 +39,7 @@ class OpenTransaction:
         since = self.started_at or self.last_written_at
         return since is not None and now - since > (self.timeout or BROKERS_LIMIT) + GRACE
 
-    def in_words(self, now: datetime) -> str:
+    def describe(self, now: datetime) -> str:
         """Name it for a person, and what ends it when it hangs."""
         unnamed = "a transaction that its coordinator does not know"
         name = f"transaction {self.transactional_id!r}" if self.transactional_id else unnamed
@@ -72,7 +72,7 @@ def hanging_error(transactions: Sequence[OpenTransaction], now: datetime) -> Han
     more = f". {len(transactions) - 1} more partitions are held so" if len(transactions) > 1 else ""
     return HangingTransactionError(
         f"{first.topic}/{first.partition} is read no further than offset {first.first_offset}, nor will it be: "
-        f"{first.in_words(now)}{more}",
+        f"{first.describe(now)}{more}",
         topic=first.topic,
         partition=first.partition,
         transactions=[{"topic": item.topic, "partition": item.partition, **item.to_json(now)} for item in transactions],

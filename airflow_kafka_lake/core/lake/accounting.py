@@ -27,7 +27,7 @@ class Fate(StrEnum):
     COMPACTED = "compacted"
     UNREADABLE = "unreadable"
     """Kafka has the bytes of a record there, and they cannot be read."""
-    UNTIMELY = "untimely"
+    OVERFLOWING = "overflowing"
     """Kafka has a record there whose time Spark's Kafka source cannot read."""
     UNEXPLAINED = "unexplained"
 
@@ -62,7 +62,7 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What the raw batches say of one stretch of a gap; `seen` names the evidence in words."""
+    """What the raw batches say of one slice of a gap; `seen` names the evidence in words."""
 
     range: OffsetRange
     fate: Fate
@@ -113,8 +113,8 @@ class Tally:
         Overlapping explanations count for the first one given; explanations of other offsets are ignored.
         """
         said: dict[Fate, list[OffsetRange]] = {fate: [] for fate in Fate}
-        for stretch, fate in _once_each(explanations):
-            said[fate].append(stretch)
+        for interval, fate in _once_each(explanations):
+            said[fate].append(interval)
         known = {fate: left & RangeSet(said[fate]) for fate in EXPLAINED}
         lost = left - RangeSet.union(known.values())
         self.accounting += Accounting(

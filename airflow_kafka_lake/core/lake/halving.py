@@ -25,7 +25,7 @@ SPLIT = "split in two"
 MOST_FOUND = 8
 """Records that trials find in one wave; a wave with more has another problem than single records."""
 
-MOST_UNTIMELY, MOST_UNTIMELY_BYTES = 20_000, 64 * 1024 * 1024
+MOST_OVERFLOWING, MOST_OVERFLOWING_BYTES = 20_000, 64 * 1024 * 1024
 """What a driver reads one by one of a wave: about ten seconds."""
 
 MOST_PARTS = 20
@@ -189,13 +189,13 @@ def source_of(ranges: Iterable[RangeRecord], item: RangeRecord) -> RangeRecord:
 
 
 def affordable(
-    untimely: Sequence[tuple[RangeRecord, RangeSet]],
+    overflowing: Sequence[tuple[RangeRecord, RangeSet]],
 ) -> tuple[tuple[Slice, ...], tuple[tuple[RangeRecord, OffsetRange], ...]]:
-    """Divide untimely records of ranges into what a driver can read one by one, and what is too much for it."""
+    """Divide overflowing records of ranges into what a driver can read one by one, and what is too much for it."""
     few: list[Slice] = []
-    left, weight = MOST_UNTIMELY, float(MOST_UNTIMELY_BYTES)
+    left, weight = MOST_OVERFLOWING, float(MOST_OVERFLOWING_BYTES)
     too_many = []
-    for item, offsets in untimely:
+    for item, offsets in overflowing:
         for part in offsets.joined(MOST_PARTS):
             left -= part.span
             weight -= item.estimated_bytes * part.span / item.range.span

@@ -37,7 +37,7 @@ class Kept:
         `why` is what keeps it from being published as it is, with what to do about that.
         """
         parts = [
-            f"{key} {found.in_words()}, {found.span} offset{'' if found.span == 1 else 's'}"
+            f"{key} {found.describe()}, {found.span} offset{'' if found.span == 1 else 's'}"
             for key, found in sorted(offsets.items())
         ]
         more = f" and of {len(parts) - NAMED} more partitions" if len(parts) > NAMED else ""

@@ -30,7 +30,7 @@ LANDED = (
 """The columns that every landing table has, in their order."""
 
 CAREFUL_POLL = 500
-"""Records that one poll takes where no poll may reach behind a stretch."""
+"""Records that one poll takes where no poll may reach behind a slice."""
 
 RETAIN_DAYS = 30
 """How long a table keeps a staging branch that no one drops: longer than topics usually keep their records."""
@@ -59,9 +59,9 @@ class StageJob:
     """Everything the Spark job needs but settings that may hold secrets.
 
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
-    splits large stretches, None does not. `decoders` say how values become columns; none leaves them as they are.
-    `untimely` are further stretches: records whose time Spark's Kafka source cannot read, for the driver to read.
-    `singly` are stretches too, read record by record, so that nothing behind one is touched (`ending`).
+    splits large slices, None does not. `decoders` say how values become columns; none leaves them as they are.
+    `overflowing` are further slices: records whose time Spark's Kafka source cannot read, for the driver to read.
+    `singly` are slices too, read record by record, so that nothing behind one is touched (`ending`).
     """
 
     pipeline: str
@@ -69,17 +69,17 @@ class StageJob:
     attempt: str
     table: str
     isolation: Isolation
-    stretches: tuple[Slice, ...]
+    slices: tuple[Slice, ...]
     tasks: int
     max_records_per_partition: int | None
     decoders: tuple[Decoder, ...] = ()
-    untimely: tuple[Slice, ...] = ()
+    overflowing: tuple[Slice, ...] = ()
     singly: tuple[Slice, ...] = ()
 
     @property
     def parts(self) -> tuple[Slice, ...]:
         """Everything the job reads, in whatever way."""
-        return (*self.stretches, *self.singly, *self.untimely)
+        return (*self.slices, *self.singly, *self.overflowing)
 
     @property
     def name(self) -> str:
@@ -97,15 +97,15 @@ class StageJob:
         return next((item.asked for item in self.decoders), None)
 
     def scans(self) -> tuple[tuple[Slice, ...], ...]:
-        """Group the stretches into Kafka reads: Spark takes one `[start, end)` per partition and read."""
+        """Group the slices into Kafka reads: Spark takes one `[start, end)` per partition and read."""
         reads: list[list[Slice]] = []
         depth: dict[tuple[str, int], int] = defaultdict(int)
-        for stretch in sorted(self.stretches, key=lambda item: (item.stream.topic, item.stream.partition, item.range)):
-            level = depth[stretch.stream.topic, stretch.stream.partition]
-            depth[stretch.stream.topic, stretch.stream.partition] += 1
+        for slice_ in sorted(self.slices, key=lambda item: (item.stream.topic, item.stream.partition, item.range)):
+            level = depth[slice_.stream.topic, slice_.stream.partition]
+            depth[slice_.stream.topic, slice_.stream.partition] += 1
             if level == len(reads):
                 reads.append([])
-            reads[level].append(stretch)
+            reads[level].append(slice_)
         return tuple(tuple(read) for read in reads)
 
     def to_json(self) -> dict[str, Any]:
@@ -116,11 +116,11 @@ class StageJob:
             "attempt": self.attempt,
             "table": self.table,
             "isolation": self.isolation.value,
-            "stretches": [item.to_json() for item in self.stretches],
+            "slices": [item.to_json() for item in self.slices],
             "tasks": self.tasks,
             "max_records_per_partition": self.max_records_per_partition,
             "decoders": [item.to_json() for item in self.decoders],
-            "untimely": [item.to_json() for item in self.untimely],
+            "overflowing": [item.to_json() for item in self.overflowing],
             "singly": [item.to_json() for item in self.singly],
         }
 
@@ -131,19 +131,19 @@ class StageJob:
             **{
                 **data,
                 "isolation": Isolation(data["isolation"]),
-                "stretches": tuple(map(Slice.from_json, data["stretches"])),
+                "slices": tuple(map(Slice.from_json, data["slices"])),
                 "singly": tuple(map(Slice.from_json, data["singly"])),
-                "untimely": tuple(map(Slice.from_json, data["untimely"])),
+                "overflowing": tuple(map(Slice.from_json, data["overflowing"])),
                 "decoders": tuple(map(Decoder.from_json, data["decoders"])),
             }
         )
 
 
-def ending(stretch: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None]:
-    """Divide a stretch so that no poll touches what lies behind it: into what polls of `CAREFUL_POLL` records read, and
+def ending(slice_: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None]:
+    """Divide a slice so that no poll touches what lies behind it: into what polls of `CAREFUL_POLL` records read, and
     its last `CAREFUL_POLL` records, to be read one by one. Both are None where it has no record.
 
-    `records` are the offsets of the stretch that have a record; of a stretch with more than `CAREFUL_POLL`, at least
+    `records` are the offsets of the slice that have a record; of a slice with more than `CAREFUL_POLL`, at least
     its last ones. A read that ends behind a record asks no further, while one that ends in a gap polls once more, and
     gets the neighbour's record.
     """
@@ -155,18 +155,18 @@ def ending(stretch: Slice, records: RangeSet) -> tuple[Slice | None, Slice | Non
             middle = part.end - left
             break
         left -= part.span
-    start, end = stretch.range.start, records.last + 1
+    start, end = slice_.range.start, records.last + 1
     fewer = records.span < CAREFUL_POLL
-    body = None if fewer or start == middle else stretch.part(OffsetRange(start, middle))
-    return body, stretch.part(OffsetRange(middle, end))
+    body = None if fewer or start == middle else slice_.part(OffsetRange(start, middle))
+    return body, slice_.part(OffsetRange(middle, end))
 
 
-def packing(stretches: Iterable[Slice], estimated_bytes: int, task_bytes: int) -> tuple[int, int | None]:
+def packing(slices: Iterable[Slice], estimated_bytes: int, task_bytes: int) -> tuple[int, int | None]:
     """Return `(tasks, max_records_per_partition)` so that a task writes about `task_bytes`.
 
-    One task per `task_bytes`, at least one; a stretch that is heavier than a task is split by its offsets.
+    One task per `task_bytes`, at least one; a slice that is heavier than a task is split by its offsets.
     """
-    spans = [stretch.range.span for stretch in stretches]
+    spans = [slice_.range.span for slice_ in slices]
     total = sum(spans)
     if not total:
         return 1, None

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptKey,
     AttemptOutcome,
     AttemptRecord,
-    Holder,
+    LeaseHolder,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 
@@ -34,7 +34,7 @@ class ClaimWave(Write[Claim]):
     name: ClassVar[str] = "claim"
     wave: str
     attempt: str
-    holder: Holder
+    holder: LeaseHolder
     lease: timedelta
     over: int | None = None
 

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.waves import RangeState
 
 
-def cut_for_taking(
+def cut_for_revocation(
     wave: str, found: Mapping[str, RangeRecord], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[RangeRecord, ...], tuple[Verdict, ...]]:
     """Return the pieces that replace the ranges which verdicts speak of in part, and the verdicts about whole pieces.

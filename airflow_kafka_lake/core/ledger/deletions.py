@@ -25,7 +25,7 @@ _Reading = tuple[str, Stream, OffsetRange, int]
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Which rows of each settled range were deleted on purpose.
+    """Which rows of each committed range were deleted on purpose.
 
     A receipt says how many rows of its range are gone in all, and at which offsets no row was: one that is there again
     is not deleted any more, and excuses no other. What is read again, after a reopen or after a roll-back, is of
@@ -57,10 +57,10 @@ class Deletions:
         counts = max(told, key=lambda row: (_gone(row, there), row.offsets is not None), default=None)
         return NOTHING if counts is None or counts.offsets is None else counts.offsets - there
 
-    def by_stream(self, settled: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
-        """Return how many rows of whole streams are gone on purpose, of what is settled."""
+    def by_stream(self, committed: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
+        """Return how many rows of whole streams are gone on purpose, of what is committed."""
         found: dict[Stream, int] = defaultdict(int)
-        for item in settled:
+        for item in committed:
             found[item.stream] += self.rows(item, seen.get(item.stream, NOTHING))
         return found
 
@@ -75,7 +75,7 @@ def _gone(row: ReceiptRow, there: RangeSet) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """A settled range of which rows are gone, and nothing says yet that they should be.
+    """A committed range of which rows are gone, and nothing says yet that they should be.
 
     `asked` is the part of it that was asked for. `rows` are gone from that part for certain, and `doubtful` more may
     be: there, and beside it, offsets never had a row, and only their number is on record. `before` are rows of which
@@ -102,14 +102,14 @@ class Deleted:
 
 
 def unrecorded(
-    settled: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet], known: Deletions, asked: OffsetRange | None
+    committed: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet], known: Deletions, asked: OffsetRange | None
 ) -> Iterator[Deleted]:
-    """Yield the settled ranges of which rows are missing, as far as they may have been among the offsets of `asked`.
+    """Yield the committed ranges of which rows are missing, as far as they may have been among the offsets of `asked`.
 
     A receipt says how many rows a range had, and at which offset the first and the last: between them, it does not say
     which offsets never had one. Of a part, all rows are gone that cannot have been beside it.
     """
-    for item in settled:
+    for item in committed:
         inside = item.range if asked is None else item.range.intersection(asked)
         if item.accounting is None or inside is None:
             continue
@@ -161,7 +161,7 @@ def undecided(found: Sequence[Deleted]) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptDeletes(Write[None]):
     """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
-    outbox. No range changes: what is settled stays so."""
+    outbox. No range changes: what is committed stays so."""
 
     name: ClassVar[str] = "accept_deletes"
     pipeline: str

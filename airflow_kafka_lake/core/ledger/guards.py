@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.slices import Stream
 ENDED_BY_CLAIM = frozenset({AttemptOutcome.RUNNING, AttemptOutcome.STAGED})
 """Outcomes that become `abandoned` when the wave goes to another attempt."""
 
-ENDED_BY_SETTLE = ENDED_BY_CLAIM | {AttemptOutcome.UNKNOWN}
+ENDED_BY_RECOVER = ENDED_BY_CLAIM | {AttemptOutcome.UNKNOWN}
 """Outcomes that become `abandoned` when another attempt of the wave is the one in the lake."""
 
 MAY_END_AS = frozenset(
@@ -45,8 +45,8 @@ Transition = tuple[frozenset[WaveState], WaveState]
 OWNER_WAVE = "owner"
 """What an ownership commit says as its wave."""
 
-PACE_WAVES, PACE_HISTORY = 10, 1000
-"""How many of the last settled waves of each table tell what the next cost, and how far back they are looked for."""
+THROUGHPUT_WAVES, THROUGHPUT_HISTORY = 10, 1000
+"""How many of the last committed waves of each table tell what the next cost, and how far back they are looked for."""
 
 
 def stale(key: AttemptKey, state: WaveState, fence: int) -> StaleFenceError:
@@ -180,7 +180,7 @@ def lease_is_live(until: datetime | None, now: datetime) -> bool:
 def check_clock(clock: HostClock, at: datetime) -> None:
     """Refuse the plan of a machine whose clock is far off the ledger's, which says `at`.
 
-    When a layout of a topic has settled is told from the clocks of the two workers that saw it first and last.
+    When a layout of a topic has committed is told from the clocks of the two workers that saw it first and last.
     """
     off = clock.now - at
     if abs(off) > TOLERANCE:

@@ -26,7 +26,7 @@ def planned(plan: Plan) -> str:
     return f"{len(plan.streams)} streams, {len(plan.waves)} waves, {len(ranges)} ranges, {offsets} offsets"
 
 
-def settled(attempt: str, receipts: Sequence[Receipt]) -> str:
+def committed(attempt: str, receipts: Sequence[Receipt]) -> str:
     """Tell which attempt is in the lake, and how much it brought."""
     return f"attempt {attempt}: {len(receipts)} ranges, {sum(item.rows for item in receipts)} rows"
 
@@ -55,10 +55,10 @@ def released(ranges: int, reason: str | None) -> str:
     return f"{ranges} ranges" + (f": {reason}" if reason else "")
 
 
-def skipped(stream: Stream, stretch: OffsetRange, offsets: int, reason: str, waves: Collection[str]) -> str:
+def skipped(stream: Stream, interval: OffsetRange, offsets: int, reason: str, waves: Collection[str]) -> str:
     """Tell what was passed unread, and where what was held for it goes on."""
     rest = f"; the rest goes on in {', '.join(waves)}" if waves else ""
-    return f"{stream} {stretch}, {offsets} offsets{rest}: {reason}"
+    return f"{stream} {interval}, {offsets} offsets{rest}: {reason}"
 
 
 def deleted(receipts: Sequence[ReceiptRow], reason: str) -> str:
@@ -76,7 +76,7 @@ def reopened(what: Reopening, before: int, after: int) -> str:
     fell = f"watermark {before} → {after}" if after != before else f"watermark {after}"
     generation = max(cut.record.generation for cut in what.cuts if cut.is_read_again)
     accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in what.cuts) else ""
-    where = f"{what.stream} {what.stretch}"
+    where = f"{what.stream} {what.interval}"
     return f"{where}, {what.offsets} offsets, generation {generation}{accepted}; {fell}: {what.reason}"
 
 

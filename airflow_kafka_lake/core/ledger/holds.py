@@ -12,14 +12,14 @@ from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.slices import Slice
 
-HELD_STRETCHES = 100
-"""How many stretches a hold tells apart: it is due to all that lies between the last of more."""
+HELD_RANGES = 100
+"""How many ranges of offsets a hold tells apart: it is due to all that lies between the last of more."""
 _KIND = re.compile(r"([A-Z]\w+Error): ")
 
 
 def hold(range_id: str, reason: str, held_for: RangeSet = NOTHING) -> Verdict:
     """Return a hold; `held_for` are the offsets that it is due to, none where it is due to the range as a whole."""
-    return Verdict(range_id=range_id, state=RangeState.HELD, reason=reason, held_for=held_for.at_most(HELD_STRETCHES))
+    return Verdict(range_id=range_id, state=RangeState.HELD, reason=reason, held_for=held_for.at_most(HELD_RANGES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

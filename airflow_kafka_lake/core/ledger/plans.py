@@ -104,11 +104,12 @@ class RecordPlan(Write[None]):
         guards.check_plan(plan)
         return Scope(
             pipeline=plan.spec.name,
-            streams={item.snapshot.stream for item in plan.streams} | {item.stream for item in plan.growth.segments},
+            streams={item.snapshot.stream for item in plan.streams}
+            | {item.stream for item in plan.layout_change.segments},
             plan_ids=(plan.id,),
             configurations=True,
             digest=plan.spec.digest,
-            layouts=bool(plan.growth),
+            layouts=bool(plan.layout_change),
             ledger_id=any(item.version is None for item in plan.streams),
         )
 
@@ -135,7 +136,7 @@ class RecordPlan(Write[None]):
                 *self._waves(),
                 *self._ranges(),
                 *self._snapshots(),
-                *self._growth(records),
+                *self._layout_change(records),
             ),
             outbox=tuple(self._origins(records)),
             entries=(
@@ -226,20 +227,20 @@ class RecordPlan(Write[None]):
                 receipt = origin_receipt(name, plan.id, key, item.origin, ledger_id=records.ledger_id, at=records.now)
                 yield plan.spec.table_for(key.topic), receipt
 
-    def _growth(self, records: Records) -> Iterator[Edit]:
-        name, growth = self.plan.spec.name, self.plan.growth
+    def _layout_change(self, records: Records) -> Iterator[Edit]:
+        name, layout_change = self.plan.spec.name, self.plan.layout_change
         layouts = {(row.layout.topic_id, row.layout.partitions): row for row in records.layouts}
-        for layout in growth.layouts:
+        for layout in layout_change.layouts:
             known = layouts.get((layout.topic_id, layout.partitions))
             seen = replace(known.layout, in_force=layout.in_force) if known else layout
             yield Edit(before=known, after=LayoutRow(pipeline=name, layout=seen))
         before = {row.segment.key: row.segment for row in records.segments}
-        for key, segment in _grown(before, growth.segments).items():
+        for key, segment in _apply_layout_change(before, layout_change.segments).items():
             row = SegmentRow(pipeline=name, segment=before[key]) if key in before else None
             yield Edit(before=row, after=SegmentRow(pipeline=name, segment=segment))
 
 
-def _grown(before: Mapping[SegmentKey, Segment], more: tuple[Segment, ...]) -> dict[SegmentKey, Segment]:
+def _apply_layout_change(before: Mapping[SegmentKey, Segment], more: tuple[Segment, ...]) -> dict[SegmentKey, Segment]:
     """Return segments as they become; a seal that is there is never moved."""
     found: dict[SegmentKey, Segment] = {}
     for segment in more:

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptKey,
     AttemptRecord,
-    Holder,
+    LeaseHolder,
     RangeState,
     TableHead,
     Token,
@@ -32,7 +32,7 @@ class PipelineRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRecord(HasSlice):
-    """A range as the ledger has it. `accounting` and the row numbers are None until it is settled.
+    """A range as the ledger has it. `accounting` and the row numbers are None until it is committed.
 
     `leader_epoch` is the partition's when the range was planned; None where nothing is known of that.
     `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
@@ -89,7 +89,7 @@ class WaveRecord:
     table: str
     state: WaveState
     fence: int
-    holder: Holder | None
+    holder: LeaseHolder | None
     lease_until: datetime | None
     lease_live: bool
     snapshot: int | None
@@ -146,7 +146,7 @@ class ReceiptRow(HasSlice):
     """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen, origin or deleted.
 
     An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
-    is the id of the ledger that says so. A `deleted` says that so many rows of a settled range were deleted from the
+    is the id of the ledger that says so. A `deleted` says that so many rows of a committed range were deleted from the
     lake on purpose; `attempt` is the id of that decision, and `offsets` are those at which no row was then.
     `leader_epoch` is the partition's when `rows` were planned, if that is known.
     """
@@ -239,7 +239,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A settled wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
+    """A committed wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
     whose commit had expired.
 
     `base` is the newest head without the wave that an attempt of it has looked at: what was staged long ago may be
@@ -269,7 +269,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class AttemptRows:
     """What main holds of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
 
     `duplicates` are rows of the same attempt beyond one per offset.
@@ -285,7 +285,7 @@ class Holding:
 class Publication:
     """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged).
 
-    `replaces` are the stretches that were reopened: what main holds of them goes in the commit that shows what is new.
+    `replaces` are the slices that were reopened: what main holds of them goes in the commit that shows what is new.
     `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
     that is older than that claim may know the earlier attempt, and nothing of what others have published since.
     `line` is the newest of the ledger's history as the head was checked: one that lacks it lacks what others published

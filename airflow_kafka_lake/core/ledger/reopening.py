@@ -1,4 +1,4 @@
-"""Reopen: rewind a stretch of a stream that was settled or skipped. Which ranges it takes, and what becomes of them."""
+"""Reopen: rewind a slice of a stream that was committed or skipped. Which ranges it takes, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What a piece of a settled range counts, and the offsets of its rows."""
+    """What a piece of a committed range counts, and the offsets of its rows."""
 
     accounting: Accounting
     visible: RangeSet
@@ -43,18 +43,18 @@ class Cut:
 
     @property
     def is_reopened(self) -> bool:
-        """Return whether it was settled or skipped until now; a range on hold has its smaller result accepted."""
+        """Return whether it was committed or skipped until now; a range on hold has its smaller result accepted."""
         return self.is_read_again and self.source.state in RESOLVED
 
     @property
     def is_kept(self) -> bool:
-        """Return whether it stays settled beside the stretch, with a share of the numbers of the range that was cut."""
-        return self.record.state is RangeState.SETTLED
+        """Return whether it stays committed beside the slice, with a share of the numbers of the range that was cut."""
+        return self.record.state is RangeState.COMMITTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reopening:
-    """One decision to read a stretch again.
+    """One decision to read a slice again.
 
     `id` is also the plan that the new `waves` belong to; `version` is the stream's that the decision was made from, and
     `seen` what Kafka had of it; `token` is what the commit says that moves main afterwards: it is of the
@@ -64,7 +64,7 @@ class Reopening:
     id: str
     pipeline: str
     stream: Stream
-    stretch: OffsetRange
+    interval: OffsetRange
     version: int
     seen: PartitionSnapshot
     table: str
@@ -79,7 +79,7 @@ class Reopening:
 
     @property
     def sources(self) -> tuple[RangeRecord, ...]:
-        """The ranges of the stretch as they were on record."""
+        """The ranges of the slice as they were on record."""
         return tuple({cut.source.id: cut.source for cut in self.cuts}.values())
 
     @property
@@ -108,20 +108,20 @@ def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRec
     return next(iter(found), spec.table_for(stream.key.topic))
 
 
-def to_be_shared(ranges: Sequence[RangeRecord], stretch: OffsetRange) -> tuple[RangeRecord, ...]:
-    """Return the settled ranges that an edge of the stretch cuts: the numbers of their pieces are needed."""
-    return tuple(item for item in ranges if item.state is RangeState.SETTLED and len(parts(item, stretch)) > 1)
+def to_be_shared(ranges: Sequence[RangeRecord], interval: OffsetRange) -> tuple[RangeRecord, ...]:
+    """Return the committed ranges that an edge of the slice cuts: the numbers of their pieces are needed."""
+    return tuple(item for item in ranges if item.state is RangeState.COMMITTED and len(parts(item, interval)) > 1)
 
 
-def parts(item: RangeRecord, stretch: OffsetRange) -> tuple[OffsetRange, ...]:
-    """Return the pieces of a range beside and inside the stretch."""
-    return item.range.split_at((stretch.start, stretch.end))
+def parts(item: RangeRecord, interval: OffsetRange) -> tuple[OffsetRange, ...]:
+    """Return the pieces of a range beside and inside the slice."""
+    return item.range.split_at((interval.start, interval.end))
 
 
-def refuse_unsettled(
-    stream: StreamRecord, pipeline: str, stretch: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool
+def refuse_uncommitted(
+    stream: StreamRecord, pipeline: str, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool
 ) -> None:
-    """Refuse a stretch that is not settled or skipped as a whole, saying what its offsets are.
+    """Refuse a slice that is not committed or skipped as a whole, saying what its offsets are.
 
     With `accept_fewer`, what is on hold after it was reopened is taken too: that is how its smaller result is accepted.
     """
@@ -134,13 +134,13 @@ def refuse_unsettled(
         else:
             words = f"it is {item.state.lower()}: {HoldReason.of(item).text}"
         raise StateError(
-            f"range {item.range} of {where} is not settled: {words}. Nothing was reopened",
+            f"range {item.range} of {where} is not committed: {words}. Nothing was reopened",
             range=item.id,
             wave=item.wave,
         )
-    if unplanned := RangeSet((stretch,)) - RangeSet(item.range for item in ranges):
+    if unplanned := RangeSet((interval,)) - RangeSet(item.range for item in ranges):
         raise StateError(
-            f"offsets {unplanned} of {where} are neither settled nor skipped: nobody has planned them. Bring them in "
+            f"offsets {unplanned} of {where} are neither committed nor skipped: nobody has planned them. Bring them in "
             f"with: {remedies.run(pipeline)}. Nothing was reopened",
             topic=stream.key.topic,
             partition=stream.key.partition,
@@ -151,7 +151,7 @@ def reopening(
     name: str,
     spec: PipelineSpec,
     stream: StreamRecord,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     ranges: Sequence[RangeRecord],
     shares: Mapping[tuple[str, OffsetRange], Share],
     *,
@@ -162,18 +162,18 @@ def reopening(
     reason: str,
     accept_fewer: bool,
 ) -> Reopening:
-    """Decide what becomes of the ranges of a stretch; `shares` has the numbers of each piece beside it, by range id.
+    """Decide what becomes of the ranges of a slice; `shares` has the numbers of each piece beside it, by range id.
 
-    `table` is where the rows of the stretch are. `segments` are the starts of the stream's segments: no wave holds two,
-    as one may have to wait for the other. The ranges of the stretch must have passed `refuse_unsettled`.
+    `table` is where the rows of the slice are. `segments` are the starts of the stream's segments: no wave holds two,
+    as one may have to wait for the other. The ranges of the slice must have passed `refuse_uncommitted`.
     """
     again = {"plan": name, "leader_epoch": seen.leader_epoch, "fewer_accepted": accept_fewer}
-    cuts = [cut for item in ranges for cut in _cuts(item, stretch, shares, again)]
+    cuts = [cut for item in ranges for cut in _cuts(item, interval, shares, again)]
     return Reopening(
         id=name,
         pipeline=spec.name,
         stream=stream.key,
-        stretch=stretch,
+        interval=interval,
         version=stream.version,
         seen=seen,
         table=table,
@@ -185,17 +185,17 @@ def reopening(
 
 def _cuts(
     item: RangeRecord,
-    stretch: OffsetRange,
+    interval: OffsetRange,
     shares: Mapping[tuple[str, OffsetRange], Share],
     again: Mapping[str, Any],
 ) -> Iterator[Cut]:
-    for part in parts(item, stretch):
+    for part in parts(item, interval):
         piece = item.piece(part)
         size = piece.estimated_bytes or round(UNMEASURED_BYTES_PER_OFFSET * part.span)
         piece = replace(piece, estimated_bytes=size)
-        if part.overlaps(stretch):
+        if part.overlaps(interval):
             yield Cut(record=_again(piece, again), source=item)
-        elif item.state is RangeState.SETTLED:
+        elif item.state is RangeState.COMMITTED:
             yield Cut(record=_shared(piece, shares[item.id, part]), source=item)
         elif item.state is RangeState.SKIPPED:
             yield Cut(record=replace(piece, accounting=Accounting(skipped=part.span)), source=item)

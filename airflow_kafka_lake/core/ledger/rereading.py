@@ -18,13 +18,13 @@ from airflow_kafka_lake.core.slices import Slice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reopen(Write[int]):
-    """Plan a slice again that was settled or skipped; answers with the stream's watermark, which falls to the slice's
+    """Plan a slice again that was committed or skipped; answers with the stream's watermark, which falls to the slice's
     start where it was above: the only other move backwards is a rebuild's.
 
     Refused with ConcurrentError unless the stream has the version of `what`, and the ranges of its slice are its
     sources. Each range becomes its cuts; those read again are in new waves, of which the first has the token's attempt,
     already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for each reopened
-    piece and a `published` one for each that stays settled of a range that was cut.
+    piece and a `published` one for each that stays committed of a range that was cut.
     """
 
     name: ClassVar[str] = "reopen"
@@ -37,7 +37,7 @@ class Reopen(Write[int]):
             pipeline=what.pipeline,
             streams=(what.stream,),
             waves=sorted({item.wave for item in what.sources} | {*what.waves}),
-            crossing=Slice(what.stream, what.stretch),
+            crossing=Slice(what.stream, what.interval),
             counts=True,
             attempts=True,
             plan_ids=(what.id,),
@@ -48,7 +48,7 @@ class Reopen(Write[int]):
         what = self.what
         stream = self._stream(records)
         assert records.newest is not None
-        watermark = max(stream.origin, min(stream.watermark, what.stretch.start))
+        watermark = max(stream.origin, min(stream.watermark, what.interval.start))
         changed = [
             Edit(before=cut.source if cut.record.id == cut.source.id else None, after=cut.record) for cut in what.cuts
         ]
@@ -97,7 +97,7 @@ class Reopen(Write[int]):
                 detail={},
             )
         )
-        seen = (what.stretch.start, what.stretch.end)
+        seen = (what.interval.start, what.interval.end)
         yield Edit(after=SnapshotRow(plan=what.id, seen=what.seen, range=seen, reason=what.reason))
 
     def _waves(self) -> Iterator[WaveRow]:

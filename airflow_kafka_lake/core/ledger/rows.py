@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, Holder, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, LeaseHolder, WaveState
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
@@ -46,10 +46,10 @@ class WaveRow:
     state: WaveState = WaveState.PLANNED
     fence: int = 0
     attempt: str | None = None
-    holder: Holder | None = None
+    holder: LeaseHolder | None = None
     lease_until: datetime | None = None
     snapshot: int | None = None
-    settled_at: datetime | None = None
+    committed_at: datetime | None = None
 
     def is_held_by(self, key: AttemptKey) -> bool:
         """Return whether an attempt holds the wave: its fence and its id are the wave's (law L10)."""

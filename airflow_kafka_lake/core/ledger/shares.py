@@ -1,4 +1,4 @@
-"""How the numbers of a settled range are shared by its pieces, when it is cut."""
+"""How the numbers of a committed range are shared by its pieces, when it is cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, acc
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 CLASSES = ("control", "aborted", "compacted")
-"""The classes of offsets without a row that a settled range counts."""
+"""The classes of offsets without a row that a committed range counts."""
 
 
 def shares(

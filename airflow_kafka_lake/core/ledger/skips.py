@@ -30,7 +30,7 @@ class SkipCut:
     waves: Mapping[str, str]
 
     def generation(self, passed: OffsetRange) -> int:
-        """Return how often something of a passed stretch was reopened before: only a later reopen undoes the skip."""
+        """Return how often something of a passed slice was reopened before: only a later reopen undoes the skip."""
         inside = (item for item in self.pieces if item.state is RangeState.SKIPPED and item.range.overlaps(passed))
         return max((item.generation for item in inside), default=0)
 
@@ -59,21 +59,21 @@ def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: in
     a new wave for each that such pieces come from: of one wave none waits for another. Unplanned offsets are cut at the
     origin, so that the watermark always lies on an edge.
     """
-    stretch, found = asked.range, tuple(recorded)
+    interval, found = asked.range, tuple(recorded)
     pieces: list[RangeRecord] = []
     waves: dict[str, str] = {}
     for item in found:
         if item.state in RESOLVED:
             continue
-        for piece in map(item.piece, item.range.split_at((stretch.start, stretch.end))):
-            if piece.range.overlaps(stretch):
+        for piece in map(item.piece, item.range.split_at((interval.start, interval.end))):
+            if piece.range.overlaps(interval):
                 pieces.append(_passed(piece, asked))
             elif item.held_for and not piece.held_for:
                 wave = waves.setdefault(item.wave, f"{asked.id}-w{len(waves)}")
                 pieces.append(replace(piece, state=RangeState.PLANNED, reason=None, wave=wave))
             else:
                 pieces.append(piece)
-    passed = RangeSet((stretch,)) - RangeSet(item.range for item in found if item.state in RESOLVED)
+    passed = RangeSet((interval,)) - RangeSet(item.range for item in found if item.state in RESOLVED)
     for gap in passed - RangeSet(piece.range for piece in pieces):
         unplanned = (
             replace(asked, id=f"{asked.id}.{part.start}", slice=asked.slice.part(part))
@@ -91,7 +91,7 @@ def _passed(piece: RangeRecord, asked: RangeRecord) -> RangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip(Write[Passed]):
-    """Record a skip: what of the slice is not settled or skipped becomes SKIPPED.
+    """Record a skip: what of the slice is not committed or skipped becomes SKIPPED.
 
     Unresolved ranges that cross an edge are split; the rest keeps state and wave, but for what was HELD for offsets of
     which it has none any more: that is PLANNED again, in new waves. Every touched wave that was ever claimed and is not

@@ -1,4 +1,4 @@
-"""Watermark and hold: pure functions of what is settled and what is not."""
+"""Watermark and hold: pure functions of what is committed and what is not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 
 def watermark(origin: int, coverage: RangeSet) -> int:
-    """Return the end of the unbroken settled run that begins at the origin (law L2)."""
+    """Return the end of the unbroken committed run that begins at the origin (law L2)."""
     return coverage.unbroken_end(origin)
 
 

@@ -24,7 +24,7 @@ class RangeState(StrEnum):
     PLANNED = "PLANNED"
     CANCELLED = "CANCELLED"
     HELD = "HELD"
-    SETTLED = "SETTLED"
+    COMMITTED = "COMMITTED"
     SKIPPED = "SKIPPED"
 
 
@@ -58,7 +58,7 @@ class Act(StrEnum):
     CLAIM = "claim"
     STAGE = "stage"
     PUBLISH = "publish"
-    SETTLE = "settle"
+    COMMIT = "commit"
     GIVE_UP = "give up"
     CANCEL = "cancel"
     RELEASE = "release"
@@ -72,7 +72,7 @@ WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
     Act.CLAIM: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CLAIMED),
     Act.STAGE: (frozenset({WaveState.CLAIMED}), WaveState.STAGED),
     Act.PUBLISH: (frozenset({WaveState.STAGED, WaveState.PUBLISHING}), WaveState.PUBLISHING),
-    Act.SETTLE: (OPEN, WaveState.COMMITTED),
+    Act.COMMIT: (OPEN, WaveState.COMMITTED),
     Act.GIVE_UP: (OPEN, WaveState.PLANNED),
     Act.CANCEL: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CANCELLED),
     Act.RELEASE: (frozenset({WaveState.CANCELLED}), WaveState.PLANNED),
@@ -81,13 +81,13 @@ WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
 """Act → (states it may start from, state it ends in)."""
 
 RANGE_TRANSITIONS: Mapping[RangeState, frozenset[RangeState]] = {
-    RangeState.PLANNED: frozenset({RangeState.CANCELLED, RangeState.HELD, RangeState.SETTLED, RangeState.SKIPPED}),
+    RangeState.PLANNED: frozenset({RangeState.CANCELLED, RangeState.HELD, RangeState.COMMITTED, RangeState.SKIPPED}),
     RangeState.CANCELLED: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
     RangeState.HELD: frozenset({RangeState.PLANNED, RangeState.SKIPPED}),
-    RangeState.SETTLED: frozenset({RangeState.PLANNED}),
+    RangeState.COMMITTED: frozenset({RangeState.PLANNED}),
     RangeState.SKIPPED: frozenset({RangeState.PLANNED}),
 }
-"""State → states that may follow it. SETTLED and SKIPPED are left only by a recorded reopen."""
+"""State → states that may follow it. COMMITTED and SKIPPED are left only by a recorded reopen."""
 
 UNRESOLVED = frozenset({RangeState.PLANNED, RangeState.CANCELLED, RangeState.HELD})
 """Range states that hold the watermark."""
@@ -95,7 +95,7 @@ UNRESOLVED = frozenset({RangeState.PLANNED, RangeState.CANCELLED, RangeState.HEL
 ON_HOLD = UNRESOLVED - {RangeState.PLANNED}
 """Range states that a person can release."""
 
-RESOLVED = frozenset({RangeState.SETTLED, RangeState.SKIPPED})
+RESOLVED = frozenset({RangeState.COMMITTED, RangeState.SKIPPED})
 """Range states that count towards coverage."""
 
 UNFINISHED = frozenset({WaveState.PLANNED}) | OPEN
@@ -117,13 +117,13 @@ def remedies_for(state: RangeState | WaveState, subject: str, pipeline: str) -> 
         case WaveState.PLANNED | WaveState.CLAIMED | WaveState.STAGED:
             return (remedies.ingest(subject),)
         case WaveState.PUBLISHING:
-            return (remedies.settle(pipeline),)
+            return (remedies.recover(pipeline),)
         case _:
             return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LeaseHolder:
     """Who works on a wave: a process of a host. When it was started tells a reused pid apart.
 
     `started` counts clock ticks since `boot`, an id of the host's last start, which no step of the clock changes. Where
@@ -143,7 +143,7 @@ class Holder:
         return f"{self.host}/{self.pid}/{started}"
 
     @classmethod
-    def parse(cls, text: str) -> Holder:
+    def parse(cls, text: str) -> LeaseHolder:
         """Read what `str` wrote."""
         host, pid, started = text.rsplit("/", 2)
         where, _, ticks = started.rpartition(":")
@@ -198,7 +198,7 @@ class TableHead:
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
 
-    def told(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
+    def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
         """Return all that the table says of an owner's newest commit: a fence that is repeated has one token, and
         something may have been published between the two."""
         return self.last.get(owner), self.placed.get(owner), self.lines.get(owner)
@@ -291,13 +291,13 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unclear:
-    """The lake could not say: part of the history is gone and no row decides."""
+    """The lake could not progress: part of the history is gone and no row decides."""
 
     head: TableHead
     reason: str
 
 
-Look = Found | Absent | Unclear
+CommitSearch = Found | Absent | Unclear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ NEVER_CLAIMED = 0
 """The fence of a wave that nobody has ever claimed."""
 
 NAMED = 3
-"""Stretches that history names."""
+"""Slices that history names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Withdrawal:
         return {key: RangeSet(parts) for key, parts in sorted(found.items())}
 
     def __str__(self) -> str:
-        where = [f"{key} {offsets.in_words()}" for key, offsets in self.by_stream.items()]
+        where = [f"{key} {offsets.describe()}" for key, offsets in self.by_stream.items()]
         more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
         return f"{self.offsets} offsets in {len(self.ranges)} ranges: {', '.join(where[:NAMED])}{more}: {self.reason}"
 
@@ -95,10 +95,10 @@ def withdrawal(
     versions = {stream.key: stream.version for stream in streams}
     gone: list[Withdrawn] = []
     kept: list[Kept] = []
-    for record, stretch in wanted:
+    for record, interval in wanted:
         if why := _why_kept(record, known[record.wave]):
             kept.append(Kept(record=record, reason=why))
-        elif part := record.range.intersection(stretch):
+        elif part := record.range.intersection(interval):
             gone.append(Withdrawn(record=record, gone=part))
     touched = {item.record.stream for item in gone}
     what = Withdrawal(
@@ -128,7 +128,8 @@ def _why_kept(item: RangeRecord, wave: WaveRecord) -> str | None:
 
 
 def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
-    """Return whether nothing of a range can ever have been read: its wave was never claimed, and it was never settled.
+    """Return whether nothing of a range can ever have been read: its wave was never claimed, and it was never
+    committed.
 
     What was on hold and came to a new wave was fenced before (law L11), so its new wave alone decides.
     """

@@ -24,8 +24,8 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
-    """A partition that waits until a layout or a seal has settled: nothing need be done but plan again then."""
+class GraceWait:
+    """A partition that waits until a layout or a seal has committed: nothing need be done but plan again then."""
 
     topic: str
     partition: int
@@ -45,12 +45,12 @@ class Overrun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class LayoutChange:
     """What a plan adds to the segments: layouts, and segments that are opened, sealed or given more parents."""
 
     layouts: tuple[Layout, ...] = ()
     segments: tuple[Segment, ...] = ()
-    settling: tuple[Settling, ...] = ()
+    in_grace: tuple[GraceWait, ...] = ()
     overruns: tuple[Overrun, ...] = ()
 
     def __bool__(self) -> bool:
@@ -58,20 +58,20 @@ class Growth:
 
     @property
     def waiting(self) -> frozenset[tuple[str, int]]:
-        """Partitions of which nothing is planned yet: those that only a layout has that has not settled."""
-        return frozenset((item.topic, item.partition) for item in self.settling if item.is_new)
+        """Partitions of which nothing is planned yet: those that only a layout has that has not committed."""
+        return frozenset((item.topic, item.partition) for item in self.in_grace if item.is_new)
 
-    def __or__(self, other: Growth) -> Growth:
-        return Growth(
+    def __or__(self, other: LayoutChange) -> LayoutChange:
+        return LayoutChange(
             layouts=self.layouts + other.layouts,
             segments=self.segments + other.segments,
-            settling=self.settling + other.settling,
+            in_grace=self.in_grace + other.in_grace,
             overruns=self.overruns + other.overruns,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownLayouts:
     """What the ledger knows of a pipeline's streams, segments and layouts."""
 
     streams: Mapping[Stream, StreamRecord]
@@ -102,16 +102,16 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
+class LayoutPlan:
     """The graph as it is after a growth, for the plan that causes it."""
 
-    growth: Growth = field(default_factory=Growth)
+    layout_change: LayoutChange = field(default_factory=LayoutChange)
     graph: Graph = field(default_factory=Graph)
 
 
-def grown(graph: Graph, growth: Growth) -> Grown:
+def apply_layout_change(graph: Graph, layout_change: LayoutChange) -> LayoutPlan:
     """Apply a growth, of each segment the last word; StateError when a segment would wait for itself."""
-    if not growth.segments:
-        return Grown(growth=growth, graph=graph)
-    segments = tuple({item.key: item for item in growth.segments}.values())
-    return Grown(growth=replace(growth, segments=segments), graph=graph.with_segments(segments))
+    if not layout_change.segments:
+        return LayoutPlan(layout_change=layout_change, graph=graph)
+    segments = tuple({item.key: item for item in layout_change.segments}.values())
+    return LayoutPlan(layout_change=replace(layout_change, segments=segments), graph=graph.with_segments(segments))

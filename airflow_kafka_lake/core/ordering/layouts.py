@@ -1,9 +1,9 @@
 """How the segments of a topic come about: its first layout, more partitions, a new generation, a declared migration.
 
 Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to `metadata.max.age.ms` late
-(5 minutes by default). So an expansion is seen first, and its old segments are sealed a settle time later, at the ends
+(5 minutes by default). So an expansion is seen first, and its old segments are sealed a layout grace later, at the ends
 that the logs have by then. Old partition i and new partition j can share a key exactly when i = j modulo the greatest
-common divisor of the old and the new number of partitions. A topic that grows again before it has settled was written
+common divisor of the old and the new number of partitions. A topic that grows again before it has committed was written
 under both numbers meanwhile: a segment holds records of every layout that was seen while it was open.
 """
 
@@ -16,7 +16,7 @@ from datetime import timedelta
 from math import gcd
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Layout, Settling, Topic
+from airflow_kafka_lake.core.ordering.layout_changes import GraceWait, KnownLayouts, Layout, LayoutChange, Topic
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
@@ -42,22 +42,22 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, .
     )
 
 
-def develop(spec: PipelineSpec, topic: Topic, known: Known) -> Growth:
-    """Decide what becomes of a topic's segments; partitions that must wait are in `settling`.
+def evolve(spec: PipelineSpec, topic: Topic, known: KnownLayouts) -> LayoutChange:
+    """Decide what becomes of a topic's segments; partitions that must wait are in `in_grace`.
 
     More partitions matter to stories told by key only: in the other modes an old partition just goes on.
     """
     in_force = [item.partitions for item in _layouts(topic, known) if item.in_force]
-    first = Growth(layouts=(_layout(topic, in_force=True),)) if not in_force else Growth()
+    first = LayoutChange(layouts=(_layout(topic, in_force=True),)) if not in_force else LayoutChange()
     current = max(in_force, default=topic.partitions)
     if topic.partitions > current and spec.ordering is Ordering.KEY:
-        grown = _expand(spec, topic, known, current)
+        apply_layout_change = _expand(spec, topic, known, current)
     else:
-        grown = Growth(segments=_roots(spec, topic, known, topic.partitions))
-    return first | grown
+        apply_layout_change = LayoutChange(segments=_roots(spec, topic, known, topic.partitions))
+    return first | apply_layout_change
 
 
-def _layouts(topic: Topic, known: Known) -> list[Layout]:
+def _layouts(topic: Topic, known: KnownLayouts) -> list[Layout]:
     return [item for item in known.layouts if item.topic_id == topic.id]
 
 
@@ -65,7 +65,7 @@ def _layout(topic: Topic, *, in_force: bool) -> Layout:
     return Layout(topic=topic.name, topic_id=topic.id, partitions=topic.partitions, seen_at=topic.at, in_force=in_force)
 
 
-def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[Segment, ...]:
+def _roots(spec: PipelineSpec, topic: Topic, known: KnownLayouts, below: int) -> tuple[Segment, ...]:
     """Open the first segment of every asked partition that has none; it continues an older generation's, if any."""
     new = [p for p in sorted(topic.asked) if p < below and not known.graph.of(topic.stream(p))]
     if not new:
@@ -76,7 +76,7 @@ def _roots(spec: PipelineSpec, topic: Topic, known: Known, below: int) -> tuple[
 
 
 def _first_of(
-    spec: PipelineSpec, topic: Topic, known: Known, *, partition: int, layout: int, older: Iterable[Segment]
+    spec: PipelineSpec, topic: Topic, known: KnownLayouts, *, partition: int, layout: int, older: Iterable[Segment]
 ) -> Segment:
     """Return the first segment of a partition that the topic has since it had `layout` partitions."""
     first = Segment(stream=topic.stream(partition), start=0, layout=layout)
@@ -84,13 +84,13 @@ def _first_of(
     return replace(first, parents=related(spec, partition, under, older=older, layouts=known.layouts))
 
 
-def _older_generation(topic: Topic, known: Known) -> list[Segment]:
+def _older_generation(topic: Topic, known: KnownLayouts) -> list[Segment]:
     """Return the last segment of every stream of the same topic with another id."""
     last = {item.stream: item for item in known.graph}
     return [item for key, item in sorted(last.items()) if key.topic == topic.name and key.topic_id != topic.id]
 
 
-def _sealed_where_they_end(older: Iterable[Segment], known: Known) -> Iterator[Segment]:
+def _sealed_where_they_end(older: Iterable[Segment], known: KnownLayouts) -> Iterator[Segment]:
     """Seal the open segments of a topic that is gone: nothing more of them can ever be planned."""
     for segment in older:
         if not segment.sealed:
@@ -99,36 +99,36 @@ def _sealed_where_they_end(older: Iterable[Segment], known: Known) -> Iterator[S
             yield replace(segment, seal=segment.seal or end, sealed=True)
 
 
-def _expand(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> Growth:
-    """Wait until the expansion has settled, then seal what is open and open the new layout's segments."""
+def _expand(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int) -> LayoutChange:
+    """Wait until the expansion has committed, then seal what is open and open the new layout's segments."""
     pending = max((i for i in _layouts(topic, known) if not i.in_force), key=lambda i: i.partitions, default=None)
     is_new = pending is None or pending.partitions != topic.partitions
     seen_at = topic.at if is_new or pending is None else pending.seen_at
-    until = seen_at + timedelta(seconds=spec.settle_time)
+    until = seen_at + timedelta(seconds=spec.layout_grace)
     if topic.at >= until and topic.is_whole:
-        return Growth(layouts=(_layout(topic, in_force=True),), segments=_relayed(spec, topic, known, current))
+        return LayoutChange(layouts=(_layout(topic, in_force=True),), segments=_relayed(spec, topic, known, current))
     waiting = (
         f"the topic went from {current} to {topic.partitions} partitions, seen at {timestamp(seen_at)}: producers may "
         f"use the old ones until {timestamp(until)}"
     )
     if topic.at >= until:
         waiting = f"the topic went from {current} to {topic.partitions} partitions: plan it without naming partitions"
-    return Growth(
+    return LayoutChange(
         layouts=(_layout(topic, in_force=False),) if is_new else (),
         segments=_roots(spec, topic, known, current),
-        settling=tuple(
-            Settling(topic=topic.name, partition=p, until=until, reason=waiting, is_new=True)
+        in_grace=tuple(
+            GraceWait(topic=topic.name, partition=p, until=until, reason=waiting, is_new=True)
             for p in sorted(topic.asked)
             if p >= current
         ),
     )
 
 
-def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tuple[Segment, ...]:
+def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int) -> tuple[Segment, ...]:
     """Return the old segments, sealed where their logs end now, and those of the new layout.
 
-    Old are also the partitions of a layout that was outgrown before it had settled: they continue what was there before
-    them, and are continued.
+    Old are also the partitions of a layout that was outgrown before it had committed: they continue what was there
+    before them, and are continued.
     """
     older = _older_generation(topic, known)
     old: dict[int, Segment] = {}
@@ -156,8 +156,8 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: Known, current: int) -> tu
     return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
 
 
-def _pending(topic: Topic, known: Known) -> list[int]:
-    """Return the numbers of partitions that a topic was seen to have and that have not settled."""
+def _pending(topic: Topic, known: KnownLayouts) -> list[int]:
+    """Return the numbers of partitions that a topic was seen to have and that have not committed."""
     return sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
 
 

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, blockers, in_words, is_drained
+from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, blockers, describe, is_drained
 from airflow_kafka_lake.core.slices import Stream
 
 Json = dict[str, Any]
@@ -65,7 +65,7 @@ class Order:
         """Return for each segment of a stream that may not start what it waits for, down to range and reason."""
         return [
             f"order: what lies from {segment.start} on waits: "
-            f"{in_words(blocker, self._pipeline)}{self.because(blocker)}"
+            f"{describe(blocker, self._pipeline)}{self.because(blocker)}"
             for segment in self._graph.of(stream)
             for blocker in self._blockers(segment)
         ]

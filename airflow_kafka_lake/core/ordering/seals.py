@@ -1,4 +1,4 @@
-"""Seals that a person declared, by `seal` or `migrate`: checked twice a settle time apart, never moved."""
+"""Seals that a person declared, by `seal` or `migrate`: checked twice a layout grace apart, never moved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.layout_changes import Growth, Known, Overrun, Settling, Topic
+from airflow_kafka_lake.core.ordering.layout_changes import GraceWait, KnownLayouts, LayoutChange, Overrun, Topic
 from airflow_kafka_lake.core.ordering.layouts import related, written_under
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Slice
@@ -19,22 +19,22 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
 
-def check_seals(spec: PipelineSpec, topic: Topic, known: Known) -> Growth:
-    """Check what was declared: a log that runs past its seal is an error, one that still ends there a settle time later
-    is sealed for good."""
-    growth = Growth()
+def check_seals(spec: PipelineSpec, topic: Topic, known: KnownLayouts) -> LayoutChange:
+    """Check what was declared: a log that runs past its seal is an error, one that still ends there a layout grace
+    later is sealed for good."""
+    layout_change = LayoutChange()
     for partition, seen in sorted(topic.seen.items()):
         segments = known.graph.of(topic.stream(partition))
         if segments and segments[-1].seal is not None and segments[-1].declared_at is not None:
-            growth |= _check_seal(
+            layout_change |= _check_seal(
                 spec, topic, seen, segment=segments[-1], record=known.streams[topic.stream(partition)]
             )
-    return growth
+    return layout_change
 
 
 def _check_seal(
     spec: PipelineSpec, topic: Topic, seen: PartitionSnapshot, *, segment: Segment, record: StreamRecord
-) -> Growth:
+) -> LayoutChange:
     assert segment.seal is not None
     assert segment.declared_at is not None
     if excess := RangeSet.between(segment.seal, seen.high_watermark) - record.planned:
@@ -43,26 +43,28 @@ def _check_seal(
             f"it. Stop the producers; pass what they wrote with: "
             f"{remedies.skip(spec.name, Slice(seen.stream, OffsetRange(segment.seal, excess.ranges[-1].end)))}"
         )
-        return Growth(overruns=(Overrun(topic=seen.stream.topic, partition=seen.stream.partition, reason=reason),))
+        return LayoutChange(
+            overruns=(Overrun(topic=seen.stream.topic, partition=seen.stream.partition, reason=reason),)
+        )
     if segment.sealed:
-        return Growth()
-    until = segment.declared_at + timedelta(seconds=spec.settle_time)
+        return LayoutChange()
+    until = segment.declared_at + timedelta(seconds=spec.layout_grace)
     if topic.at >= until and seen.last_stable >= segment.seal:
-        return Growth(segments=(replace(segment, sealed=True),))
+        return LayoutChange(segments=(replace(segment, sealed=True),))
     waits = "an open transaction ends" if topic.at >= until else "a second look"
     reason = f"the seal {segment.seal} was declared at {timestamp(segment.declared_at)} and waits for {waits}"
-    waits_for = Settling(
+    waits_for = GraceWait(
         topic=seen.stream.topic, partition=seen.stream.partition, until=until, reason=reason, is_new=False
     )
-    return Growth(settling=(waits_for,))
+    return LayoutChange(in_grace=(waits_for,))
 
 
-def declared(topic: Topic, partition: int, at: int, known: Known) -> Segment:
+def declared(topic: Topic, partition: int, at: int, known: KnownLayouts) -> Segment:
     """Return a stream's last segment with the end that a person declared, if its log ends exactly there now."""
     where = f"{topic.name}/{partition}"
     facts = {"topic": topic.name, "partition": partition}
     if not (found := known.graph.of(topic.stream(partition))):
-        raise StateError(f"{where} has not settled yet, the topic got more partitions: plan when it has", **facts)
+        raise StateError(f"{where} has not committed yet, the topic got more partitions: plan when it has", **facts)
     last = found[-1]
     if last.seal is not None and last.seal != at:
         raise StateError(f"{where} is sealed at {last.seal}: a seal is never moved", **facts)
@@ -77,7 +79,9 @@ def declared(topic: Topic, partition: int, at: int, known: Known) -> Segment:
     return replace(last, seal=at, declared_at=last.declared_at or topic.at)
 
 
-def migrated(spec: PipelineSpec, source: Topic, target: Topic, *, seals: Mapping[int, int], known: Known) -> Growth:
+def migrated(
+    spec: PipelineSpec, source: Topic, target: Topic, *, seals: Mapping[int, int], known: KnownLayouts
+) -> LayoutChange:
     """Return the growth that makes one topic continue another: declared seals, and edges from old to new segments.
 
     `known` holds the segments that both topics have, or get by the same plan.
@@ -87,9 +91,9 @@ def migrated(spec: PipelineSpec, source: Topic, target: Topic, *, seals: Mapping
     for partition in range(target.partitions):
         if not (found := known.graph.of(target.stream(partition))):
             raise StateError(
-                f"{target.name}/{partition} has not settled yet, the topic got more partitions: plan when it has"
+                f"{target.name}/{partition} has not committed yet, the topic got more partitions: plan when it has"
             )
         under = written_under(found[0], known.layouts)
         parents = related(spec, partition, under, older=old, layouts=known.layouts)
         new.append(replace(found[0], parents=found[0].parents | parents))
-    return Growth(segments=(*old, *new))
+    return LayoutChange(segments=(*old, *new))

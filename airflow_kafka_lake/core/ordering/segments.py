@@ -1,7 +1,7 @@
-"""Segments: stretches of streams under one layout of their topic, and which must be finished before which (law L14).
+"""Segments: slices of streams under one layout of their topic, and which must be finished before which (law L14).
 
-A segment is sealed once its end is known for good, and drained once every offset below its seal is settled, or skipped
-by a person who acknowledged the order. Both are computed from rows, never stored.
+A segment is sealed once its end is known for good, and drained once every offset below its seal is committed, or
+skipped by a person who acknowledged the order. Both are computed from rows, never stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SegmentKey = tuple[Stream, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of a stream from `start` on, written while the topic had `layout` partitions.
+    """A slice of a stream from `start` on, written while the topic had `layout` partitions.
 
     `seal` is its end, exclusive, None while it is open. A seal that a person declared counts from the moment it was
     checked a second time: until then `declared_at` is set and `sealed` is False.
@@ -56,7 +56,7 @@ class Segment:
 class Blocker:
     """An ancestor that is not drained, and the segment that waits for it.
 
-    `missing` are its offsets that are not settled or skipped, `unacknowledged` those that were skipped without
+    `missing` are its offsets that are not committed or skipped, `unacknowledged` those that were skipped without
     acknowledging the order; both are empty, and `sealed` is False, where its end is not known yet.
     """
 
@@ -176,14 +176,14 @@ class Levels:
 
 
 def is_drained(segment: Segment, streams: Mapping[Stream, StreamRecord]) -> bool:
-    """Return whether a segment's end is known and every offset below it is settled, or skipped with the order
+    """Return whether a segment's end is known and every offset below it is committed, or skipped with the order
     acknowledged."""
     missing, unacknowledged = _open(segment, streams.get(segment.stream))
     return segment.sealed and not missing and not unacknowledged
 
 
 def _open(segment: Segment, record: StreamRecord | None) -> tuple[RangeSet, RangeSet]:
-    """Return what is neither settled nor skipped, and what was skipped without acknowledging the order.
+    """Return what is neither committed nor skipped, and what was skipped without acknowledging the order.
 
     It counts from the stream's origin. What retention has passed is not drained by that (law L14).
     """
@@ -210,12 +210,12 @@ def blockers(
 
 
 def started_after(
-    graph: Graph, streams: Iterable[StreamRecord], stream: Stream, stretch: OffsetRange
+    graph: Graph, streams: Iterable[StreamRecord], stream: Stream, interval: OffsetRange
 ) -> tuple[Segment, ...]:
-    """Return the segments that continue a stretch of a stream and hold settled offsets already."""
+    """Return the segments that continue a slice of a stream and hold committed offsets already."""
     covered = {item.key: item.covered for item in streams}
-    touched = [item for item in graph.of(stream) if item.seal is None or item.seal > stretch.start]
-    later = {item.key: item for own in touched if own.start < stretch.end for item in graph.descendants(own.key)}
+    touched = [item for item in graph.of(stream) if item.seal is None or item.seal > interval.start]
+    later = {item.key: item for own in touched if own.start < interval.end for item in graph.descendants(own.key)}
     return tuple(
         item
         for _, item in sorted(later.items())
@@ -240,25 +240,25 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
     for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
     return (HeldError if for_a_person else GateClosedError)(
-        f"wave {wave} waits for its turn: {in_words(first, pipeline)}{more}. Nothing of it was published",
+        f"wave {wave} waits for its turn: {describe(first, pipeline)}{more}. Nothing of it was published",
         wave=wave,
         topic=first.parent.stream.topic,
         partition=first.parent.stream.partition,
     )
 
 
-def in_words(blocker: Blocker, pipeline: str) -> str:
+def describe(blocker: Blocker, pipeline: str) -> str:
     """Return what of an ancestor is open, and what a person can do about it."""
     parent, (topic, _, partition) = blocker.parent, blocker.parent.stream
     where = f"{topic}/{partition} from {parent.start}"
     if parent.seal is None or not parent.sealed:
-        return f"{where} is not sealed yet: plan again when its layout has settled"
+        return f"{where} is not sealed yet: plan again when its layout has committed"
     if blocker.missing:
         return f"{where} to its seal {parent.seal} has {blocker.missing.span} open offsets: {blocker.missing}"
-    stretch = blocker.unacknowledged.ranges[0]
+    interval = blocker.unacknowledged.ranges[0]
     return (
         f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "
-        f"{remedies.skip(pipeline, Slice(parent.stream, stretch), generation=True, acknowledge_order=True)}"
+        f"{remedies.skip(pipeline, Slice(parent.stream, interval), generation=True, acknowledge_order=True)}"
     )
 
 

@@ -7,8 +7,14 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core.errors import GroupOffsetError, PendingCommitError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, UnknownPartition
-from airflow_kafka_lake.core.ordering.layout_changes import Grown, Growth, Known, Topic, grown
-from airflow_kafka_lake.core.ordering.layouts import develop, topics_seen
+from airflow_kafka_lake.core.ordering.layout_changes import (
+    KnownLayouts,
+    LayoutChange,
+    LayoutPlan,
+    Topic,
+    apply_layout_change,
+)
+from airflow_kafka_lake.core.ordering.layouts import evolve, topics_seen
 from airflow_kafka_lake.core.ordering.seals import check_seals
 from airflow_kafka_lake.core.planning.estimates import heaviest, to_read, weights
 from airflow_kafka_lake.core.planning.facts import Facts
@@ -20,13 +26,13 @@ from airflow_kafka_lake.core.planning.policies import asked_of, generation_gap, 
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PolicyKind
 
-Declare = Callable[[Known, Sequence[Topic]], Growth]
+Declare = Callable[[KnownLayouts, Sequence[Topic]], LayoutChange]
 """What a person says about the segments that there are then."""
 
 
-def declare_nothing(_known: Known, _topics: Sequence[Topic]) -> Growth:
+def declare_nothing(_known: KnownLayouts, _topics: Sequence[Topic]) -> LayoutChange:
     """Leave the segments as they come."""
-    return Growth()
+    return LayoutChange()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,7 @@ class Wanted:
     blocked: tuple[Blocked, ...]
     unknown: tuple[UnknownPartition, ...]
     period: Period | None
-    stretches: tuple[Slice, ...]
+    slices: tuple[Slice, ...]
     """What of it may be read."""
 
     @property
@@ -49,7 +55,7 @@ class Wanted:
     @property
     def to_weigh(self) -> list[Slice]:
         """What a sample is read of, to weigh the rest."""
-        return heaviest(self.stretches)
+        return heaviest(self.slices)
 
 
 def want(facts: Facts) -> Wanted:
@@ -83,7 +89,7 @@ def want(facts: Facts) -> Wanted:
         blocked=tuple(blocked),
         unknown=tuple(unknown),
         period=period_of(facts.bounds, asked, facts.seen.known, facts.times),
-        stretches=tuple(to_read(asked, facts.seen.known)),
+        slices=tuple(to_read(asked, facts.seen.known)),
     )
 
 
@@ -103,17 +109,17 @@ def _answer(facts: Facts, item: PartitionSnapshot, partitions: int) -> Asked | B
 
 def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
     """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
-    segments = _grown(facts, wanted.asked, declare)
-    waiting = segments.growth.waiting
+    segments = _apply_layout_change(facts, wanted.asked, declare)
+    waiting = segments.layout_change.waiting
     asked = [i for i in wanted.asked if (i.snapshot.stream.topic, i.snapshot.stream.partition) not in waiting]
-    overruns = [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.growth.overruns]
+    overruns = [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.layout_change.overruns]
     made = build_plan(
         facts.plan_id,
         facts.spec,
         facts.seen.snapshot.observed_at,
         asked=asked,
         known=facts.seen.known,
-        weights=weights({item.stream.topic for item in wanted.stretches}, samples, facts.costs),
+        weights=weights({item.stream.topic for item in wanted.slices}, samples, facts.costs),
         blocked=[*wanted.blocked, *overruns],
         unknown=wanted.unknown,
         segments=segments,
@@ -122,15 +128,15 @@ def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Dec
     return replace(made, period=wanted.period)
 
 
-def _grown(facts: Facts, asked: Sequence[Asked], declare: Declare) -> Grown:
+def _apply_layout_change(facts: Facts, asked: Sequence[Asked], declare: Declare) -> LayoutPlan:
     """Decide what becomes of the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
-    growth = Growth()
+    layout_change = LayoutChange()
     for topic in topics:
-        growth |= check_seals(facts.spec, topic, known) | develop(facts.spec, topic, known)
-    then = replace(known, graph=grown(known.graph, growth).graph)
-    return grown(known.graph, growth | declare(then, topics))
+        layout_change |= check_seals(facts.spec, topic, known) | evolve(facts.spec, topic, known)
+    then = replace(known, graph=apply_layout_change(known.graph, layout_change).graph)
+    return apply_layout_change(known.graph, layout_change | declare(then, topics))
 
 
 def _is_older_generation(key: Stream, item: PartitionSnapshot, partitions: int) -> bool:

@@ -17,14 +17,14 @@ from airflow_kafka_lake.core.planning.packing import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.planning.plan import Asked
 from airflow_kafka_lake.core.slices import Slice, Stream
 
-SAMPLED_STRETCHES = 16
+SAMPLED_SLICES = 16
 
 LEAST_BYTES_PER_OFFSET = 16.0
 """What Kafka's framing of a record takes, about: a tombstone, a marker or an aborted record is work too."""
 
 JOB_START_SECONDS = 12.0
 BYTES_PER_SECOND = 20e6
-"""What a wave takes before one has settled: cautious figures for two cores, in Kafka's bytes."""
+"""What a wave takes before one has committed: cautious figures for two cores, in Kafka's bytes."""
 
 _START_DOUBT_SECONDS = 12.0
 _SLOPE_DOUBT = 1 / BYTES_PER_SECOND
@@ -34,7 +34,7 @@ _JITTER_SECONDS, _JITTER_SHARE = 5.0, 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class TopicCost:
-    """What a settled wave has of one topic; `kafka_bytes` as its plan estimated them."""
+    """What a committed wave has of one topic; `kafka_bytes` as its plan estimated them."""
 
     topic: str
     offsets: int
@@ -43,7 +43,7 @@ class TopicCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveCost:
-    """What one settled wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
+    """What one committed wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
     them), and what it has of each topic, sorted."""
 
     seconds: float
@@ -65,14 +65,14 @@ def to_read(asked: Iterable[Asked], known: Mapping[Stream, StreamRecord]) -> Ite
             yield Slice(item.snapshot.stream, OffsetRange(start, item.end))
 
 
-def heaviest(stretches: Sequence[Slice]) -> list[Slice]:
-    """Choose the longest stretch of every topic, then the second longest, so that no topic hides another."""
+def heaviest(slices: Sequence[Slice]) -> list[Slice]:
+    """Choose the longest slice of every topic, then the second longest, so that no topic hides another."""
     taken: Counter[str] = Counter()
     ranked = []
-    for item in sorted(stretches, key=lambda item: -item.range.span):
+    for item in sorted(slices, key=lambda item: -item.range.span):
         ranked.append((taken[item.stream.topic], -item.range.span, item))
         taken[item.stream.topic] += 1
-    return [item for _, _, item in sorted(ranked)[:SAMPLED_STRETCHES]]
+    return [item for _, _, item in sorted(ranked)[:SAMPLED_SLICES]]
 
 
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
@@ -108,7 +108,7 @@ def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tup
             read[item.topic] += item.kafka_bytes
     whole = sum(read.values())
     if not whole:
-        return None, "not known before a wave with rows has settled"
+        return None, "not known before a wave with rows has committed"
     others = sum(written.values()) / whole
     shares = {topic: written[topic] / size for topic, size in read.items() if size}
     unlike = len(kafka_bytes.keys() - shares.keys())
@@ -119,7 +119,7 @@ def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tup
 def duration(costs: Iterable[WaveCost], waves: Iterable[int]) -> float:
     """Return the seconds that waves of so many Kafka bytes each take, one after the other: a start and a slope.
 
-    Least squares over the settled waves, begun from the cautious figures: these hold as long as the waves say little,
+    Least squares over the committed waves, begun from the cautious figures: these hold as long as the waves say little,
     so that the jitter of small ones is not taken for the price of a byte.
     """
     start, slope = _line([(cost.kafka_bytes, cost.seconds) for cost in costs])

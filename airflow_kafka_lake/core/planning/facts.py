@@ -10,7 +10,7 @@ from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey, epochs_in_
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ordering.layout_changes import Known, Layout
+from airflow_kafka_lake.core.ordering.layout_changes import KnownLayouts, Layout
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.estimates import WaveCost
 from airflow_kafka_lake.core.planning.plan import Blocked
@@ -89,9 +89,9 @@ class Facts:
     costs: Sequence[WaveCost]
 
     @property
-    def recorded(self) -> Known:
+    def recorded(self) -> KnownLayouts:
         """What the ledger knows of streams, segments and layouts."""
-        return Known(streams=self.seen.known, graph=self.graph, layouts=self.layouts)
+        return KnownLayouts(streams=self.seen.known, graph=self.graph, layouts=self.layouts)
 
     @property
     def sizes(self) -> dict[str, int]:

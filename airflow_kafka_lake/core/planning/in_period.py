@@ -34,10 +34,10 @@ def period_of(
     offsets = landed = planned = 0
     for item in asked:
         if item.start < item.end:
-            stretch, record = OffsetRange(item.start, item.end), known.get(item.snapshot.stream)
-            offsets += stretch.span
-            landed += record.covered.within(stretch).span if record else 0
-            planned += (record.planned - record.covered).within(stretch).span if record else 0
+            interval, record = OffsetRange(item.start, item.end), known.get(item.snapshot.stream)
+            offsets += interval.span
+            landed += record.covered.within(interval).span if record else 0
+            planned += (record.planned - record.covered).within(interval).span if record else 0
     below = any(item.landed_below for item in asked)
     until = bounds.end if isinstance(bounds.end, datetime) else None
     unended = [item.snapshot for item in asked if until and times.found(milliseconds(until), item.snapshot) is None]
@@ -84,7 +84,7 @@ def nothing_lies(facts: Facts, asked: Sequence[Asked], samples: Sequence[Sample]
         for item in waiting_for_stable(largest, spec.isolation)
     ]
     return EmptyPeriodError(
-        f"nothing lies in the period {_in_words(bounds)} of pipeline {spec.name}: {'; '.join((*has, *open_))}. Correct "
+        f"nothing lies in the period {_describe(bounds)} of pipeline {spec.name}: {'; '.join((*has, *open_))}. Correct "
         "the period, or leave it out to read what is missing",
         pipeline=spec.name,
         earliest=earliest,
@@ -98,6 +98,6 @@ def _times(samples: Sequence[Sample]) -> tuple[str | None, str | None]:
     return timestamp(min(firsts, default=None)), timestamp(max(lasts, default=None))
 
 
-def _in_words(bounds: Bounds) -> str:
+def _describe(bounds: Bounds) -> str:
     start, end = (timestamp(at) if isinstance(at, datetime) else at for at in (bounds.start, bounds.end))
     return f"from {'the origin' if start is None else start} to {'the end policy' if end is None else end}"

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition, waiting_for_stable
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.layout_changes import Grown
+from airflow_kafka_lake.core.ordering.layout_changes import LayoutPlan
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels
 from airflow_kafka_lake.core.planning.plan import Asked, Blocked, Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -47,16 +47,16 @@ class Weights:
 
 
 def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
-    """Return what of a stretch is neither planned nor settled (law L2)."""
+    """Return what of a slice is neither planned nor committed (law L2)."""
     return RangeSet((asked,)) - planned
 
 
-def cut(stretch: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tuple[OffsetRange, ...]:
-    """Cut a stretch into equal ranges of at most about `target_bytes`, but never into more than a wave can hold."""
-    by_weight = min(stretch.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * stretch.span) // target_bytes))
-    pieces = max(by_weight, -(-stretch.span // MAX_WAVE_OFFSETS))
-    step, extra = divmod(stretch.span, pieces)
-    edges = [stretch.start]
+def cut(interval: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tuple[OffsetRange, ...]:
+    """Cut a slice into equal ranges of at most about `target_bytes`, but never into more than a wave can hold."""
+    by_weight = min(interval.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * interval.span) // target_bytes))
+    pieces = max(by_weight, -(-interval.span // MAX_WAVE_OFFSETS))
+    step, extra = divmod(interval.span, pieces)
+    edges = [interval.start]
     for index in range(pieces):
         edges.append(edges[-1] + step + (1 if index < extra else 0))
     return tuple(OffsetRange(a, b) for a, b in itertools.pairwise(edges))
@@ -72,16 +72,16 @@ def build_plan(
     weights: Weights,
     blocked: Iterable[Blocked] = (),
     unknown: Iterable[UnknownPartition] = (),
-    segments: Grown | None = None,
+    segments: LayoutPlan | None = None,
     acknowledge_order: bool = False,
 ) -> Plan:
     """Decide ranges and waves for what is asked and not yet planned.
 
-    A stretch is also cut at the stream's origin, so that the watermark always lies on a range's edge, and at its
+    A slice is also cut at the stream's origin, so that the watermark always lies on a range's edge, and at its
     segments. Nothing is read past a declared seal. What retention has passed is left out and named in `blocked`; the
     rest goes on.
     """
-    of = segments or Grown()
+    of = segments or LayoutPlan()
     streams: list[PlannedStream] = []
     pieces: list[tuple[PartitionSnapshot, OffsetRange]] = []
     refused = list(blocked)
@@ -106,11 +106,11 @@ def build_plan(
             continue
         wanted = missing(OffsetRange(item.start, end), record.planned if record else RangeSet())
         expired = wanted & RangeSet.between(0, snapshot.log_start)
-        refused += [_expired(spec.name, snapshot, stretch) for stretch in expired]
+        refused += [_expired(spec.name, snapshot, interval) for interval in expired]
         late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
-        refused += [_too_late(spec.name, snapshot, stretch) for stretch in late]
-        for stretch in wanted - expired - late:
-            pieces += [(snapshot, part) for part in stretch.split_at((origin, *of.graph.edges(snapshot.stream)))]
+        refused += [_too_late(spec.name, snapshot, interval) for interval in late]
+        for interval in wanted - expired - late:
+            pieces += [(snapshot, part) for part in interval.split_at((origin, *of.graph.edges(snapshot.stream)))]
     waves = pack(plan_id, spec, pieces, weights=weights, levels=of.graph.levels(known))
     return Plan(
         id=plan_id,
@@ -119,7 +119,7 @@ def build_plan(
         streams=tuple(streams),
         waves=waves,
         blocked=tuple(refused),
-        growth=of.growth,
+        layout_change=of.layout_change,
         weighed=weights.source,
         waiting_for_stable=waiting_for_stable((stream.snapshot for stream in streams), spec.isolation),
     )
@@ -133,22 +133,22 @@ def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeS
     return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
 
 
-def _too_late(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
+def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> Blocked:
     return Blocked(
         topic=snapshot.stream.topic,
         partition=snapshot.stream.partition,
-        reason=f"offsets {stretch} lie below the origin, and later segments do not wait for them: they may be in the "
+        reason=f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
         f"lake already. If their order does not matter: "
-        f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, stretch))}",
+        f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, interval))}",
     )
 
 
-def _expired(pipeline: str, snapshot: PartitionSnapshot, stretch: OffsetRange) -> Blocked:
+def _expired(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> Blocked:
     return Blocked(
         topic=snapshot.stream.topic,
         partition=snapshot.stream.partition,
-        reason=f"offsets {stretch} are gone: the log starts at {snapshot.log_start}. Pass them with: "
-        f"{remedies.skip(pipeline, Slice(snapshot.stream, stretch))}",
+        reason=f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Pass them with: "
+        f"{remedies.skip(pipeline, Slice(snapshot.stream, interval))}",
     )
 
 

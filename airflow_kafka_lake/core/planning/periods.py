@@ -15,9 +15,9 @@ NAMED = 5
 class Period:
     """What lies in a period, in offsets over all partitions that can be read.
 
-    `landed` of the `offsets` were settled or skipped before, `planned` were planned before and are not in the lake yet.
-    `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: what the period may
-    hold below a log start was planned before, how much of it cannot be told any more.
+    `landed` of the `offsets` were committed or skipped before, `planned` were planned before and are not in the lake
+    yet. `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: what the period
+    may hold below a log start was planned before, how much of it cannot be told any more.
     """
 
     offsets: int = 0
@@ -27,7 +27,7 @@ class Period:
     until: datetime | None = None
     unended: tuple[tuple[str, int], ...] = ()
 
-    def in_words(self) -> tuple[str, ...]:
+    def describe(self) -> tuple[str, ...]:
         """Return how much lies in the period and what of it was there before; then what may still come, if anything."""
         known = [f"{number:,} {words}" for number, words in self._parts() if number]
         if self.landed_below:
@@ -54,5 +54,5 @@ class Period:
             "planned": self.planned,
             "gone_and_planned": self.landed_below,
             "unended": [list(item) for item in self.unended],
-            "words": list(self.in_words()),
+            "messages": list(self.describe()),
         }

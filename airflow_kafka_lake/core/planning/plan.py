@@ -10,7 +10,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
-from airflow_kafka_lake.core.ordering.layout_changes import Growth
+from airflow_kafka_lake.core.ordering.layout_changes import LayoutChange
 from airflow_kafka_lake.core.planning.periods import Period
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -108,7 +108,7 @@ class Plan:
     waves: tuple[PlannedWave, ...]
     blocked: tuple[Blocked, ...] = ()
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
-    growth: Growth = field(default_factory=Growth)
+    layout_change: LayoutChange = field(default_factory=LayoutChange)
     transactions: tuple[OpenTransaction, ...] = ()
     hanging: tuple[OpenTransaction, ...] = ()
     weighed: str = ""
@@ -127,4 +127,4 @@ class Plan:
     @property
     def changes_nothing(self) -> bool:
         """Return whether recording this plan would add neither a range, nor a stream, nor anything to the segments."""
-        return not self.waves and not self.growth and all(stream.version is not None for stream in self.streams)
+        return not self.waves and not self.layout_change and all(stream.version is not None for stream in self.streams)

@@ -76,20 +76,20 @@ def generation_gap(
     if record and (reason := _lost(pipeline, item, record, ends)):
         return Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=reason)
     for stream in older:
-        # By what is settled or skipped, not by the watermark: a person's skip counts before the next advance.
-        settled = stream.covered.unbroken_end(stream.origin)
+        # By what is committed or skipped, not by the watermark: a person's skip counts before the next advance.
+        committed = stream.covered.unbroken_end(stream.origin)
         end = graph.known_end(stream)
-        if settled < end:
+        if committed < end:
             of_which = (
                 "" if stream.key.partition == item.stream.partition else f" in its partition {stream.key.partition}"
             )
-            rest = Slice(stream.key, OffsetRange(settled, end))
+            rest = Slice(stream.key, OffsetRange(committed, end))
             return Blocked(
                 topic=item.stream.topic,
                 partition=item.stream.partition,
                 reason=f"the topic was re-created (id {item.stream.topic_id}); its old generation "
                 f"{stream.key.topic_id} is "
-                f"settled only up to {settled} of {end}{of_which}. Pass the rest with: "
+                f"committed only up to {committed} of {end}{of_which}. Pass the rest with: "
                 f"{remedies.skip(pipeline, rest, generation=True, acknowledge_order=True)}",
             )
     return None
@@ -329,7 +329,7 @@ def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: Strea
 def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, in_doubt: bool) -> RangeExpiredError:
     first, later = _moment(first_ms), _moment(None if first_ms is None else first_ms + 1)
     return RangeExpiredError(
-        f"{item.stream.topic} partition {item.stream.partition}: offsets {gone.in_words()} are gone, "
+        f"{item.stream.topic} partition {item.stream.partition}: offsets {gone.describe()} are gone, "
         f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
         f"{f', with a record of {first}' if first else ''}. Ask from {later or item.log_start} on"
         f"{f', or from offset {item.log_start} on' if later else ''}",

@@ -24,13 +24,13 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A stretch of one stream that a person means."""
+    """A slice of one stream that a person means."""
 
     stream: StreamRecord
-    stretch: OffsetRange
+    interval: OffsetRange
 
     def __str__(self) -> str:
-        return f"{self.stream.key} {self.stretch}"
+        return f"{self.stream.key} {self.interval}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ class Work:
     ranges: int
     bytes: int
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the wave for a log."""
         return f"wave {self.wave} into {self.table}: {self.ranges} ranges, about {self.bytes} bytes in Kafka"
 
@@ -52,12 +52,12 @@ class Choice:
         """Return the choice of a run that takes no more waves than that; the first are taken."""
         return replace(self, taken=self.taken[:most], later=(*self.taken[most:], *self.later))
 
-    def in_words(self, plan: str | None) -> Iterator[str]:
+    def describe(self, plan: str | None) -> Iterator[str]:
         """Yield a line for every wave; those of `plan`, which is the run's own, are not called earlier ones."""
         for act, works in (("takes", self.taken), ("has no room for", self.later), ("leaves", self.left)):
             for item in works[:NAMED]:
                 earlier = "" if item.plan == plan else f" (planned earlier, by plan {item.plan})"
-                yield f"this run {act} {item.in_words()}{earlier}"
+                yield f"this run {act} {item.describe()}{earlier}"
             if rest := works[NAMED:]:
                 yield f"this run {act} {len(rest)} more waves, about {sum(item.bytes for item in rest)} bytes in Kafka"
 

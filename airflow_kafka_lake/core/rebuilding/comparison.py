@@ -1,6 +1,6 @@
 """What the lake and the ledger together prove, where they contradict each other, and what has to be put back.
 
-A range counts as settled when its attempt was published (a token in main's history, rows by `ingest_attempt`, or a
+A range counts as committed when its attempt was published (a token in main's history, rows by `ingest_attempt`, or a
 `published` receipt) and the table holds no more rows than its receipt names. Fewer are there when others have deleted
 some; where none is left, main must stand on the commit, or the commit must be old enough to have expired.
 """
@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger.records import Holding, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Pending, Range, Remembered, TableReading
@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.slices import Stream
 
 
 def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) -> Comparison:
-    """Compare every table with its receipts and with what the ledger has settled."""
+    """Compare every table with its receipts and with what the ledger has committed."""
     found = [_Table(item, known, now).compare() for item in readings]
     reopened = {item for one in found for item in one.reopened}
     twice = _overlaps([wave for one in found for wave in one.waves], known, reopened)
@@ -50,7 +50,7 @@ class _Table:
     accepted: frozenset[Range] = frozenset()
     shown: AbstractSet[str] = frozenset()
     undone: AbstractSet[str] = frozenset()
-    witnessed: Mapping[Range, datetime] = field(default_factory=dict)
+    published_at: Mapping[Range, datetime] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     vanished: list[Difference] = field(default_factory=list)
     deleted: list[Difference] = field(default_factory=list)
@@ -65,13 +65,13 @@ class _Table:
         self.reopened += [
             item.id for item in self.known.ranges if self.reopens.undo(item.stream, item.range, item.generation)
         ]
-        held = {(item.attempt, item.stream): item for item in self.said.holdings if item.attempt}
+        held = {(item.attempt, item.stream): item for item in self.said.attempt_rows if item.attempt}
         self.shown = _tokens(self.said) | {attempt for attempt, _ in held}
         self.undone = self.said.ancestry.left | {item.attempt for item in self.known.undone(self.said)}
-        self.witnessed = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
+        self.published_at = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
         claimed = self._claimed()
         remembered = self._remembered()
-        index = self._settled_by_place()
+        index = self._committed_by_slice()
         proved: dict[str, list[ReceiptRow]] = defaultdict(list)
         read: list[ReceiptRow] = []
         for key, row in {**remembered, **claimed}.items():
@@ -87,10 +87,10 @@ class _Table:
                 proved[row.attempt].append(row)
             if not lost:
                 read.append(row)
-            if not lost and key not in self.witnessed:
+            if not lost and key not in self.published_at:
                 self.receipts.append((self.said.table, replace(row, kind="published", recorded_at=self.now)))
         pending = self._pending(read)
-        self._check_strays(held, {**remembered, **claimed}, pending)
+        self._check_unplanned(held, {**remembered, **claimed}, pending)
         return Comparison(
             waves=(*(self._wave(rows) for rows in proved.values()), *self._without_a_range(proved.keys())),
             vanished=tuple(self.vanished),
@@ -110,7 +110,7 @@ class _Table:
         )
 
     def _claimed(self) -> dict[Range, ReceiptRow]:
-        """Return what the lake says is settled: the receipts of published attempts, less what was reopened.
+        """Return what the lake says is committed: the receipts of published attempts, less what was reopened.
 
         A range is only ever cut. Where an attempt has receipts of a range and of parts of it, the parts were published:
         its worker, believed dead, wrote the others when they had been cut and staged rows went on being published.
@@ -125,31 +125,31 @@ class _Table:
         return {key: row for key, row in found.items() if key not in cut}
 
     def _remembered(self) -> dict[Range, ReceiptRow]:
-        """Return what the ledger has settled with rows in this table, as if it were receipts."""
+        """Return what the ledger has committed with rows in this table, as if it were receipts."""
         found = {}
         for item in self.known.ranges:
             publish = self.known.published.get(item.wave)
             undone = self.reopens.undo(item.stream, item.range, item.generation)
-            if item.state is RangeState.SETTLED and publish and publish.table == self.said.table and not undone:
+            if item.state is RangeState.COMMITTED and publish and publish.table == self.said.table and not undone:
                 found[publish.attempt, item.stream, item.range] = range_receipt(
                     "published", item, attempt=publish.attempt, fence=0, at=self.now
                 )
         return found
 
-    def _settled_by_place(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
+    def _committed_by_slice(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
         found: dict[tuple[Stream, OffsetRange], list[RangeRecord]] = defaultdict(list)
         for item in self.known.ranges:
             undone = self.reopens.undo(item.stream, item.range, item.generation)
-            if item.state is RangeState.SETTLED and not undone:
+            if item.state is RangeState.COMMITTED and not undone:
                 found[item.stream, item.range].append(item)
         return found
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
-        """Return whether a settled range is an attempt's; one of a wave without rows may be any attempt's."""
+        """Return whether a committed range is an attempt's; one of a wave without rows may be any attempt's."""
         publish = self.known.published.get(item.wave)
         return publish is None or publish.attempt == attempt
 
-    def _check(self, row: ReceiptRow, held: Holding | None) -> bool:
+    def _check(self, row: ReceiptRow, held: AttemptRows | None) -> bool:
         """Compare one range's rows with its receipt; returns whether main has lost its commit."""
         there = held.offsets.within(row.range).span if held else 0
         if there == row.rows:
@@ -175,26 +175,26 @@ class _Table:
         """Return whether main stands on the commit of a range, so that rows that are missing were deleted from it.
 
         A commit brings all of its rows or none: one row of the attempt is enough. Without any, its token must be in the
-        history, or its settlement be older than all that is left of the history. Where the table still has the commit
+        history, or its commit be older than all that is left of the history. Where the table still has the commit
         beside main, or the ledger knows its snapshot, no clock is asked whether that was undone.
         """
         if row.attempt in self.shown:
             return True
-        settled = self.witnessed.get(_range(row))
-        if settled is None or row.attempt in self.undone:
+        committed = self.published_at.get(_range(row))
+        if committed is None or row.attempt in self.undone:
             return False
-        return bool(self.said.ancestry.since) and settled < self.said.commits[0].at
+        return bool(self.said.ancestry.since) and committed < self.said.commits[0].at
 
-    def _check_strays(
+    def _check_unplanned(
         self,
-        held: Mapping[tuple[str, Stream], Holding],
-        settled: Mapping[Range, ReceiptRow],
+        held: Mapping[tuple[str, Stream], AttemptRows],
+        committed: Mapping[Range, ReceiptRow],
         pending: Sequence[Pending],
     ) -> None:
         """Name rows that no receipt speaks of, and rows that are there twice; where something was reopened, rows of the
         earlier reading stay until it is read again, and for good where that was skipped."""
         spoken: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
-        for attempt, stream, part in settled:
+        for attempt, stream, part in committed:
             spoken[attempt, stream].append(part)
         waiting: dict[Stream, list[OffsetRange]] = defaultdict(list)
         for reopened in pending:
@@ -212,7 +212,7 @@ class _Table:
                     item, item.offsets, expected, found=expected + item.duplicates, what="rows that are there twice"
                 )
 
-    def _contradict(self, item: Holding, where: RangeSet, expected: int, *, found: int, what: str) -> None:
+    def _contradict(self, item: AttemptRows, where: RangeSet, expected: int, *, found: int, what: str) -> None:
         self.contradictions.append(
             Difference(
                 table=self.said.table,
@@ -252,10 +252,10 @@ class _Table:
 
 
 def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: AbstractSet[str]) -> tuple[Difference, ...]:
-    """Name ranges that two attempts claim to have settled: no offset is settled twice."""
+    """Name ranges that two attempts claim to have committed: no offset is committed twice."""
     claims = [(r.stream, r.range, r.rows, wave.table, wave.attempt) for wave in waves for r in wave.receipts]
     for item in known.ranges:
-        if item.state is RangeState.SETTLED and item.id not in reopened:
+        if item.state is RangeState.COMMITTED and item.id not in reopened:
             publish = known.published.get(item.wave)
             table, attempt = (publish.table, publish.attempt) if publish else ("ledger", item.wave)
             claims.append((item.stream, item.range, item.rows or 0, table, attempt))
@@ -268,7 +268,7 @@ def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: Abstra
             range=b[1],
             expected=0,
             found=b[2],
-            what=f"settled by {a[4]} too",
+            what=f"committed by {a[4]} too",
         )
         for a, b in pairwise(claims)
         if a[0] == b[0] and a[1].overlaps(b[1])

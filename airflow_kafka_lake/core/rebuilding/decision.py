@@ -44,7 +44,7 @@ def restoration(
     origins = {item.key: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
     tables = {item.table for item in readings}
     mine = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
-    untold = [
+    unnotified = [
         (table, origin_receipt(spec.name, token.wave, key, origin, ledger_id=ledger_id, at=now))
         for key, origin in sorted(origins.items())
         if key not in mine and (table := spec.table_for(key.topic)) in tables
@@ -67,7 +67,7 @@ def restoration(
         reopened=comparison.reopened,
         undone=frozenset(item.wave for said in readings for item in known.undone(said)),
         fences=_fences(readings),
-        receipts=(*comparison.receipts, *untold),
+        receipts=(*comparison.receipts, *unnotified),
         reopens=reopens,
         planned=_planned(token, comparison.pending, receipts),
     )

@@ -23,27 +23,27 @@ def edits(
     waves: Mapping[str, WaveState],
     origins: Mapping[Stream, int],
 ) -> Edits:
-    """Decide how recorded ranges give way: what is settled in the lake wins over all, a skip over what is unresolved.
+    """Decide how recorded ranges give way: what is committed in the lake wins over all, a skip over what is unresolved.
 
-    The rest of a range that is cut keeps its state and wave. Raises ConcurrentError when a settled range is in the
+    The rest of a range that is cut keeps its state and wave. Raises ConcurrentError when a committed range is in the
     way: the restoration was made from other records.
     """
-    settled, skipped = _facts(what)
+    committed, skipped = _facts(what)
     reopened = set(what.reopened)
-    missing = reopened - {item.id for item in ranges if item.state is RangeState.SETTLED}
+    missing = reopened - {item.id for item in ranges if item.state is RangeState.COMMITTED}
     if missing:
         raise _overtaken(what)
-    removed, placed = set(reopened), list(_settled_ranges(what))
+    removed, placed = set(reopened), list(_committed_ranges(what))
     kept: list[RangeRecord] = []
     for item in ranges:
         if item.id in reopened:
             continue
-        wins = settled[item.stream] if item.state in RESOLVED else settled[item.stream] | skipped[item.stream]
+        wins = committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]
         left = RangeSet((item.range,)) - wins - what.reopens.later_than(item.stream, item.generation)
         if left.span == item.range.span and not _left_behind(item, what):
             kept.append(item)
             continue
-        if item.state is RangeState.SETTLED:
+        if item.state is RangeState.COMMITTED:
             raise _overtaken(what)
         removed.add(item.id)
         if not _left_behind(item, what):
@@ -65,15 +65,15 @@ def edits(
 
 
 def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream, RangeSet]]:
-    settled: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    committed: dict[Stream, list[OffsetRange]] = defaultdict(list)
     skipped: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for wave in what.waves:
         for item in wave.receipts:
-            settled[item.stream].append(item.range)
+            committed[item.stream].append(item.range)
     for skip in what.skips:
         skipped[skip.stream].extend(skip.passed)
     return (
-        defaultdict(RangeSet, {key: RangeSet(found) for key, found in settled.items()}),
+        defaultdict(RangeSet, {key: RangeSet(found) for key, found in committed.items()}),
         defaultdict(RangeSet, {key: RangeSet(found) for key, found in skipped.items()}),
     )
 
@@ -91,7 +91,7 @@ def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:
     return replace(item.piece(part), accounting=item.accounting and Accounting(skipped=part.span))
 
 
-def _settled_ranges(what: Restoration) -> Iterable[Placed]:
+def _committed_ranges(what: Restoration) -> Iterable[Placed]:
     for wave in what.waves:
         for item in wave.receipts:
             yield Placed(
@@ -101,7 +101,7 @@ def _settled_ranges(what: Restoration) -> Iterable[Placed]:
                     plan=what.id,
                     wave=wave.wave,
                     slice=item.slice,
-                    state=RangeState.SETTLED,
+                    state=RangeState.COMMITTED,
                     reason=None,
                     estimated_bytes=0,
                     rows=item.rows,
@@ -197,7 +197,7 @@ def _vanished(what: Restoration, before: Iterable[RangeRecord]) -> set[str]:
 
 
 def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
-    if now is WaveState.DISSOLVED or (now is WaveState.COMMITTED and RangeState.SETTLED in states):
+    if now is WaveState.DISSOLVED or (now is WaveState.COMMITTED and RangeState.COMMITTED in states):
         return now
     if now is WaveState.COMMITTED:
         return WaveState.DISSOLVED

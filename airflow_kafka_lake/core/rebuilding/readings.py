@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.lake.ancestry import Ancestry
-from airflow_kafka_lake.core.ledger.records import Commit, Holding, Published, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Published, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptKey
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -30,13 +30,13 @@ class TableReading:
     owners: Mapping[str, str]
     commits: tuple[Commit, ...]
     ancestry: Ancestry
-    holdings: tuple[Holding, ...]
+    attempt_rows: tuple[AttemptRows, ...]
     receipts: tuple[ReceiptRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What the ledger still has; `published` maps a settled wave to its publish, for waves that brought rows, and
+    """What the ledger still has; `published` maps a committed wave to its publish, for waves that brought rows, and
     `committed` names the attempts that it knows as committed, whatever became of their ranges."""
 
     streams: tuple[StreamRecord, ...]
@@ -91,7 +91,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A stretch that was reopened and not settled or skipped since: it is to be read again, in this generation."""
+    """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
 
     table: str
     stream: Stream

@@ -10,15 +10,15 @@ from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
-Stretches = Sequence[tuple[OffsetRange, int]]
-"""Stretches with the generation in which they are to be read again."""
+Reopened = Sequence[tuple[OffsetRange, int]]
+"""Slices with the generation in which they are to be read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reopens:
-    """The reopened stretches of each stream."""
+    """The reopened slices of each stream."""
 
-    by_stream: Mapping[Stream, Stretches]
+    by_stream: Mapping[Stream, Reopened]
 
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Reopens:
@@ -30,8 +30,8 @@ class Reopens:
         return cls(found)
 
     def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
-        """Return whether some of a range was reopened after it was settled in a generation; what is left of it then has
-        records of its own."""
+        """Return whether some of a range was reopened after it was committed in a generation; what is left of it then
+        has records of its own."""
         return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
 
     def undo_receipt(self, row: ReceiptRow) -> bool:
@@ -43,13 +43,13 @@ class Reopens:
         return RangeSet(item for item, newer in self.by_stream.get(stream, ()) if newer > generation)
 
     def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
-        """Yield what was neither settled nor skipped since it was reopened, with its newest generation."""
+        """Yield what was neither committed nor skipped since it was reopened, with its newest generation."""
         done = list(since)
-        for stream, stretches in sorted(self.by_stream.items()):
-            edges = sorted({edge for item, _ in stretches for edge in (item.start, item.end)})
+        for stream, slices in sorted(self.by_stream.items()):
+            edges = sorted({edge for item, _ in slices for edge in (item.start, item.end)})
             mine = [row for row in done if row.stream == stream]
-            for item in RangeSet(item for item, _ in stretches):
+            for item in RangeSet(item for item, _ in slices):
                 for part in item.split_at(edges):
-                    newest = max(generation for other, generation in stretches if other.overlaps(part))
+                    newest = max(generation for other, generation in slices if other.overlaps(part))
                     ended = RangeSet(row.range for row in mine if row.generation >= newest)
                     yield from ((stream, left, newest) for left in RangeSet((part,)) - ended)

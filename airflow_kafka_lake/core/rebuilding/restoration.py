@@ -54,8 +54,8 @@ class RestoredSkip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredPlan:
-    """A stretch that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` what the
-    stretch was read under before."""
+    """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` what the
+    slice was read under before."""
 
     id: str
     wave: str
@@ -72,8 +72,8 @@ class Restoration:
 
     `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, each with the
     leader epoch that it had that end under, where that is known, `guards` the open waves that the caller has claimed;
-    `token` is what the commit said that moved main first; `reopened` names settled ranges whose rows are gone;
-    `undone` the settled waves whose commit main does not stand on, so that it proves nothing any more, whether their
+    `token` is what the commit said that moved main first; `reopened` names committed ranges whose rows are gone;
+    `undone` the committed waves whose commit main does not stand on, so that it proves nothing any more, whether their
     rows came back with another commit or not; `fences` the highest fence that the lake has seen of a wave; `receipts`
     are what the lake still lacks, with their tables; `reopens` is what was ever reopened, `planned` what of it waits to
     be read again.

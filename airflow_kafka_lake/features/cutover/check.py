@@ -1,4 +1,4 @@
-"""Hold what a live stream has written against what a pipeline has settled."""
+"""Hold what a live stream has written against what a pipeline has committed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_kafka_lake.core.audit.evidence import Evidence, Finding
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding
 from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -31,13 +31,13 @@ class Cutovers:
         return [item for cutover in self.cutovers for item in cutover.findings()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `audit --json` has under `seam`."""
+        """Return what `audit --json` has under `cutover`."""
         wrong = sum(not cutover.sound for cutover in self.cutovers)
         state = f"{wrong} not sound" if wrong else "nothing is missing and nothing is twice"
         return {
             "table": self.table,
             "ok": not wrong,
-            "sentence": f"{len(self.cutovers)} seams with {self.table}: {state}",
+            "sentence": f"{len(self.cutovers)} cutovers with {self.table}: {state}",
             "lines": [*(cutover.line() for cutover in self.cutovers), *self.lines],
             "streams": [cutover.to_json() for cutover in self.cutovers],
         }
@@ -56,38 +56,40 @@ class CutoverCheck:
     @property
     def name(self) -> str:
         """Its key in `audit --json`."""
-        return "seam"
+        return "cutover"
 
     @property
     def needs_spark(self) -> bool:
         """It reads the table without a job."""
         return False
 
-    def narrow(self, evidence: Evidence) -> Evidence:
+    def narrow(self, inputs: AuditInputs) -> AuditInputs:
         """Leave out the rows without an attempt of a table that pipeline and live stream share: they are the
         latter's."""
         tables = tuple(
-            replace(table, holdings=tuple(item for item in table.holdings if item.attempt is not None))
+            replace(table, attempt_rows=tuple(item for item in table.attempt_rows if item.attempt is not None))
             if table.identifier == self.table
             else table
-            for table in evidence.tables
+            for table in inputs.tables
         )
-        return replace(evidence, tables=tables)
+        return replace(inputs, tables=tables)
 
-    def check(self, ports: Ports, spec: PipelineSpec, evidence: Evidence, observed: Observed, scope: Scope) -> Cutovers:
+    def check(
+        self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: Observed, scope: Scope
+    ) -> Cutovers:
         """Judge the cutover of every stream that Kafka still has; Kafka explains what neither side has a row of.
 
         Raises what `ports.LakeTable.positions` does, and UsageError for columns that are not given as they should be.
         """
-        streams = [stream for stream in evidence.ledger.streams if stream.key in scope]
+        streams = [stream for stream in inputs.ledger.streams if stream.key in scope]
         topics = sorted({stream.key.topic for stream in streams})
         columns = position_columns(self.columns, topics) if self.columns else PositionColumns()
-        shared = self.table in {table.identifier for table in evidence.tables}
-        ports.say(f"reading {self.table}")
+        shared = self.table in {table.identifier for table in inputs.tables}
+        ports.progress(f"reading {self.table}")
         contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
         rows = {(item.stream.topic, item.stream.partition): item for item in contents}
         ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
-        for item in evidence.ledger.ranges:
+        for item in inputs.ledger.ranges:
             ranges[item.stream].append(item)
         questions, lines = [], []
         for stream in streams:

@@ -1,4 +1,4 @@
-"""The cutover from what a pipeline has settled to what a live stream writes: nothing missing, nothing twice."""
+"""The cutover from what a pipeline has committed to what a live stream writes: nothing missing, nothing twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_kafka_lake.core.audit.evidence import SHOWN, Finding, FindingKind
+from airflow_kafka_lake.core.audit.inputs import SHOWN, Finding, FindingKind
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.lake.accounting import EXPLAINED, Explanation
 from airflow_kafka_lake.core.lake.positions import PositionColumns
@@ -23,7 +23,7 @@ def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
     for part in text.split(","):
         name, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or name not in {"topic", "partition", "offset"} or name in given:
-            raise UsageError("seam columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
+            raise UsageError("cutover columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
         given[name] = column
     if given.get("topic") != "":
         return PositionColumns(**given)
@@ -36,8 +36,8 @@ def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
 class CutoverQuestion:
     """One stream at its cutover, before Kafka is asked.
 
-    `at`: the end of the unbroken settled run; `live_from`: the live stream's first row from there on; `pending`: what
-    is planned and not settled between them; `open`: what neither table has and is not planned, for Kafka to explain.
+    `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`: what
+    is planned and not committed between them; `open`: what neither table has and is not planned, for Kafka to explain.
     Not `judged`: the live stream has not come by yet.
     """
 
@@ -66,17 +66,19 @@ class Cutover:
         """Name what is missing between the two, and what both have."""
         asked = self.question
         if self.missing:
-            words = f"behind the seam at {asked.at} neither table has what Kafka has at {named(self.missing)}"
-            yield Finding(kind=FindingKind.SEAM_MISSING, stream=asked.stream, offsets=self.missing, words=words)
+            message = f"behind the cutover at {asked.at} neither table has what Kafka has at {named(self.missing)}"
+            yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=self.missing, message=message)
         if asked.pending:
-            words = f"behind the seam at {asked.at} these are planned and not settled yet: {named(asked.pending)}"
-            yield Finding(kind=FindingKind.SEAM_MISSING, stream=asked.stream, offsets=asked.pending, words=words)
+            message = (
+                f"behind the cutover at {asked.at} these are planned and not committed yet: {named(asked.pending)}"
+            )
+            yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=asked.pending, message=message)
         if asked.twice:
-            words = f"the live stream has rows at offsets that the pipeline has settled: {named(asked.twice)}"
-            yield Finding(kind=FindingKind.SEAM_TWICE, stream=asked.stream, offsets=asked.twice, words=words)
+            message = f"the live stream has rows at offsets that the pipeline has committed: {named(asked.twice)}"
+            yield Finding(kind=FindingKind.CUTOVER_TWICE, stream=asked.stream, offsets=asked.twice, message=message)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `audit --json` says of the stream under `seam`."""
+        """Return what `audit --json` says of the stream under `cutover`."""
         asked = self.question
         topic, topic_id, partition = asked.stream
         sets = {"missing": self.missing, "pending": asked.pending, "twice": asked.twice}
@@ -101,9 +103,9 @@ class Cutover:
         )
         if not self.sound:
             state = (
-                f"{self.missing.span:,} missing, {asked.pending.span:,} not settled yet, {asked.twice.span:,} in both"
+                f"{self.missing.span:,} missing, {asked.pending.span:,} not committed yet, {asked.twice.span:,} in both"
             )
-        return f"{asked.stream}: settled up to {asked.at}, the live stream {live}: {state}"
+        return f"{asked.stream}: committed up to {asked.at}, the live stream {live}: {state}"
 
 
 def ask(
@@ -114,7 +116,7 @@ def ask(
     live: RangeSet,
     group_offset: int | None,
 ) -> CutoverQuestion:
-    """Find a stream's cutover: from the end of the unbroken settled run to the live stream's first row.
+    """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
 
     Without such a row, up to what the live stream's group has committed: it says that it has gone so far.
     """
@@ -125,12 +127,12 @@ def ask(
     end = live_from if live_from is not None else max(at, group_offset or 0)
     between = RangeSet.between(at, end) - covered
     pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
-    settled = RangeSet(item.range for item in mine if item.state is RangeState.SETTLED)
+    committed = RangeSet(item.range for item in mine if item.state is RangeState.COMMITTED)
     return CutoverQuestion(
         stream=stream,
         at=at,
         live_from=live_from,
-        twice=settled & live,
+        twice=committed & live,
         pending=pending,
         open=between - pending,
         judged=live_from is not None or end > at,
@@ -144,7 +146,7 @@ def judge(question: CutoverQuestion, explanations: Iterable[Explanation]) -> Cut
 
 
 def named(offsets: RangeSet) -> str:
-    """Return a few stretches by name, and how many offsets there are."""
+    """Return a few slices by name, and how many offsets there are."""
     first = offsets.named(NAMED)
-    more = ", …" if offsets.stretches > NAMED else ""
+    more = ", …" if offsets.range_count > NAMED else ""
     return f"{first}{more} ({offsets.span:,} offset{'' if offsets.span == 1 else 's'})"

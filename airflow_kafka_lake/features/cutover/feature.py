@@ -8,7 +8,7 @@ from airflow_kafka_lake.ports.feature import AuditCheck, AuditOption, Feature, J
 def _check(given: Json) -> AuditCheck | None:
     from airflow_kafka_lake.features.cutover.check import CutoverCheck
 
-    return CutoverCheck(table=given["seam"], columns=given.get("seam_columns")) if given.get("seam") else None
+    return CutoverCheck(table=given["cutover"], columns=given.get("cutover_columns")) if given.get("cutover") else None
 
 
 CUTOVER = Feature(
@@ -16,14 +16,14 @@ CUTOVER = Feature(
     audit_check=_check,
     audit_options=(
         AuditOption(
-            name="seam", metavar="TABLE", help="also judge the seam with the table that a live stream writes to"
+            name="cutover", metavar="TABLE", help="also judge the cutover with the table that a live stream writes to"
         ),
         AuditOption(
-            name="seam_columns",
+            name="cutover_columns",
             metavar="topic=C,partition=C,offset=C",
             help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",
-            beside="seam",
-            does="names columns of the table that --seam names",
+            beside="cutover",
+            does="names columns of the table that --cutover names",
         ),
     ),
 )

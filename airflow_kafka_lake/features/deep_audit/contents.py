@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_kafka_lake.core.audit.evidence import Finding, FindingKind
+from airflow_kafka_lake.core.audit.inputs import Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.features.deep_audit.job.comparing import Comparison, Difference, Mismatch
@@ -79,17 +79,17 @@ def _finding(item: Difference) -> Finding:
     where = f"{item.offsets:,} offset{'' if item.offsets == 1 else 's'}, the first {item.first}"
     match item.mismatch:
         case Mismatch.MISSING:
-            kind, words = FindingKind.LOST, f"Kafka has records that the table lacks, at {where}"
+            kind, message = FindingKind.LOST, f"Kafka has records that the table lacks, at {where}"
         case Mismatch.UNKNOWN:
-            kind, words = FindingKind.INCONSISTENT, f"the table has rows where Kafka has no record, at {where}"
+            kind, message = FindingKind.INCONSISTENT, f"the table has rows where Kafka has no record, at {where}"
         case _:
-            kind, words = FindingKind.DIFFERENT, f"the {item.mismatch} is not what Kafka has, at {where}"
+            kind, message = FindingKind.DIFFERENT, f"the {item.mismatch} is not what Kafka has, at {where}"
     first = RangeSet((OffsetRange(item.first, item.first + 1),))
-    return Finding(kind=kind, stream=item.stream, offsets=first, words=words)
+    return Finding(kind=kind, stream=item.stream, offsets=first, message=message)
 
 
 def _sentence(records: int, offsets: int, wrong: int) -> str:
-    read = f"{records:,} records at {offsets:,} settled offsets were read from Kafka again"
+    read = f"{records:,} records at {offsets:,} committed offsets were read from Kafka again"
     if wrong:
         return f"{read}: not all of them are what the table has"
     return f"{read}: keys, values, headers and timestamps are what the table has"
@@ -110,4 +110,4 @@ def _deleted(item: Difference) -> str:
 
 def _left_out(item: Compared) -> str:
     topic, _, partition = item.stream
-    return f"{topic}/{partition}: {item.left_out.span:,} settled offsets could not be compared: {item.why}"
+    return f"{topic}/{partition}: {item.left_out.span:,} committed offsets could not be compared: {item.why}"

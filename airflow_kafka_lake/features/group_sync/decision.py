@@ -20,7 +20,7 @@ class SyncedGroup:
     refused: Mapping[Stream, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `run` and `advance` have under `mirror`."""
+        """Return what `run` and `advance` have under `group_sync`."""
         return {
             "group": self.group,
             "committed": [
@@ -41,7 +41,7 @@ def to_commit(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Str
     """
     partitions = {item.stream: item for item in seen.partitions}
     topics = {item.stream.topic: item.stream.topic_id for item in seen.partitions}
-    to_tell: dict[Stream, int] = {}
+    wanted_offsets: dict[Stream, int] = {}
     refused: dict[Stream, str] = {}
     for stream in streams:
         found = partitions.get(stream.key)
@@ -53,8 +53,8 @@ def to_commit(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Str
         if reason:
             refused[stream.key] = reason
         elif found.group_offset is None or found.group_offset < stream.watermark:
-            to_tell[stream.key] = stream.watermark
-    return to_tell, refused
+            wanted_offsets[stream.key] = stream.watermark
+    return wanted_offsets, refused
 
 
 def _kept_back(found: PartitionSnapshot, watermark: int) -> str:

@@ -24,7 +24,7 @@ def _sync(ports: Ports, spec: PipelineSpec) -> Json:
     from airflow_kafka_lake.features.group_sync.sync import sync_group
 
     done = sync_group(ports, spec)
-    return {"mirror": None if done is None else done.to_json()}
+    return {"group_sync": None if done is None else done.to_json()}
 
 
 GROUP_SYNC = Feature(name="group_sync", ports={PORT: _committer}, after_advance=_sync)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from airflow_kafka_lake.core.slices import Stream
 
-PORT = "mirror"
+PORT = "group_sync"
 """The port's name in `Ports.added`."""
 
 

@@ -1,4 +1,4 @@
-"""Commit settled watermarks to a Kafka group, for tools that look at groups: told, reported, never believed."""
+"""Commit committed watermarks to a Kafka group, for tools that look at groups: told, reported, never believed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def sync_group(ports: Ports, spec: PipelineSpec) -> SyncedGroup | None:
     What the group has is read first, with pending commits told apart, and the topics' ids with it; the adapter compares
     the ids once more right before it commits.
     """
-    if spec.mirror_group is None or ports.ledger.pipeline(spec.name) is None:
+    if spec.sync_group is None or ports.ledger.pipeline(spec.name) is None:
         return None
-    done = _synced(ports, spec.name, spec.mirror_group)
+    done = _synced(ports, spec.name, spec.sync_group)
     for (topic, _, partition), reason in sorted(done.refused.items()):
-        ports.say(f"group {spec.mirror_group!r} was not told of {topic}/{partition}: {reason}")
+        ports.progress(f"group {spec.sync_group!r} was not told of {topic}/{partition}: {reason}")
     return done
 
 
@@ -31,11 +31,11 @@ def _synced(ports: Ports, pipeline: str, group: str) -> SyncedGroup:
         topics = sorted(there(ports.source, {stream.key.topic for stream in streams})[0])
         if not topics:
             return SyncedGroup(group=group, committed={}, refused={})
-        to_tell, refused = to_commit(streams, ports.source.snapshot(topics, group))
-        if to_tell:
+        wanted_offsets, refused = to_commit(streams, ports.source.snapshot(topics, group))
+        if wanted_offsets:
             committer: GroupCommitter = ports.added[PORT]
-            refused |= committer.commit(group, to_tell)
+            refused |= committer.commit(group, wanted_offsets)
     except KafkaLakeError as error:
         return SyncedGroup(group=group, committed={}, refused={stream.key: error.message for stream in streams})
-    told = {key: offset for key, offset in to_tell.items() if key not in refused}
+    told = {key: offset for key, offset in wanted_offsets.items() if key not in refused}
     return SyncedGroup(group=group, committed=told, refused=refused)

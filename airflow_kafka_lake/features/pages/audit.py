@@ -6,23 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from airflow_kafka_lake.core.audit.timeline import Band
+from airflow_kafka_lake.core.audit.timeline import OffsetStatus
 from airflow_kafka_lake.features.pages.markup import Markup, joined, tag
-from airflow_kafka_lake.features.pages.strip import strip_of
 from airflow_kafka_lake.features.pages.style import POLICY, STYLE
+from airflow_kafka_lake.features.pages.timeline import timeline_of
 
 Json = Mapping[str, Any]
 
 SHOWN = 500
 """Findings that a page lists; all of them are in the JSON document."""
 
-_BANDS = {
-    Band.SETTLED: "in the lake, every offset accounted for",
-    Band.SKIPPED: "skipped by a person's decision",
-    Band.PLANNED: "planned, not settled yet",
-    Band.UNREAD: "in Kafka, not planned yet",
-    Band.HELD: "held: it needs a person",
-    Band.LOST: "lost to retention before it was read",
+_STATUSES = {
+    OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
+    OffsetStatus.SKIPPED: "skipped by a person's decision",
+    OffsetStatus.PLANNED: "planned, not committed yet",
+    OffsetStatus.UNREAD: "in Kafka, not planned yet",
+    OffsetStatus.HELD: "held: it needs a person",
+    OffsetStatus.LOST: "lost to retention before it was read",
 }
 
 
@@ -61,8 +61,8 @@ def _header(title: str, document: Json) -> Markup:
 
 
 def _legend(streams: Sequence[Json]) -> Iterator[Markup]:
-    for band, words in _BANDS.items():
-        yield tag("li", tag("span", class_=band.value), words)
+    for status, words in _STATUSES.items():
+        yield tag("li", tag("span", class_=status.value), words)
     if any(stream.get("seals") for stream in streams):
         yield tag("li", tag("span", class_="sealed"), "sealed: the layout of the topic ended here")
 
@@ -76,7 +76,7 @@ def _findings(document: Json) -> Iterator[Markup]:
     if not found:
         return
     lines = [
-        tag("tr", tag("td", item["kind"], class_="kind"), tag("td", place(item)), tag("td", item["words"]))
+        tag("tr", tag("td", item["kind"], class_="kind"), tag("td", place(item)), tag("td", item["message"]))
         for item in found[:SHOWN]
     ]
     yield tag("h2", f"{len(found):,} finding{'' if len(found) == 1 else 's'}")
@@ -98,8 +98,8 @@ def _table(columns: Sequence[str], lines: Sequence[Markup]) -> Markup:
 
 
 def _parts(document: Json) -> Iterator[Markup]:
-    """Return what else was looked at: contents, and the seam with a live stream."""
-    for name, title in (("deep", "Contents, compared with Kafka"), ("seam", "Seam with the live stream")):
+    """Return what else was looked at: contents, and the cutover with a live stream."""
+    for name, title in (("deep", "Contents, compared with Kafka"), ("cutover", "Cutover with the live stream")):
         if part := document.get(name):
             yield tag("h2", title)
             yield tag("p", part["sentence"])
@@ -114,7 +114,7 @@ def _streams(streams: Sequence[Json]) -> Iterator[Markup]:
 
 
 def _stream(stream: Json) -> Markup:
-    pieces = stream["strip"]
+    pieces = stream["timeline"]
     edges = (pieces[0]["from"], pieces[-1]["to"]) if pieces else ()
     said = [
         tag("li", stream["sentence"]),
@@ -126,7 +126,7 @@ def _stream(stream: Json) -> Markup:
     return tag(
         "div",
         tag("div", stream["partition"], class_="number"),
-        tag("div", strip_of(stream), tag("div", *(tag("span", e) for e in edges), class_="edges small faint")),
+        tag("div", timeline_of(stream), tag("div", *(tag("span", e) for e in edges), class_="edges small faint")),
         tag("div", tag("ul", *said, class_="words small"), class_="said"),
         class_="stream bad" if stream["problems"] else "stream",
     )

@@ -9,12 +9,12 @@ STYLE = """
 :root { color-scheme: light dark;
   --page: #fbfbfa; --card: #ffffff; --ink: #1d2125; --faint: #5e6770; --line: #dfe3e6;
   --good: #1a7f4e; --bad: #b3261e; --good-back: #e3f4ea; --bad-back: #fbe6e4;
-  --settled: #3d7ea6; --skipped: #9aa3ab; --planned: #a9d3ea; --unread: #e4e8eb; --held: #e69f00; --lost: #c8321f;
+  --committed: #3d7ea6; --skipped: #9aa3ab; --planned: #a9d3ea; --unread: #e4e8eb; --held: #e69f00; --lost: #c8321f;
   --sealed: #111417; }
 @media (prefers-color-scheme: dark) { :root {
   --page: #14171a; --card: #1c2024; --ink: #e6e9ec; --faint: #9aa5af; --line: #30373d;
   --good: #6fd3a0; --bad: #ff9d94; --good-back: #173527; --bad-back: #41201d;
-  --settled: #4f9cc9; --skipped: #6d767e; --planned: #2c5670; --unread: #30373d; --held: #e6a91a; --lost: #ee5a46;
+  --committed: #4f9cc9; --skipped: #6d767e; --planned: #2c5670; --unread: #30373d; --held: #e6a91a; --lost: #ee5a46;
   --sealed: #ffffff; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 84rem; padding: 1.25rem clamp(.75rem, 3vw, 2rem) 3rem; background: var(--page);
@@ -28,7 +28,7 @@ header { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; list-style: none; padding: 0; margin: .8rem 0; }
 .legend span { display: inline-block; width: 1rem; height: .8rem; margin-right: .4rem; border-radius: 2px;
   vertical-align: -1px; }
-.settled { fill: var(--settled); background: var(--settled); }
+.committed { fill: var(--committed); background: var(--committed); }
 .skipped { fill: var(--skipped); background: var(--skipped); }
 .planned { fill: var(--planned); background: var(--planned); }
 .unread { fill: var(--unread); background: var(--unread); }
@@ -41,7 +41,7 @@ header { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center; }
 .stream + .stream { border-top: 1px solid var(--line); }
 .stream svg { display: block; width: 100%; height: 14px; border-radius: 2px; background: var(--page); }
 .number { font-variant-numeric: tabular-nums; font-weight: 600; } .stream.bad .number { color: var(--bad); }
-.edges { display: flex; justify-content: space-between; } ul.words { margin: 0; padding: 0; list-style: none; }
+.edges { display: flex; justify-content: space-between; } ul.message { margin: 0; padding: 0; list-style: none; }
 .problem { color: var(--bad); }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .3rem .8rem .3rem 0;
   vertical-align: top; } tr + tr td { border-top: 1px solid var(--line); } th { color: var(--faint); font-weight: 500; }

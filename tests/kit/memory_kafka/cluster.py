@@ -31,7 +31,7 @@ from airflow_kafka_lake.core.lake.accounting import Explanation
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
-from tests.kit.memory_kafka.log import UNTIMELY, Entry, Headers, Log
+from tests.kit.memory_kafka.log import OVERFLOWING, Entry, Headers, Log
 from tests.kit.memory_kafka.sampling import weigh
 from tests.kit.memory_kafka.transactions import open_transactions, pending_commits
 
@@ -147,24 +147,24 @@ class MemoryKafka:
         self._groups[group, topic, partition] = (offset, state)
 
     def read(
-        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
+        self, topic: str, partition: int, slice_: OffsetRange, isolation: Isolation, *, any_time: bool = False
     ) -> list[tuple[int, bytes | None, bytes | None, Headers, int]]:
-        """Return `(offset, key, value, headers, timestamp in ms)` of the records that a reader of a stretch sees.
+        """Return `(offset, key, value, headers, timestamp in ms)` of the records that a reader of a slice sees.
 
         As under Spark's `failOnDataLoss`, a start below the log start or an end beyond the readable end is an error; a
         record that cannot be read fails the job, which does not name it; `any_time` reads those of any time.
         """
         log = self._reached(topic, partition)
-        facts = {"topic": topic, "partition": partition, "start": stretch.start, "end": stretch.end}
-        what = f"Offsets {stretch} of {topic!r}-{partition}"
-        if stretch.start < log.log_start:
+        facts = {"topic": topic, "partition": partition, "start": slice_.start, "end": slice_.end}
+        what = f"Offsets {slice_} of {topic!r}-{partition}"
+        if slice_.start < log.log_start:
             raise RangeExpiredError(f"{what} begin below the log start {log.log_start}.", **facts)
-        if stretch.end > log.readable_end(isolation):
+        if slice_.end > log.readable_end(isolation):
             raise RangeBeyondEndError(f"{what} end above {log.readable_end(isolation)}.", **facts)
-        problems = {log.unreadable(offset, isolation) for offset in range(stretch.start, stretch.end)}
-        if problems - {"", *([UNTIMELY] if any_time else [])}:
+        problems = {log.unreadable(offset, isolation) for offset in range(slice_.start, slice_.end)}
+        if problems - {"", *([OVERFLOWING] if any_time else [])}:
             raise JobFailedError("a record cannot be read", reason=UNREADABLE_RECORD)
-        found = log.records(stretch, isolation)
+        found = log.records(slice_, isolation)
         return [(offset, entry.key, entry.value, entry.headers, entry.timestamp_ms) for offset, entry in found]
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:

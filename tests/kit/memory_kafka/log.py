@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 
 Headers = tuple[tuple[str, bytes | None], ...]
-UNTIMELY = "its time is beyond what Spark's Kafka source reads"
+OVERFLOWING = "its time is beyond what Spark's Kafka source reads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +110,9 @@ class Log:
             return self.high_watermark
         return next((start for name, start in sorted(self.epochs.items()) if name > epoch), None)
 
-    def records(self, stretch: OffsetRange, isolation: Isolation) -> Iterator[tuple[int, Entry]]:
-        """Yield the records of a stretch that a reader sees, in order."""
-        for offset in range(stretch.start, stretch.end):
+    def records(self, slice_: OffsetRange, isolation: Isolation) -> Iterator[tuple[int, Entry]]:
+        """Yield the records of a slice that a reader sees, in order."""
+        for offset in range(slice_.start, slice_.end):
             if self.fate(offset, isolation, compacted=False) is None:
                 yield offset, self.entries[offset]
 
@@ -133,14 +133,14 @@ class Log:
         """Return why a job fails on an offset; nothing for one that it reads, or that no reader sees."""
         if self.fate(offset, isolation, compacted=False) is not None:
             return ""
-        return self.damaged.get(offset, "") or (UNTIMELY if self._is_untimely(offset) else "")
+        return self.damaged.get(offset, "") or (OVERFLOWING if self._is_untimely(offset) else "")
 
     def _is_untimely(self, offset: int) -> bool:
         return is_beyond_spark(self.entries[offset].timestamp_ms)
 
-    def explained(self, stretch: OffsetRange, isolation: Isolation, *, compacted: bool) -> Iterator[Explanation]:
-        """Yield what becomes of a stretch without rows, in runs of one fate."""
-        said = ((offset, self._said(offset, isolation, compacted)) for offset in range(stretch.start, stretch.end))
+    def explained(self, slice_: OffsetRange, isolation: Isolation, *, compacted: bool) -> Iterator[Explanation]:
+        """Yield what becomes of a slice without rows, in runs of one fate."""
+        said = ((offset, self._said(offset, isolation, compacted)) for offset in range(slice_.start, slice_.end))
         for (fate, seen), run in itertools.groupby(said, key=lambda item: item[1]):
             offsets = [offset for offset, _ in run]
             yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=seen)
@@ -148,7 +148,7 @@ class Log:
     def _said(self, offset: int, isolation: Isolation, compacted: bool) -> tuple[Fate, str]:
         fate = self.fate(offset, isolation, compacted=compacted)
         if fate is None and (why := self.unreadable(offset, isolation)):
-            return Fate.UNTIMELY if why == UNTIMELY else Fate.UNREADABLE, why
+            return Fate.OVERFLOWING if why == OVERFLOWING else Fate.UNREADABLE, why
         fate = fate or Fate.UNEXPLAINED
         return fate, f"memory: {fate}"
 

@@ -13,7 +13,7 @@ _RECORDS = 300
 
 
 def weigh(log: Log, wanted: Slice, isolation: Isolation) -> Sample | None:
-    """Read a little at the start of a stretch; None when it has no visible record."""
+    """Read a little at the start of a slice; None when it has no visible record."""
     seen = list(itertools.islice(log.records(wanted.range, isolation), _RECORDS))
     if not seen:
         return None

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import Holding, Publication
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
 from airflow_kafka_lake.core.ledger.waves import (
     PUBLISHES,
     Committed,
@@ -211,7 +211,7 @@ class Store:
         head, token, audited = publication.head, publication.token, publication.audited
         if self.uuid != head.uuid:
             return Rejected(requirement=Requirement.TABLE_UUID)
-        moved_back = self.head().told(publication.owner) != head.told(publication.owner)
+        moved_back = self.head().marks_of(publication.owner) != head.marks_of(publication.owner)
         if self.refs.get(MAIN) != head.snapshot or moved_back:
             return Rejected(requirement=Requirement.MAIN_HEAD)
         if audited is None:
@@ -222,10 +222,10 @@ class Store:
         if staged.added and staged.spec != self.spec:
             return Rejected(requirement=Requirement.SPEC)
         topic_ids = {row.topic_id for row in staged.added} | {item.stream.topic_id for item in publication.replaces}
-        return stranger(self.head(), topic_ids, publication.owner)
+        return foreign(self.head(), topic_ids, publication.owner)
 
 
-def stranger(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
+def foreign(head: TableHead, topic_ids: Iterable[str], owner: tuple[str, str]) -> Rejected | None:
     """Return the refusal that names another owner of one of the topics; None when there is none."""
     for topic_id in sorted(topic_ids):
         ledger_id, pipeline = head.owners.get(topic_id, owner)
@@ -245,13 +245,13 @@ def contents_of(rows: Iterable[Row]) -> tuple[StreamContent, ...]:
     )
 
 
-def holdings_of(rows: Iterable[Row]) -> tuple[Holding, ...]:
+def attempt_rows_of(rows: Iterable[Row]) -> tuple[AttemptRows, ...]:
     """Return the same per attempt."""
     found: dict[tuple[str, Stream], list[int]] = defaultdict(list)
     for row in rows:
         found[row.attempt, row.stream].append(row.offset)
     return tuple(
-        Holding(attempt=attempt or None, stream=stream, offsets=_set(some), duplicates=_twice(some))
+        AttemptRows(attempt=attempt or None, stream=stream, offsets=_set(some), duplicates=_twice(some))
         for (attempt, stream), some in sorted(found.items())
     )
 

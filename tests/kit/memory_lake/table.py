@@ -17,15 +17,15 @@ from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import Commit, Holding, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
     Absent,
     AttemptRecord,
+    CommitSearch,
     Committed,
     Found,
-    Look,
     PublishOutcome,
     Rejected,
     Requirement,
@@ -41,9 +41,9 @@ from tests.kit.memory_lake.store import (
     Position,
     Row,
     Store,
+    attempt_rows_of,
     contents_of,
-    holdings_of,
-    stranger,
+    foreign,
     wall_clock,
 )
 
@@ -102,7 +102,7 @@ class MemoryTable:
     def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
         """Record the owner of each topic in a commit that moves main, when one is missing."""
         head, owner = self.head(), (ledger_id, pipeline)
-        if refused := stranger(head, topic_ids, owner):
+        if refused := foreign(head, topic_ids, owner):
             return refused
         missing = {topic_id: owner for topic_id in topic_ids if topic_id not in head.owners}
         if not missing and head.snapshot is not None:
@@ -110,7 +110,7 @@ class MemoryTable:
         token = Token(pipeline=pipeline, wave="owner", attempt="0" * 16, fence=0, ranges="", kind="owner")
         return self._commit(Publication(head=head, audited=None, token=token, ledger_id=ledger_id), owners=missing)
 
-    def look(self, attempts: Sequence[AttemptRecord]) -> Look:
+    def find_commit(self, attempts: Sequence[AttemptRecord]) -> CommitSearch:
         """Search main's history and rows for any of the attempts."""
         store, head = self._load(), self.head()
         bases = {attempt.attempt: attempt.base for attempt in attempts if attempt.base is not None}
@@ -145,8 +145,8 @@ class MemoryTable:
             raise JobFailedError(f"Staged file of snapshot {ref} of attempt {attempt} cannot be read. Stage again.")
         added = store.commits[ref].added
         heartbeat()
-        if strangers := {row.attempt for row in added} - {attempt}:
-            raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(strangers)}.")
+        if foreign := {row.attempt for row in added} - {attempt}:
+            raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(foreign)}.")
         return Staged(
             snapshot=ref,
             bytes=sum(row.weight for row in added),
@@ -204,15 +204,15 @@ class MemoryTable:
         ]
         return tuple(reversed(found))
 
-    def holdings(self, topic_ids: Sequence[str] | None = None) -> tuple[Holding, ...]:
+    def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
         """Return what main holds, by attempt."""
-        return holdings_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
+        return attempt_rows_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
 
-    def visible(self, stretches: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[Holding, ...]:
-        """Return what main holds of some stretches, by attempt."""
+    def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
+        """Return what main holds of some slices, by attempt."""
         heartbeat()
-        wanted = SliceSet(stretches)
-        return holdings_of(row for row in self.rows() if row.is_in(wanted))
+        wanted = SliceSet(slices)
+        return attempt_rows_of(row for row in self.rows() if row.is_in(wanted))
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""

@@ -175,10 +175,10 @@ class MemoryWriter(MemoryReader):
 
     @staticmethod
     def _note_settled(draft: State, edit: Edit) -> None:
-        """Keep the order in which waves were settled: the clock of a test may stand still."""
+        """Keep the order in which waves were committed: the clock of a test may stand still."""
         before, after = edit.before, edit.after
-        if isinstance(after, WaveRow) and after.settled_at != (before and getattr(before, "settled_at", None)):
-            draft.settled[:] = [*(name for name in draft.settled if name != after.id), after.id]
+        if isinstance(after, WaveRow) and after.committed_at != (before and getattr(before, "committed_at", None)):
+            draft.commit_order[:] = [*(name for name in draft.commit_order if name != after.id), after.id]
 
     def _event(self, draft: State, pipeline: str, actor: str, kind: str, subject: str, detail: str) -> None:
         event = Event(
@@ -215,7 +215,7 @@ def _touched(change: Change[Any]) -> set[str]:
     """Return what of the state a change writes to."""
     more = {ConfigurationRow: "specs", PlanRow: "plans"}
     found = {ROWS.get(kind) or more.get(kind, "events") for kind in {type(edit.row) for edit in change.edits}}
-    found |= {"settled"} if "waves" in found else set()
+    found |= {"committed"} if "waves" in found else set()
     found |= {"outbox", "last_item"} if change.outbox else set()
     return found | {"events"}
 

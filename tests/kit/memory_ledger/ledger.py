@@ -49,9 +49,9 @@ class MemoryLedger(MemoryWriter):
                 self._event(draft, pipeline, self._actor, "advance", pipeline, history.advanced(moves))
         return tuple(moves)
 
-    def told(self, pipeline: str, sequence: int) -> None:
+    def mark_notified(self, pipeline: str, sequence: int) -> None:
         with self._writing() as draft:
-            draft.told[pipeline] = max(sequence, draft.told.get(pipeline, 0))
+            draft.notified[pipeline] = max(sequence, draft.notified.get(pipeline, 0))
 
     def sent(self, items: Sequence[int]) -> None:
         with self._writing() as draft:

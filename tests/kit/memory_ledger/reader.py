@@ -131,7 +131,7 @@ class MemoryReader:
 
     def _wave_record(self, state: State, wave: WaveRow) -> WaveRecord:
         ranges = state.ranges_of(wave.id)
-        rows = [item.rows for item in ranges if item.rows is not None and item.state is RangeState.SETTLED]
+        rows = [item.rows for item in ranges if item.rows is not None and item.state is RangeState.COMMITTED]
         return WaveRecord(
             id=wave.id,
             pipeline=wave.pipeline,
@@ -184,11 +184,11 @@ class MemoryReader:
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         state = self._state
         found = []
-        for name in reversed(state.settled):
+        for name in reversed(state.commit_order):
             wave = state.waves[name]
             if wave.pipeline != pipeline or table not in (None, wave.table) or wave.state is not WaveState.COMMITTED:
                 continue
-            if any(item.rows for item in state.ranges_of(name) if item.state is RangeState.SETTLED):
+            if any(item.rows for item in state.ranges_of(name) if item.state is RangeState.COMMITTED):
                 attempt = state.committed(name)
                 bases = [record.base for record in self.attempts(name) if record.base is not None]
                 base = bases[-1] if bases else None
@@ -221,14 +221,14 @@ class MemoryReader:
         wanted = self.ranges(wave=wave, states=(RangeState.PLANNED,))
         return gate_of(Graph(self.segments(found.pipeline)), self.streams(found.pipeline), wanted)
 
-    def pace(self, pipeline: str) -> tuple[WaveCost, ...]:
+    def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
         state = self._state
-        mine = [wave for wave in reversed(state.settled) if state.waves[wave].pipeline == pipeline]
+        mine = [wave for wave in reversed(state.commit_order) if state.waves[wave].pipeline == pipeline]
         seen: Counter[str] = Counter()
         costs = []
-        for wave in mine[: guards.PACE_HISTORY]:
+        for wave in mine[: guards.THROUGHPUT_HISTORY]:
             seen[state.waves[wave].table] += 1
-            if seen[state.waves[wave].table] <= guards.PACE_WAVES:
+            if seen[state.waves[wave].table] <= guards.THROUGHPUT_WAVES:
                 costs += self._cost(wave)
         return tuple(costs)
 
@@ -236,7 +236,7 @@ class MemoryReader:
         offsets: Counter[str] = Counter()
         weight: Counter[str] = Counter()
         for item in self._state.ranges_of(wave):
-            if item.state is RangeState.SETTLED:
+            if item.state is RangeState.COMMITTED:
                 offsets[item.stream.topic] += item.range.span
                 weight[item.stream.topic] += item.estimated_bytes
         topics = tuple(TopicCost(topic=t, offsets=offsets[t], kafka_bytes=weight[t]) for t in sorted(offsets))
@@ -256,10 +256,10 @@ class MemoryReader:
         mine = [event for name, event in self._state.events if name == pipeline and event.sequence > after]
         return tuple(mine[:limit])
 
-    def untold(self, pipeline: str) -> tuple[Advance, ...]:
+    def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
         state = self._state
-        told = state.told.get(pipeline, 0)
-        return tuple(move for name, move in state.moves if name == pipeline and move.sequence > told)
+        seen = state.notified.get(pipeline, 0)
+        return tuple(move for name, move in state.moves if name == pipeline and move.sequence > seen)
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
         mine = (item for name, item in self._state.outbox.values() if name == pipeline)

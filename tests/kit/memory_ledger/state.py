@@ -41,13 +41,13 @@ class State:
     waves: dict[str, WaveRow] = field(default_factory=dict)
     ranges: dict[str, RangeRecord] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRecord] = field(default_factory=dict)
-    settled: list[str] = field(default_factory=list)
+    commit_order: list[str] = field(default_factory=list)
     skips: dict[str, SkipRow] = field(default_factory=dict)
     layouts: dict[tuple[str, str, int], LayoutRow] = field(default_factory=dict)
     segments: dict[tuple[str, SegmentKey], SegmentRow] = field(default_factory=dict)
     events: list[tuple[str, Event]] = field(default_factory=list)
     moves: list[tuple[str, Advance]] = field(default_factory=list)
-    told: dict[str, int] = field(default_factory=dict)
+    notified: dict[str, int] = field(default_factory=dict)
     outbox: dict[int, tuple[str, OutboxItem]] = field(default_factory=dict)
     last_item: list[int] = field(default_factory=lambda: [0])
 
@@ -68,7 +68,7 @@ class State:
         return ordered(item for item in self.ranges.values() if item.wave == wave)
 
     def committed(self, wave: str) -> str:
-        """Return the attempt that brought a settled wave into the lake."""
+        """Return the attempt that brought a committed wave into the lake."""
         outcomes = {item.outcome: item.attempt for (name, _), item in self.attempts.items() if name == wave}
         return outcomes[AttemptOutcome.COMMITTED]
 

@@ -56,9 +56,9 @@ class AdminFault(Fault):
 
 
 class RetentionSettled(AdminFault):
-    """Kafka forgets what is settled: nobody may mind."""
+    """Kafka forgets what is committed: nobody may mind."""
 
-    name = "retention-settled"
+    name = "retention-committed"
     words = "Kafka deletes records below the watermarks"
     every = 6.0
 
@@ -79,7 +79,7 @@ class RetentionUnread(AdminFault):
     every = 20.0
 
     def hit(self) -> bool:
-        """Delete half of what is not settled."""
+        """Delete half of what is not committed."""
         place = self.scene.place
         with place.database("ledger") as cursor:
             cursor.execute("SELECT partition, watermark FROM kafka_lake_stream WHERE topic = 'expiring'")

@@ -45,7 +45,7 @@ class ExecutorKill(WorkerFault):
 
     name = "executor-kill"
     words = "SIGKILL to an executor of a standalone cluster; the driver gets a new one"
-    patience = 200.0
+    timeout = 200.0
     """A run that has begun on a local master ends first."""
 
     def begin(self) -> None:

@@ -38,7 +38,7 @@ class Fault:
     words: ClassVar[str] = ""
     every: ClassVar[float] = 20.0
     in_airflow: ClassVar[bool] = False
-    patience: ClassVar[float] = 75.0
+    timeout: ClassVar[float] = 75.0
     """How long a fault that found nothing to hit yet may look for it, once it has begun, in seconds."""
 
     def __init__(self, scene: Scene, choose: random.Random) -> None:
@@ -54,7 +54,7 @@ class Fault:
         self._round_over = over
         try:
             self.begin()
-            self._looks_until = time.monotonic() + self.patience
+            self._looks_until = time.monotonic() + self.timeout
             wait = self.choose.uniform(0.5, self.every)
             while not self.over(after=wait):
                 if self.strike():

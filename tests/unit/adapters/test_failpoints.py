@@ -31,7 +31,7 @@ CROSSED = {
     "ledger": ports.Ledger,
     "source": ports.OffsetSource,
     "batches": ports.BatchReader,
-    "mirror": GroupCommitter,
+    "group_sync": GroupCommitter,
     "table": ports.LakeTable,
     "runner": ports.JobRunner,
     "schemas": SchemaRegistry,
@@ -99,7 +99,8 @@ def test_an_answer_is_lost_only_by_a_call_that_was_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["table.publish", "table.publish:after=explode", "table.nothing:after=kill", "table.look:before=lost", "x"]
+    "text",
+    ["table.publish", "table.publish:after=explode", "table.nothing:after=kill", "table.find_commit:before=lost", "x"],
 )
 def test_what_is_no_failpoint_is_refused_by_name(text: str) -> None:
     """A typing error must not pass for a test that was survived."""

@@ -16,7 +16,7 @@ import pytest
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import StaleFenceError, UnavailableError, UsageError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
-from airflow_kafka_lake.core.ledger.waves import Holder, Unknown
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder, Unknown
 from airflow_kafka_lake.services import decisions
 from tests.kit import arming
 from tests.kit.interceptors import PortCall, intercepted
@@ -27,7 +27,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.unit
 
-HOLDER = Holder(host="alpha", pid=7, started=1.5)
+HOLDER = LeaseHolder(host="alpha", pid=7, started=1.5)
 
 
 def recorder_of(lines: list[str], world: World) -> Recorder:
@@ -99,7 +99,7 @@ def test_nothing_of_a_record_a_reason_or_a_setting_is_told(world: World) -> None
     decisions.release(worker, wave, "Miller paid")
     assert world.run(worker=worker).exit_code == 0
     text = "".join(lines)
-    assert "ledger.take" in text
+    assert "ledger.revoke" in text
     assert not [word for word in ("Miller", "of_the_bank", "value ") if word in text]
 
 
@@ -150,14 +150,14 @@ def test_a_process_writes_one_file_whoever_asks(world: World, tmp_path: Path) ->
     recording = Recording(folder)
     world.produce(1)
     assert world.run(worker=recording.ports(world.worker())).exit_code == 0
-    recording.ledger(world.ledger).told("orders", 1)
+    recording.ledger(world.ledger).mark_notified("orders", 1)
     (path,) = folder.glob("*.jsonl")
     assert path.stat().st_mode & 0o777 == 0o600
     assert f"-{os.getpid()}-" in path.name
     lines = read(folder)
     assert [line.number for line in lines] == list(range(1, len(lines) + 1))
     assert {line.process for line in lines} == {path.stem}
-    assert (lines[-1].actor, lines[-1].call, lines[-1].phase) == ("ledger alone", "ledger.told", Phase.OK)
+    assert (lines[-1].actor, lines[-1].call, lines[-1].phase) == ("ledger alone", "ledger.mark_notified", Phase.OK)
 
 
 KILLED = """

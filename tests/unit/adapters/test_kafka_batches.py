@@ -11,7 +11,7 @@ import pytest
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer
-from airflow_kafka_lake.adapters.kafka_batches.walk import Pace, Walk
+from airflow_kafka_lake.adapters.kafka_batches.walk import Throughput, Walk
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control
 from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
@@ -100,7 +100,7 @@ def test_records_whose_time_no_job_can_read_are_named(codec: int) -> None:
     """A batch is opened for it only when its header says that there is one."""
     times = {3: 1_700_000_000_000_000_000, 4: 1_700_000_000_000_000, 5: SPARK_LATEST_MS + 1}
     (batch,) = read(written(0, range(8), codec=codec, times=times))
-    assert batch.untimely == RangeSet.of((3, 4), (5, 6))
+    assert batch.overflowing == RangeSet.of((3, 4), (5, 6))
     assert batch.latest_ms == times[3]
 
 
@@ -147,7 +147,7 @@ class ScriptedSession:
 def walked(
     session: Any, asked: RangeSet, isolation: Isolation = Isolation.READ_COMMITTED, rate: float | None = None
 ) -> list[Explanation]:
-    walk = Walk(session, Stream("orders", "id", 0), asked, isolation=isolation, pace=Pace(rate))
+    walk = Walk(session, Stream("orders", "id", 0), asked, isolation=isolation, throughput=Throughput(rate))
     asyncio.run(walk.run())
     return walk.found
 
@@ -175,7 +175,7 @@ def test_every_answer_is_a_sign_of_life() -> None:
         Stream("orders", "id", 0),
         asked,
         isolation=Isolation.READ_COMMITTED,
-        pace=Pace(None),
+        throughput=Throughput(None),
         heartbeat=lambda: beats.append(1),
     )
     asyncio.run(walk.run())
@@ -194,7 +194,7 @@ def test_dense_gaps_are_streamed() -> None:
 
 
 def test_long_gap_is_streamed() -> None:
-    """A stretch of many batches without a row, too."""
+    """A slice of many batches without a row, too."""
     session = ScriptedSession(
         [written(at, [at], producer=1) for at in range(3000)] + [marker(3000, 1, 0)],
         aborted=(AbortedTransaction(producer_id=1, first_offset=0),),
@@ -260,10 +260,15 @@ def test_pace_is_kept() -> None:
 
     batches = [data for at in range(0, 2000, 2) for data in (written(at, [at], size=900), marker(at + 1, 1, 1))]
     session = Clocked([*batches, written(2000, [2000, 2002], size=3_000_000)])
-    pace = Pace(rate, now=lambda: session.slept)
+    throughput = Throughput(rate, now=lambda: session.slept)
     asked = RangeSet.of(*((at + 1, at + 2) for at in range(0, 2000, 2)), (2001, 2002))
     walk = Walk(
-        session, Stream("orders", "id", 0), asked, isolation=Isolation.READ_COMMITTED, pace=pace, heartbeat=beat
+        session,
+        Stream("orders", "id", 0),
+        asked,
+        isolation=Isolation.READ_COMMITTED,
+        throughput=throughput,
+        heartbeat=beat,
     )  # type: ignore[arg-type]
     asyncio.run(walk.run())
     assert session.slept == pytest.approx(session.read / rate)

@@ -101,7 +101,7 @@ def test_login_that_stays_refused_ends_the_wait(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "_REFUSED_SECONDS", 0)
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.001)
     with pytest.raises(ConnectionSettingsError, match="refused describing topics"):
-        client(Admin(hears=[KafkaError._TRANSPORT, KafkaError._AUTHENTICATION]), timeout=3600).settled(
+        client(Admin(hears=[KafkaError._TRANSPORT, KafkaError._AUTHENTICATION]), timeout=3600).completed(
             [Future[object]()], "describing topics"
         )
 
@@ -111,7 +111,7 @@ def test_answer_that_comes_within_the_grace_is_taken(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.001)
     admin, late = Admin(), Future[object]()
     monkeypatch.setattr(admin, "poll", lambda _: late.set_result(None) if next(admin.polls) == 3 else None)
-    client(admin, timeout=0).settled([late], "describing topics")
+    client(admin, timeout=0).completed([late], "describing topics")
 
 
 @pytest.mark.parametrize(

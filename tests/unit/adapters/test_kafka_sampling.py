@@ -1,4 +1,4 @@
-"""Which records of a poll weigh in a sample: those of its stretch."""
+"""Which records of a poll weigh in a sample: those of its slice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def message(offset: int, *, partition: int = 0, weight: int = 10, error: object 
 
 
 def sampled(messages: Sequence[Any], start: int, end: int) -> Sample | None:
-    """Read a stretch of a consumer that gives these messages."""
+    """Read a slice of a consumer that gives these messages."""
     left = iter(messages)
     consumer = SimpleNamespace(assign=lambda _: None, poll=lambda _: next(left))
     return sampling._read(consumer, Slice(Stream("orders", "", 0), OffsetRange(start, end)), time.monotonic() + 60)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def test_records_of_an_earlier_assignment_do_not_weigh() -> None:
     assert (found.first_timestamp_ms, found.last_timestamp_ms) == (AT_MS + 5, AT_MS + 6)
 
 
-def test_record_behind_the_stretch_says_that_the_rest_is_empty() -> None:
+def test_record_behind_the_slice_says_that_the_rest_is_empty() -> None:
     """It does not weigh itself; the offsets up to the end do count, for nothing lies there."""
     found = sampled([message(0), message(90, weight=10**6)], 0, 10)
     assert found is not None

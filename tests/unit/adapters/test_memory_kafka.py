@@ -31,8 +31,8 @@ def kafka() -> MemoryKafka:
     return made
 
 
-def fates(kafka: MemoryKafka, stretch: OffsetRange, isolation: Isolation) -> dict[str, Fate]:
-    gap = Slice(Stream("t", kafka.describe(["t"])[0].topic_id, 0), stretch)
+def fates(kafka: MemoryKafka, slice_: OffsetRange, isolation: Isolation) -> dict[str, Fate]:
+    gap = Slice(Stream("t", kafka.describe(["t"])[0].topic_id, 0), slice_)
     return {str(item.range): item.fate for item in kafka.explain([gap], isolation)[gap]}
 
 
@@ -60,7 +60,7 @@ def test_what_is_read_and_what_is_explained_is_everything(kafka: MemoryKafka, is
 
 
 def test_each_reason_has_its_evidence(kafka: MemoryKafka) -> None:
-    """Stretches of one reason are told as one."""
+    """Slices of one reason are told as one."""
     assert fates(kafka, OffsetRange(3, 6), COMMITTED) == {"3-5": Fate.ABORTED, "5-6": Fate.CONTROL}
     assert fates(kafka, OffsetRange(9, 10), COMMITTED) == {"9-10": Fate.COMPACTED}
 

@@ -69,7 +69,7 @@ def test_lake_out_of_reach_fails_every_call() -> None:
     table = lake.table("raw.orders")
     table.ensure("")
     lake.reachable = False
-    for call in (table.head, lambda: table.ensure(""), lambda: table.staged(ATTEMPT), table.holdings):
+    for call in (table.head, lambda: table.ensure(""), lambda: table.staged(ATTEMPT), table.attempt_rows):
         with pytest.raises(UnavailableError):
             call()
     lake.reachable = True

@@ -19,9 +19,9 @@ class Evens:
     """A topic whose odd offsets were compacted away."""
 
     def read(
-        self, topic: str, partition: int, stretch: OffsetRange, isolation: Isolation, *, any_time: bool = False
+        self, topic: str, partition: int, slice_: OffsetRange, isolation: Isolation, *, any_time: bool = False
     ) -> list[tuple[int, bytes | None, bytes | None, Headers, int]]:
-        return [(offset, b"key", None, (), 0) for offset in range(stretch.start, stretch.end) if offset % 2 == 0]
+        return [(offset, b"key", None, (), 0) for offset in range(slice_.start, slice_.end) if offset % 2 == 0]
 
 
 def job(end: int = 5) -> StageJob:
@@ -32,7 +32,7 @@ def job(end: int = 5) -> StageJob:
         attempt=ATTEMPT,
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        stretches=(Slice(Stream("orders", "id", 0), OffsetRange(0, end)),),
+        slices=(Slice(Stream("orders", "id", 0), OffsetRange(0, end)),),
         tasks=1,
         max_records_per_partition=None,
     )

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.processes import HostProcesses
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 pytestmark = pytest.mark.unit
 
@@ -21,8 +21,8 @@ def test_this_process_lives() -> None:
     """We are not dead, also after a trip through text."""
     this = HostProcesses().this()
     assert this.pid == os.getpid()
-    assert not HostProcesses().dead(Holder.parse(str(this)))
-    assert HostProcesses().alive(Holder.parse(str(this)))
+    assert not HostProcesses().dead(LeaseHolder.parse(str(this)))
+    assert HostProcesses().alive(LeaseHolder.parse(str(this)))
 
 
 def step(clock: pytest.MonkeyPatch, folder: Path, seconds: int) -> None:
@@ -44,8 +44,8 @@ def test_a_step_of_the_clock_kills_nobody(monkeypatch: pytest.MonkeyPatch, tmp_p
         text, created = str(holder), psutil.Process(child.pid).create_time()
         step(monkeypatch, tmp_path, 90)
         assert psutil.Process(child.pid).create_time() == pytest.approx(created + 90)
-        assert HostProcesses().alive(Holder.parse(text))
-        assert not HostProcesses().dead(Holder.parse(text))
+        assert HostProcesses().alive(LeaseHolder.parse(text))
+        assert not HostProcesses().dead(LeaseHolder.parse(text))
         assert HostProcesses().dead(replace(holder, started=holder.started - 1))
         assert child.stdin is not None
         child.stdin.close()
@@ -57,12 +57,12 @@ def test_another_host_of_the_same_name_kills_nobody(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("1" * 32)
     here, there = (HostProcesses(tmp_path / name) for name in ("ours", "theirs"))
     left = str(replace(here.this(), boot="another-boot"))
-    assert not there.dead(Holder.parse(left))
-    assert here.dead(Holder.parse(left)) is (here.this().machine is not None)
+    assert not there.dead(LeaseHolder.parse(left))
+    assert here.dead(LeaseHolder.parse(left)) is (here.this().machine is not None)
     without = HostProcesses(tmp_path / "nothing")
     assert without.this().machine is None
-    assert not without.dead(Holder.parse(left))
-    assert not here.dead(replace(Holder.parse(left), machine=None))
+    assert not without.dead(LeaseHolder.parse(left))
+    assert not here.dead(replace(LeaseHolder.parse(left), machine=None))
     assert not without.dead(replace(without.this(), boot="another-boot"))
     assert without.dead(replace(without.this(), started=1.0))
     assert "0" * 32 not in left
@@ -72,15 +72,15 @@ def test_holders_of_earlier_versions_are_still_read() -> None:
     """Their start time is in epoch seconds."""
     process = psutil.Process()
     old = f"{HostProcesses().this().host}/{process.pid}/{process.create_time():.2f}"
-    assert HostProcesses().alive(Holder.parse(old))
-    assert HostProcesses().dead(Holder.parse(old.rpartition("/")[0] + "/1.00"))
+    assert HostProcesses().alive(LeaseHolder.parse(old))
+    assert HostProcesses().dead(LeaseHolder.parse(old.rpartition("/")[0] + "/1.00"))
 
 
 def test_a_holder_of_another_host_is_not_known_to_be_dead() -> None:
     """Unknown is not dead, and not alive either."""
-    stranger = Holder(host="elsewhere", pid=1, started=1.0)
-    assert not HostProcesses().dead(stranger)
-    assert not HostProcesses().alive(stranger)
+    foreign = LeaseHolder(host="elsewhere", pid=1, started=1.0)
+    assert not HostProcesses().dead(foreign)
+    assert not HostProcesses().alive(foreign)
 
 
 def test_a_process_that_ended_is_dead_even_before_it_is_reaped() -> None:

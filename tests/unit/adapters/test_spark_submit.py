@@ -32,13 +32,13 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.ledger.waves import Holder
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, tell
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, report_progress
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +48,7 @@ JOB = StageJob(
     attempt="00112233aabbccdd",
     table="raw.orders",
     isolation=Isolation.READ_COMMITTED,
-    stretches=(Slice(Stream("orders", "A1", 0), OffsetRange(0, 10)),),
+    slices=(Slice(Stream("orders", "A1", 0), OffsetRange(0, 10)),),
     tasks=1,
     max_records_per_partition=None,
 )
@@ -306,7 +306,7 @@ def test_the_driver_leads_a_process_group_of_its_own(spark: FakeSpark) -> None:
 def test_started_gets_the_reference_once(spark: FakeSpark) -> None:
     """The reference is `host/pid/starttime` of this host."""
     (ref,) = run(spark.runner())
-    assert Holder.parse(ref).host == HostProcesses().this().host
+    assert LeaseHolder.parse(ref).host == HostProcesses().this().host
 
 
 def test_a_connection_can_hide_more_from_the_event_log_and_uncover_nothing(spark: FakeSpark) -> None:
@@ -357,7 +357,7 @@ def test_an_error_of_started_ends_the_driver(spark: FakeSpark) -> None:
 
     with pytest.raises(StaleFenceError):
         spark.runner().stage(JOB, started=started, heartbeat=lambda: None)
-    assert HostProcesses().dead(Holder.parse(refs[0]))
+    assert HostProcesses().dead(LeaseHolder.parse(refs[0]))
 
 
 def test_what_the_driver_left_running_ends_with_it(spark: FakeSpark) -> None:
@@ -460,7 +460,7 @@ def test_signs_of_progress_are_those_of_spark(tmp_path: Path) -> None:
     turns = iter([(None, None), ((1, 0), "4 -> 0"), ((1, 0), "4 -> 0"), ((1, 0), "4 -> 500"), ((1, 1), "4 -> 500")])
     told: list[str] = []
     file = tmp_path / PROGRESS_FILE
-    tell(looked_at(lambda: next(turns)), file, Turns(5, lambda: told.append(file.read_text())))
+    report_progress(looked_at(lambda: next(turns)), file, Turns(5, lambda: told.append(file.read_text())))
     assert told == ["[] []", *["[(1, 0)] ['4 -> 0']"] * 2, "[(1, 0)] ['4 -> 500']", "[(1, 1)] ['4 -> 500']"]
 
 
@@ -475,7 +475,7 @@ def test_sign_of_progress_that_cannot_be_told_is_told_later(tmp_path: Path) -> N
             raise found
         return None, None
 
-    tell(looked_at(turn), folder / PROGRESS_FILE, Turns(4))
+    report_progress(looked_at(turn), folder / PROGRESS_FILE, Turns(4))
     assert (folder / PROGRESS_FILE).read_text() == "[] []"
 
 
@@ -630,7 +630,7 @@ def test_properties_survive_javas_format() -> None:
 
 
 COMPARE = CompareJob(
-    pipeline="orders", table="raw.orders", snapshot=7, isolation=Isolation.READ_COMMITTED, stretches=JOB.stretches
+    pipeline="orders", table="raw.orders", snapshot=7, isolation=Isolation.READ_COMMITTED, slices=JOB.slices
 )
 
 
@@ -639,7 +639,7 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
     found = Comparison(records=3, bytes=4, differences=())
     spark.does(signs=2, writes={"said": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
     said: list[str] = []
-    assert spark.runner().report(COMPARE, say=said.append) == found.to_json()
+    assert spark.runner().report(COMPARE, progress=said.append) == found.to_json()
     assert said == ["one", "two"]
     assert json.loads(spark.seen["texts"]["job.json"])["job"] == COMPARE.to_json()
     assert spark.seen["argv"][-2].endswith("compare.py")
@@ -651,8 +651,8 @@ def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: Fake
     """As staging does: what there is to read decides."""
     spark.does(writes={"result.json": json.dumps(Comparison(records=0, bytes=0, differences=()).to_json())})
     for offsets, quick in ((1_000_000, True), (1_000_001, False)):
-        large = replace(JOB.stretches[0], range=OffsetRange(0, offsets))
-        spark.runner().report(replace(COMPARE, stretches=(large,)), say=lambda _: None)
+        large = replace(JOB.slices[0], range=OffsetRange(0, offsets))
+        spark.runner().report(replace(COMPARE, slices=(large,)), progress=lambda _: None)
         assert ("TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]) is quick
 
 
@@ -660,7 +660,7 @@ def test_a_comparison_that_fails_changed_nothing(spark: FakeSpark) -> None:
     """Its error says what it was and what to do; what retention took meanwhile is said as such."""
     spark.does(code=1, says="OffsetOutOfRangeException: gone\n")
     with pytest.raises(JobFailedError, match="Retention or deletion passed offsets") as raised:
-        spark.runner().report(COMPARE, say=lambda _: None)
+        spark.runner().report(COMPARE, progress=lambda _: None)
     assert "compares raw.orders with Kafka ended with exit code 1" in raised.value.message
     assert "nothing was changed: audit again" in raised.value.message
 
@@ -677,7 +677,7 @@ REDECODE = RedecodeJob(
 def test_what_was_decoded_again_is_read_back(spark: FakeSpark) -> None:
     """The job travels whole, and comes back as it went."""
     spark.does(writes={"said": "one\n", "result.json": '{"rows": 3, "failed": 1}'})
-    assert spark.runner().redecode(REDECODE, say=lambda _: None) == Redecoded(rows=3, failed=1)
+    assert spark.runner().redecode(REDECODE, progress=lambda _: None) == Redecoded(rows=3, failed=1)
     assert RedecodeJob.from_json(json.loads(spark.seen["texts"]["job.json"])["job"]) == REDECODE
     assert spark.seen["argv"][-2].endswith("redecode.py")
 
@@ -687,14 +687,14 @@ def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -
     said = "airflow_kafka_lake.core.errors.RefusedError: [decode] column a is string in the table and int in UTF-8.\n"
     spark.does(code=1, says=said)
     with pytest.raises(SchemaMismatchError, match=r"^\[decode\] column a is string in the table and int in UTF-8\.$"):
-        spark.runner().redecode(REDECODE, say=lambda _: None)
+        spark.runner().redecode(REDECODE, progress=lambda _: None)
 
 
 def test_a_job_whose_table_moved_is_worth_repeating(spark: FakeSpark) -> None:
     """Somebody else was first, and nothing was changed."""
     spark.does(code=1, says="airflow_kafka_lake.core.errors.ConcurrentError: [decode] main of raw.orders moved.\n")
     with pytest.raises(ConcurrentError, match=r"^\[decode\] main of raw\.orders moved\.$"):
-        spark.runner().redecode(REDECODE, say=lambda _: None)
+        spark.runner().redecode(REDECODE, progress=lambda _: None)
 
 
 def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:

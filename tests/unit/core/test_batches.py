@@ -123,7 +123,7 @@ def test_any_marker_of_the_producer_ends_its_transaction() -> None:
 
 
 def test_records_outside_transactions_are_never_aborted() -> None:
-    """An idempotent producer's plain records may lie inside the stretch of its id's aborted transaction."""
+    """An idempotent producer's plain records may lie inside the slice of its id's aborted transaction."""
     plain = data(1, 1, producer=1, transactional=False)
     assert fates(explain(asked(0, 2), [data(0, 0, producer=1), plain], aborted((1, 0)), log_start=0)) == "a?"
 
@@ -184,8 +184,8 @@ def test_first_batch_is_clipped_to_what_was_asked() -> None:
     )
 
 
-def test_stretches_apart_are_answered_from_one_read() -> None:
-    """What lies between the asked stretches decides (a marker there), and is not told."""
+def test_slices_apart_are_answered_from_one_read() -> None:
+    """What lies between the asked slices decides (a marker there), and is not told."""
     batches = [data(0, 3, producer=1), marker(4, 1), data(5, 9, producer=1), marker(10, 1, Control.COMMIT)]
     found = explain(RangeSet.of((2, 4), (6, 7), (10, 11)), batches, aborted((1, 0)), log_start=0)
     assert [(str(item.range), item.fate) for item in found] == [

@@ -23,7 +23,7 @@ def took(kafka_bytes: int, seconds: float) -> WaveCost:
     return WaveCost(seconds=seconds, lake_bytes=kafka_bytes // 12, topics=(topic,))
 
 
-def test_nothing_settled_is_a_cautious_figure() -> None:
+def test_nothing_committed_is_a_cautious_figure() -> None:
     """Before the first wave there is nothing to learn from."""
     assert duration([], [200 * MB, 200 * MB]) == 2 * (JOB_START_SECONDS + 200 * MB / BYTES_PER_SECOND)
 

@@ -92,25 +92,25 @@ def test_wire_forms() -> None:
     assert 4 not in RangeSet.of((0, 4), (5, 9))
 
 
-def test_many_stretches_are_counted_in_words() -> None:
+def test_many_slices_are_counted_in_words() -> None:
     """A sentence names a few, and says how many there are."""
     few, many = RangeSet.of((0, 1), (2, 3)), RangeSet.of(*((n, n + 1) for n in range(0, 2000, 2)))
-    assert few.in_words() == "0-1, 2-3"
-    assert many.in_words().startswith("0-1, 2-3, 4-5")
-    assert many.in_words().endswith("18-19, … (1,000 offsets in 1,000 stretches)")
+    assert few.describe() == "0-1, 2-3"
+    assert many.describe().startswith("0-1, 2-3, 4-5")
+    assert many.describe().endswith("18-19, … (1,000 offsets in 1,000 ranges)")
 
 
-def test_a_stretch_of_a_set_is_what_both_share() -> None:
+def test_a_slice_of_a_set_is_what_both_share() -> None:
     """The same as the intersection, whatever the edges."""
     whole = RangeSet.of((2, 5), (8, 9), (12, 20))
     for start in range(22):
         for end in range(start + 1, 24):
-            stretch = OffsetRange(start, end)
-            assert whole.within(stretch) == whole & RangeSet((stretch,))
+            interval = OffsetRange(start, end)
+            assert whole.within(interval) == whole & RangeSet((interval,))
 
 
-def test_set_of_too_many_stretches_grows_at_its_end() -> None:
-    """Nothing of it is lost: what is too many becomes one stretch with all between."""
+def test_set_of_too_many_slices_grows_at_its_end() -> None:
+    """Nothing of it is lost: what is too many becomes one slice with all between."""
     some = RangeSet.of((0, 1), (2, 3), (4, 5), (8, 9))
     assert some.at_most(4) == some
     assert some.at_most(2) == RangeSet.of((0, 1), (2, 9))

@@ -61,7 +61,7 @@ def _plan(
 
 
 def test_only_what_is_missing_is_planned() -> None:
-    """Planned stretches are left alone, islands included."""
+    """Planned slices are left alone, islands included."""
     seen = _seen()
     plan = _plan(_asked(seen, 0, 50), known=(_record(seen, RangeSet.of((0, 10), (20, 30))),))
     assert [item.range for item in plan.ranges] == [OffsetRange(10, 20), OffsetRange(30, 50)]
@@ -86,14 +86,14 @@ def test_recreated_topic_inherits_nothing() -> None:
     assert [item.range for item in _plan(_asked(new, 0, 50), known=(old,)).ranges] == [OffsetRange(0, 50)]
 
 
-def test_stretch_is_cut_at_the_origin() -> None:
+def test_slice_is_cut_at_the_origin() -> None:
     """An ingest across the origin leaves the watermark on the edge of a range."""
     seen = _seen()
     plan = _plan(_asked(seen, 0, 20), known=(_record(seen, RangeSet(), origin=8),))
     assert [item.range for item in plan.ranges] == [OffsetRange(0, 8), OffsetRange(8, 20)]
 
 
-def test_expired_stretch_blocks_itself_only() -> None:
+def test_expired_slice_blocks_itself_only() -> None:
     """What retention has passed is named with the way out; the rest goes on (law L13)."""
     plan = _plan(_asked(_seen(log_start=10), 4, 20), _asked(_seen(partition=1), 0, 20))
     assert [(item.stream.partition, item.range) for item in plan.ranges] == [
@@ -105,8 +105,8 @@ def test_expired_stretch_blocks_itself_only() -> None:
     assert "kafka-lake skip orders --topic orders --partition 0 --from 4 --to 10 --reason" in plan.blocked[0].reason
 
 
-def test_expired_and_settled_is_no_loss() -> None:
-    """Retention may pass over what is planned or settled already."""
+def test_expired_and_committed_is_no_loss() -> None:
+    """Retention may pass over what is planned or committed already."""
     seen = _seen(log_start=10)
     assert _plan(_asked(seen, 0, 20), known=(_record(seen, RangeSet.of((0, 10))),)).blocked == ()
 

@@ -207,11 +207,11 @@ def test_end_of_the_log_itself_may_be_asked_for() -> None:
 
 
 def test_expired_period_is_refused_unless_it_is_planned_already() -> None:
-    """Offsets below the log start cannot be read; those that are planned or settled need not be."""
+    """Offsets below the log start cannot be read; those that are planned or committed need not be."""
     with pytest.raises(RangeExpiredError, match="offsets 5-10 are gone, the log starts at 10"):
         _asked(bounds=Bounds(start=5, end=20))
-    settled = dataclasses.replace(RECORD, planned=RangeSet.of((5, 40)))
-    assert _asked(bounds=Bounds(start=5, end=20), record=settled).start == 5
+    committed = dataclasses.replace(RECORD, planned=RangeSet.of((5, 40)))
+    assert _asked(bounds=Bounds(start=5, end=20), record=committed).start == 5
 
 
 def test_reversed_offsets_are_wrong_usage() -> None:

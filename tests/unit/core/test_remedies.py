@@ -29,7 +29,7 @@ WHOLE = {
     "status": [remedies.status("p")],
     "wave": [remedies.wave("w")],
     "ingest": [remedies.ingest("w")],
-    "settle": [remedies.settle("p")],
+    "recover": [remedies.recover("p")],
     "advance": [remedies.advance("p")],
     "cancel": [remedies.cancel("w"), remedies.cancel("w", drop_staged=True)],
     "release": [remedies.release("r")],

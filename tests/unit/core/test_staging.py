@@ -19,14 +19,14 @@ def _stretch(start: int, end: int, partition: int = 0, topic: str = "orders", to
     return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
-def _job(*stretches: Slice) -> StageJob:
+def _job(*slices: Slice) -> StageJob:
     return StageJob(
         pipeline="orders",
         wave="p1-w0",
         attempt="00ff00ff00ff00ff",
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        stretches=stretches,
+        slices=slices,
         tasks=2,
         max_records_per_partition=None,
     )
@@ -42,8 +42,8 @@ def test_islands_of_a_partition_need_a_read_each() -> None:
 def test_job_travels_as_json() -> None:
     """The driver reads the same job again."""
     job = replace(_job(_stretch(20, 30), _stretch(0, 10, partition=1)), singly=(_stretch(30, 40),))
-    job = replace(job, untimely=(_stretch(40, 41),))
-    assert job.parts == (*job.stretches, *job.singly, *job.untimely)
+    job = replace(job, overflowing=(_stretch(40, 41),))
+    assert job.parts == (*job.slices, *job.singly, *job.overflowing)
     assert StageJob.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
@@ -53,7 +53,7 @@ def test_name_and_branch_are_the_attempts() -> None:
     assert _job().branch == branch_of("00ff00ff00ff00ff") == "kafka_lake_00ff00ff00ff00ff"
 
 
-def test_touching_stretches_become_one() -> None:
+def test_touching_slices_become_one() -> None:
     """Neighbouring ranges are one read; another partition or topic generation is not a neighbour."""
     assert tuple(SliceSet([_stretch(5, 9), _stretch(0, 5), _stretch(10, 12)])) == (_stretch(0, 9), _stretch(10, 12))
     apart = (_stretch(0, 5), _stretch(5, 9, partition=1))
@@ -74,9 +74,9 @@ def test_touching_stretches_become_one() -> None:
     ],
 )
 def test_packing(spans: list[int], size: int, expected: tuple[int, int | None]) -> None:
-    """Small stretches share a task; one that is heavier than a task is split."""
-    stretches = [_stretch(0, span, partition=index) for index, span in enumerate(spans)]
-    assert packing(stretches, size, 100) == expected
+    """Small slices share a task; one that is heavier than a task is split."""
+    slices = [_stretch(0, span, partition=index) for index, span in enumerate(spans)]
+    assert packing(slices, size, 100) == expected
 
 
 def test_only_our_own_branches_name_attempts() -> None:
@@ -99,6 +99,6 @@ def test_only_our_own_branches_name_attempts() -> None:
 def test_ends_have_as_many_records_as_a_poll(
     records: list[tuple[int, int]], body: tuple[int, int] | None, end: tuple[int, int] | None
 ) -> None:
-    """A poll that begins before the end of a stretch finds its records there, and a read stops right behind one."""
+    """A poll that begins before the end of a slice finds its records there, and a read stops right behind one."""
     parts = [None if part is None else _stretch(*part) for part in (body, end)]
     assert [*ending(_stretch(0, 10_000), RangeSet.of(*records))] == parts

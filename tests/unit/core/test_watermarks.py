@@ -21,7 +21,7 @@ def test_watermark_jumps_over_island_when_gap_closes() -> None:
 
 
 def test_watermark_begins_at_origin() -> None:
-    """Nothing settled at the origin leaves the watermark there, whatever lies below or above."""
+    """Nothing committed at the origin leaves the watermark there, whatever lies below or above."""
     assert watermark(5, RangeSet()) == 5
     assert watermark(5, RangeSet.of((0, 5))) == 5
     assert watermark(5, RangeSet.of((6, 9))) == 5

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptKey,
     AttemptOutcome,
     AttemptRecord,
-    Holder,
+    LeaseHolder,
     RangeState,
     WaveState,
     first_overlap,
@@ -32,7 +32,7 @@ WAVES = {
     WaveState.CLAIMED: {
         Act.CLAIM: "CLAIMED",
         Act.STAGE: "STAGED",
-        Act.SETTLE: "COMMITTED",
+        Act.COMMIT: "COMMITTED",
         Act.GIVE_UP: "PLANNED",
         Act.CANCEL: "CANCELLED",
         Act.DISSOLVE: "DISSOLVED",
@@ -40,7 +40,7 @@ WAVES = {
     WaveState.STAGED: {
         Act.CLAIM: "CLAIMED",
         Act.PUBLISH: "PUBLISHING",
-        Act.SETTLE: "COMMITTED",
+        Act.COMMIT: "COMMITTED",
         Act.GIVE_UP: "PLANNED",
         Act.CANCEL: "CANCELLED",
         Act.DISSOLVE: "DISSOLVED",
@@ -48,7 +48,7 @@ WAVES = {
     WaveState.PUBLISHING: {
         Act.CLAIM: "CLAIMED",
         Act.PUBLISH: "PUBLISHING",
-        Act.SETTLE: "COMMITTED",
+        Act.COMMIT: "COMMITTED",
         Act.GIVE_UP: "PLANNED",
         Act.CANCEL: "CANCELLED",
         Act.DISSOLVE: "DISSOLVED",
@@ -58,10 +58,10 @@ WAVES = {
     WaveState.DISSOLVED: {},
 }
 RANGES = {
-    RangeState.PLANNED: {"CANCELLED", "HELD", "SETTLED", "SKIPPED"},
+    RangeState.PLANNED: {"CANCELLED", "HELD", "COMMITTED", "SKIPPED"},
     RangeState.CANCELLED: {"PLANNED", "SKIPPED"},
     RangeState.HELD: {"PLANNED", "SKIPPED"},
-    RangeState.SETTLED: {"PLANNED"},
+    RangeState.COMMITTED: {"PLANNED"},
     RangeState.SKIPPED: {"PLANNED"},
 }
 
@@ -87,14 +87,14 @@ def test_every_act_and_state_is_in_the_tables() -> None:
 
 
 def test_a_failure_is_cleared_only_by_success_or_skip() -> None:
-    """From HELD and CANCELLED there is no way to SETTLED but through PLANNED (law L3)."""
+    """From HELD and CANCELLED there is no way to COMMITTED but through PLANNED (law L3)."""
     for state in (RangeState.HELD, RangeState.CANCELLED):
         assert RANGE_TRANSITIONS[state] == {RangeState.PLANNED, RangeState.SKIPPED}
 
 
-def test_nothing_is_settled_without_a_claim() -> None:
+def test_nothing_is_committed_without_a_claim() -> None:
     """A wave that nobody ever claimed cannot become COMMITTED."""
-    sources, target = WAVE_TRANSITIONS[Act.SETTLE]
+    sources, target = WAVE_TRANSITIONS[Act.COMMIT]
     assert target is WaveState.COMMITTED
     assert sources == {WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING}
 
@@ -123,10 +123,10 @@ def test_run_works_on_what_is_neither_final_nor_cancelled() -> None:
 @pytest.mark.parametrize("host", ["worker-1", "a/b", "fe80::1%eth0"])
 def test_holder_reads_back(host: str) -> None:
     """A holder's text names the same process again, even with separators in the host's name."""
-    ticks = Holder(host=host, pid=4711, started=369331, boot="c4f798ec-5115-4249-bae9-776979d70c5a")
+    ticks = LeaseHolder(host=host, pid=4711, started=369331, boot="c4f798ec-5115-4249-bae9-776979d70c5a")
     known = replace(ticks, machine="0f343b0931126a20")
-    for holder in (Holder(host=host, pid=4711, started=1_700_000_000.25), ticks, known):
-        assert Holder.parse(str(holder)) == holder
+    for holder in (LeaseHolder(host=host, pid=4711, started=1_700_000_000.25), ticks, known):
+        assert LeaseHolder.parse(str(holder)) == holder
     assert str(ticks) == f"{host}/4711/c4f798ec-5115-4249-bae9-776979d70c5a:369331"
 
 

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.features.decoding.job import protobuf
 from airflow_kafka_lake.features.decoding.job.decode import _by_name
-from airflow_kafka_lake.features.decoding.job.misread import _paths
+from airflow_kafka_lake.features.decoding.job.quirks import _paths
 from airflow_kafka_lake.jobs.formats.iceberg.columns import changes
 
 pytestmark = pytest.mark.unit
@@ -87,14 +87,14 @@ def test_columns_that_every_table_has_are_named_once() -> None:
     from airflow_kafka_lake.core.spec import Isolation
     from airflow_kafka_lake.jobs.stage import columns
 
-    stretch = Slice(Stream("orders", "AAAA", 0), OffsetRange(0, 1))
+    slice_ = Slice(Stream("orders", "AAAA", 0), OffsetRange(0, 1))
     job = StageJob(
         pipeline="orders",
         wave="w0",
         attempt="0" * 16,
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        stretches=(stretch,),
+        slices=(slice_,),
         tasks=1,
         max_records_per_partition=None,
     )

@@ -29,18 +29,18 @@ from airflow_kafka_lake.jobs.stage import (
 pytestmark = pytest.mark.unit
 
 
-def stretch(partition: int, start: int, end: int, topic: str = "orders", topic_id: str = "AAAA-_+/=") -> Slice:
+def slice_(partition: int, start: int, end: int, topic: str = "orders", topic_id: str = "AAAA-_+/=") -> Slice:
     return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
-def job(*stretches: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
+def job(*slices: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
     return StageJob(
         pipeline="orders",
         wave="w1",
         attempt="00112233aabbccdd",
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        stretches=stretches,
+        slices=slices,
         tasks=tasks,
         max_records_per_partition=limit,
     )
@@ -48,8 +48,8 @@ def job(*stretches: Slice, tasks: int = 1, limit: int | None = None) -> StageJob
 
 def test_offsets_are_explicit_at_both_ends() -> None:
     """A read names every partition's start and end as numbers, and nothing decides for a missing offset."""
-    work = job(stretch(0, 5, 9), stretch(3, 0, 7), stretch(0, 1, 2, topic="other"))
-    options = source_options(work, work.stretches, {})
+    work = job(slice_(0, 5, 9), slice_(3, 0, 7), slice_(0, 1, 2, topic="other"))
+    options = source_options(work, work.slices, {})
     assert json.loads(options["assign"]) == {"orders": [0, 3], "other": [0]}
     assert json.loads(options["startingOffsets"]) == {"orders": {"0": 5, "3": 0}, "other": {"0": 1}}
     assert json.loads(options["endingOffsets"]) == {"orders": {"0": 9, "3": 7}, "other": {"0": 2}}
@@ -59,16 +59,16 @@ def test_offsets_are_explicit_at_both_ends() -> None:
 
 def test_isolation_of_the_job_wins_over_a_client_setting() -> None:
     """The plan, the job and the audit use one isolation, whatever the connection says."""
-    work = job(stretch(0, 0, 1))
-    assert source_options(work, work.stretches, {"isolation.level": "read_uncommitted"})["kafka.isolation.level"] == (
+    work = job(slice_(0, 0, 1))
+    assert source_options(work, work.slices, {"isolation.level": "read_uncommitted"})["kafka.isolation.level"] == (
         "read_committed"
     )
 
 
 def test_client_settings_win_over_the_fast_ones() -> None:
     """The connection's settings get Spark's prefix and replace our defaults."""
-    work = job(stretch(0, 0, 1))
-    options = source_options(work, work.stretches, {"bootstrap.servers": "b:1", "fetch.max.wait.ms": "100"})
+    work = job(slice_(0, 0, 1))
+    options = source_options(work, work.slices, {"bootstrap.servers": "b:1", "fetch.max.wait.ms": "100"})
     assert options["kafka.bootstrap.servers"] == "b:1"
     assert options["kafka.fetch.max.wait.ms"] == "100"
     assert options["kafka.receive.buffer.bytes"] == "-1"
@@ -77,33 +77,33 @@ def test_client_settings_win_over_the_fast_ones() -> None:
 @pytest.mark.parametrize(("span", "tasks", "per_poll"), [(10, 1, 500), (160_000, 1, 10_000), (10**9, 2, 50_000)])
 def test_polls_grow_with_the_records_of_a_task(span: int, tasks: int, per_poll: int) -> None:
     """Tasks are alike in bytes, so a task of many records has light ones, and a poll may take more of them."""
-    work = job(stretch(0, 0, span), tasks=tasks)
-    assert source_options(work, work.stretches, {})["kafka.max.poll.records"] == str(per_poll)
+    work = job(slice_(0, 0, span), tasks=tasks)
+    assert source_options(work, work.slices, {})["kafka.max.poll.records"] == str(per_poll)
 
 
-def test_pieces_of_heavy_stretches_are_not_gathered_with_light_ones() -> None:
+def test_pieces_of_heavy_slices_are_not_gathered_with_light_ones() -> None:
     """What is split stays apart from what is gathered, and the light ones fill tasks of the same weight."""
-    heavy, light = stretch(0, 0, 1000), [stretch(partition, 0, 10) for partition in range(1, 51)]
+    heavy, light = slice_(0, 0, 1000), [slice_(partition, 0, 10) for partition in range(1, 51)]
     split, gathered = reads(job(heavy, *light, tasks=15, limit=100))
-    assert (split.stretches, split.split, split.tasks) == ((heavy,), 100, None)
-    assert (gathered.stretches, gathered.split, gathered.tasks) == (tuple(light), None, 5)
+    assert (split.slices, split.split, split.tasks) == ((heavy,), 100, None)
+    assert (gathered.slices, gathered.split, gathered.tasks) == (tuple(light), None, 5)
 
 
-def test_few_light_stretches_are_left_alone() -> None:
+def test_few_light_slices_are_left_alone() -> None:
     """Fewer input partitions than tasks are not gathered."""
-    (read,) = reads(job(stretch(0, 0, 10), stretch(1, 0, 10), tasks=2))
+    (read,) = reads(job(slice_(0, 0, 10), slice_(1, 0, 10), tasks=2))
     assert (read.split, read.tasks) == (None, None)
 
 
-def test_many_small_stretches_are_gathered_into_the_tasks_of_the_job() -> None:
+def test_many_small_slices_are_gathered_into_the_tasks_of_the_job() -> None:
     """Without a split, as many tasks write as the job says."""
-    (read,) = reads(job(*(stretch(partition, 0, 10) for partition in range(50)), tasks=3))
+    (read,) = reads(job(*(slice_(partition, 0, 10) for partition in range(50)), tasks=3))
     assert read.tasks == 3
 
 
 def test_topic_ids_come_from_a_literal_map() -> None:
     """A row's topic id is the planned one of its topic."""
-    selected = columns(job(stretch(0, 0, 1, topic="a", topic_id="A1"), stretch(0, 0, 1, topic="b", topic_id="B1")))
+    selected = columns(job(slice_(0, 0, 1, topic="a", topic_id="A1"), slice_(0, 0, 1, topic="b", topic_id="B1")))
     assert "map('a', 'A1', 'b', 'B1')[topic] AS kafka_topic_id" in selected
     assert "'00112233aabbccdd' AS ingest_attempt" in selected
 
@@ -111,7 +111,7 @@ def test_topic_ids_come_from_a_literal_map() -> None:
 def test_two_ids_of_one_topic_are_refused() -> None:
     """One name can be read in one generation only."""
     with pytest.raises(RefusedError, match="two ids"):
-        columns(job(stretch(0, 0, 1, topic_id="A1"), stretch(1, 0, 1, topic_id="A2")))
+        columns(job(slice_(0, 0, 1, topic_id="A1"), slice_(1, 0, 1, topic_id="A2")))
 
 
 def test_identifiers_are_quoted() -> None:
@@ -133,7 +133,7 @@ def test_illegal_tables_are_refused(table: str) -> None:
 @pytest.mark.parametrize("attempt", ["", "0011", "00112233AABBCCDD", "00112233aabbccd'"])
 def test_illegal_attempt_ids_are_refused(attempt: str) -> None:
     """An attempt id is 16 hex digits."""
-    broken = replace(job(stretch(0, 0, 1)), attempt=attempt)
+    broken = replace(job(slice_(0, 0, 1)), attempt=attempt)
     with pytest.raises(RefusedError):
         branch_name(broken)
     with pytest.raises(RefusedError):
@@ -144,7 +144,7 @@ def test_illegal_attempt_ids_are_refused(attempt: str) -> None:
 def test_illegal_topics_are_refused(topic: str, topic_id: str) -> None:
     """A topic's name and id go into SQL text only when they look like ones."""
     with pytest.raises(RefusedError):
-        columns(job(stretch(0, 0, 1, topic=topic, topic_id=topic_id)))
+        columns(job(slice_(0, 0, 1, topic=topic, topic_id=topic_id)))
 
 
 def test_the_job_takes_exactly_one_argument() -> None:
@@ -200,20 +200,20 @@ def test_other_errors_and_endless_races_pass_on(said: str, calls: int) -> None:
 
 def test_polls_are_small_where_ends_are_read_singly() -> None:
     """A poll before an end takes no more records than the end has, and nothing is split or gathered."""
-    work = replace(job(stretch(0, 0, 999_500), limit=1000), singly=(stretch(0, 999_500, 1_000_000), stretch(1, 5, 8)))
+    work = replace(job(slice_(0, 0, 999_500), limit=1000), singly=(slice_(0, 999_500, 1_000_000), slice_(1, 5, 8)))
     bodies, ends = reads(work)
-    assert (bodies.stretches, bodies.per_poll) == (work.stretches, CAREFUL_POLL)
-    assert (ends.stretches, ends.per_poll) == (work.singly, 1)
+    assert (bodies.slices, bodies.per_poll) == (work.slices, CAREFUL_POLL)
+    assert (ends.slices, ends.per_poll) == (work.singly, 1)
     assert (bodies.split, ends.split) == (None, None)
-    (ends,) = reads(replace(work, stretches=()))
-    assert ends.stretches == work.singly
+    (ends,) = reads(replace(work, slices=()))
+    assert ends.slices == work.singly
 
 
 def test_topics_that_are_read_in_any_way_have_their_ids() -> None:
     """What is read singly, or by the driver, is a row like the others."""
     work = replace(
-        job(stretch(0, 0, 1, topic="a", topic_id="A1")),
-        singly=(stretch(0, 0, 1, topic="b", topic_id="B1"),),
-        untimely=(stretch(0, 0, 1, topic="c", topic_id="C1"),),
+        job(slice_(0, 0, 1, topic="a", topic_id="A1")),
+        singly=(slice_(0, 0, 1, topic="b", topic_id="B1"),),
+        overflowing=(slice_(0, 0, 1, topic="c", topic_id="C1"),),
     )
     assert "map('a', 'A1', 'b', 'B1', 'c', 'C1')[topic] AS kafka_topic_id" in columns(work)

@@ -34,7 +34,7 @@ start = "group:live"
 end = "timestamp:2026-01-31T06:00:00.5+01:00"
 ordering = "partition"
 partitioner = "crc32"
-settle_time = "1 h"
+layout_grace = "1 h"
 [lake]
 connection = "lake_prod"
 table = "raw.{topic}"
@@ -85,7 +85,7 @@ def test_every_key_of_a_file_arrives(tmp_path: Path) -> None:
         end=Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=1_769_835_600_500),
         ordering=Ordering.PARTITION,
         partitioner=Partitioner.CRC32,
-        settle_time=3600,
+        layout_grace=3600,
         lake_connection="lake_prod",
         table="raw.{topic}",
         partition_by="days(kafka_timestamp), bucket(16, kafka_partition)",
@@ -172,9 +172,12 @@ BAD_FILES = {
     "isolation in capitals": ('[source]\nisolation = "READ_COMMITTED"', ["found 'READ_COMMITTED'", "read_committed"]),
     "ordering as boolean": ("[source]\nordering = true", ["ordering: found true", "one of key, partition, none"]),
     "partitioner": ('[source]\npartitioner = "md5"', ["found 'md5'", "one of murmur2, crc32, unknown"]),
-    "settle time without a unit": ('[source]\nsettle_time = "5"', ["found '5'", "a number and a unit (s, min, h, d)"]),
-    "settle time below zero": ("[source]\nsettle_time = -1", ["found -1", "a whole number of seconds"]),
-    "settle time of months": ('[source]\nsettle_time = "31 d"', ["found '31 d'", "up to 30 days"]),
+    "layout grace without a unit": (
+        '[source]\nlayout_grace = "5"',
+        ["found '5'", "a number and a unit (s, min, h, d)"],
+    ),
+    "layout grace below zero": ("[source]\nlayout_grace = -1", ["found -1", "a whole number of seconds"]),
+    "layout grace of months": ('[source]\nlayout_grace = "31 d"', ["found '31 d'", "up to 30 days"]),
     "start latest": ('[source]\nstart = "latest"', ["[source] start: found 'latest'", "earliest, group:<id>"]),
     "end earliest": ('[source]\nend = "earliest"', ["[source] end: found 'earliest'", "one of latest, group:<id>"]),
     "earliest with argument": ('[source]\nstart = "earliest:1"', ["found 'earliest:1'", "one of earliest"]),
@@ -537,7 +540,7 @@ def test_reference_names_every_key_and_default() -> None:
         default = row.split("|")[5].strip()
         if key.required:
             assert default == "required"
-        elif key.name in ("settle_time", "leader_wait", "stable_wait"):
+        elif key.name in ("layout_grace", "leader_wait", "stable_wait"):
             assert parse_span(default.strip("`")) == defaults[key.keyword]
         elif "bytes" in key.name:
             assert parse_size(default.strip("`")) == defaults[key.keyword]

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def landed(world: World) -> World:
-    """Two settled waves: offsets 0 to 3 with a marker behind them, and 5 to 9."""
+    """Two committed waves: offsets 0 to 3 with a marker behind them, and 5 to 9."""
     world.produce(4, transaction="good")
     world.end("good")
     assert world.run().exit_code == 0
@@ -157,7 +157,7 @@ def test_only_what_was_asked_for_is_recorded(landed: World) -> None:
 
 @pytest.fixture
 def aborted(world: World) -> World:
-    """One settled wave of 26 offsets: rows at 0 to 9 and 16 to 25, an aborted transaction and its marker between."""
+    """One committed wave of 26 offsets: rows at 0 to 9 and 16 to 25, an aborted transaction and its marker between."""
     world.produce(10)
     world.produce(5, transaction="bad")
     world.end("bad", commit=False)
@@ -249,7 +249,7 @@ def test_rollback_is_no_delete(landed: World) -> None:
 
 
 def test_record_outlives_ledger_and_history(landed: World) -> None:
-    """The receipts are in the lake: a rebuilt ledger restores what is settled, and an audit still finds nothing."""
+    """The receipts are in the lake: a rebuilt ledger restores what is committed, and an audit still finds nothing."""
     delete(landed, *range(10))
     accepted(landed)
     landed.clock.advance(timedelta(hours=1))

@@ -65,22 +65,22 @@ def test_a_missing_row_is_unexplained(world: World) -> None:
 
 
 def test_islands_are_named_and_many_are_counted() -> None:
-    """Up to three stretches by their ends."""
+    """Up to three slices by their ends."""
     world = World()
     world.produce(20)
     for start in range(1, 7, 2):
         world.run(Bounds(start=start, end=start + 1))
     assert audit(world)["streams"][0]["sentence"].startswith("of [1, 2) and [3, 4) and [5, 6): 3 visible")
     world.run(Bounds(start=11, end=12))
-    assert audit(world)["streams"][0]["sentence"].startswith("of 4 offsets in 4 stretches of [1, 12): 4 visible")
+    assert audit(world)["streams"][0]["sentence"].startswith("of 4 offsets in 4 ranges of [1, 12): 4 visible")
 
 
-def test_a_stream_of_which_nothing_is_settled_says_so() -> None:
+def test_a_stream_of_which_nothing_is_committed_says_so() -> None:
     """No numbers about nothing."""
     world = World()
     world.produce(1)
     world.plan()
-    assert audit(world)["streams"][0]["sentence"] == "nothing is settled yet"
+    assert audit(world)["streams"][0]["sentence"] == "nothing is committed yet"
 
 
 def test_cleaned_offsets_come_with_what_they_mean() -> None:
@@ -98,18 +98,18 @@ def test_cleaned_offsets_come_with_what_they_mean() -> None:
     assert note.endswith("a cleaned record cannot be told from a lost one")
 
 
-def test_the_strip_shows_what_kafka_has_when_it_is_asked(world: World) -> None:
+def test_the_timeline_shows_what_kafka_has_when_it_is_asked(world: World) -> None:
     """Without asking, nothing is said of what nobody has planned; a Kafka that is down is no finding."""
     world.produce(3)
     (stream,) = audit(world)["streams"]
-    assert [(p["from"], p["to"], p["band"]) for p in stream["strip"]] == [
-        (0, 5, "settled"),
+    assert [(p["from"], p["to"], p["status"]) for p in stream["timeline"]] == [
+        (0, 5, "committed"),
         (5, 7, "skipped"),
-        (7, 9, "settled"),
+        (7, 9, "committed"),
     ]
     assert stream["bounds_state"].startswith("not asked")
     (stream,) = audit(world, ask_kafka=True)["streams"]
-    assert stream["strip"][-1] == {"from": 9, "to": 12, "band": "unread", "words": ""}
+    assert stream["timeline"][-1] == {"from": 9, "to": 12, "status": "unread", "message": ""}
     assert (stream["log_start"], stream["readable_end"], stream["bounds_state"]) == (0, 12, "observed")
     world.kafka.down = True
     document = audit(world, ask_kafka=True)
@@ -117,7 +117,7 @@ def test_the_strip_shows_what_kafka_has_when_it_is_asked(world: World) -> None:
     assert document["streams"][0]["bounds_state"].startswith("unknown: ")
 
 
-def test_seals_are_marked_in_the_strip_they_end() -> None:
+def test_seals_are_marked_in_the_timeline_they_end() -> None:
     """The layout of the topic ended there; an open segment has no mark."""
     world = World(partitions=2)
     world.produce(3, 0)
@@ -130,13 +130,13 @@ def test_seals_are_marked_in_the_strip_they_end() -> None:
 
 
 def test_a_watermark_at_the_end_of_no_range_was_edited(world: World) -> None:
-    """Behind what is settled too: whatever we do moves it from one end of a range to another."""
+    """Behind what is committed too: whatever we do moves it from one end of a range to another."""
     draft = world.ledger.snapshot()
     draft.streams = {key: replace(row, watermark=8) for key, row in draft.streams.items()}
     world.ledger.restore(draft)
     (finding,) = audit(world)["findings"]
     assert (finding["kind"], finding["partition"]) == ("watermark-back", 0)
-    assert "at the end of no range" in finding["words"]
+    assert "at the end of no range" in finding["message"]
 
 
 def test_rows_moved_beyond_their_neighbours_are_found(world: World) -> None:
@@ -144,12 +144,12 @@ def test_rows_moved_beyond_their_neighbours_are_found(world: World) -> None:
     change_rows(world, lambda rows: [replace(r, offset=2) if r.offset == 0 else r for r in rows])
     (finding,) = audit(world)["findings"]
     assert finding["kind"] == "inconsistent"
-    assert "its rows are at 1 to 2, published were 0 to 1" in finding["words"]
+    assert "its rows are at 1 to 2, published were 0 to 1" in finding["message"]
 
 
 @pytest.fixture
 def two_topics() -> World:
-    """Two topics with a table each, two partitions each, everything settled; and each has lost a row."""
+    """Two topics with a table each, two partitions each, everything committed; and each has lost a row."""
     world = World(partitions=2, spec=replace(SPEC, topics=("orders", "payments"), table="raw.{topic}"))
     world.create("payments", 2)
     for topic in ("orders", "payments"):

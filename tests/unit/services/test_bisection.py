@@ -67,14 +67,14 @@ def test_records_of_a_time_that_spark_cannot_read_land_by_the_driver(world: Worl
         world.kafka.produce("orders", 0, value, timestamp_ms=NANOSECONDS)
     world.produce(3)
     assert (world.run().exit_code, jobs_of(world), world.offsets()) == (0, 2, [*range(10)])
-    assert [str(item.range) for item in world.runner.jobs[-1].stretches] == ["0-5", "7-10"]
-    assert [str(item.range) for item in world.runner.jobs[-1].untimely] == ["5-7"]
+    assert [str(item.range) for item in world.runner.jobs[-1].slices] == ["0-5", "7-10"]
+    assert [str(item.range) for item in world.runner.jobs[-1].overflowing] == ["5-7"]
     world.check()
 
 
 def test_what_is_too_much_for_a_driver_is_held(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver reads one by one: what comes after the bound waits for a person, and its release reads as much again."""
-    monkeypatch.setattr(halving, "MOST_UNTIMELY", 4)
+    monkeypatch.setattr(halving, "MOST_OVERFLOWING", 4)
     for offset in range(6):
         world.visible[world.key()][2 * offset] = value = b"late %d" % offset
         world.kafka.produce("orders", 0, value, timestamp_ms=NANOSECONDS)
@@ -87,7 +87,7 @@ def test_what_is_too_much_for_a_driver_is_held(world: World, monkeypatch: pytest
     world.check()
 
 
-def test_trials_read_untimely_records_too(world: World) -> None:
+def test_trials_read_overflowing_records_too(world: World) -> None:
     """Two things are wrong with a wave, and only one of them has a name: the other is found beside it."""
     world.produce(10)
     world.visible[world.key()][10] = b"late"
@@ -234,7 +234,7 @@ def _dying(world: World, offset: int) -> Passing:
     dead: list[str] = []
 
     def passing(call: str) -> None:
-        if call == "table.staged" and any(offset in item.range for item in world.runner.jobs[-1].stretches):
+        if call == "table.staged" and any(offset in item.range for item in world.runner.jobs[-1].slices):
             dead.append(call)
         if dead:
             raise KilledError
@@ -257,10 +257,10 @@ def test_two_kills_before_a_job_halve_nothing(world: World) -> None:
 
 def unpacked(job: StageJob, records: Sequence[int]) -> set[int]:
     """Return what consumers unpack of partition 0 for a job: as many records at or behind a position as a poll takes,
-    until the position is at the end of the stretch."""
+    until the position is at the end of the slice."""
     found: set[int] = set()
     for read in stage.reads(job):
-        for part in read.stretches:
+        for part in read.slices:
             at = part.range.start if part.stream.partition == 0 else part.range.end
             while at < part.range.end:
                 polled = [offset for offset in records if offset >= at][: read.per_poll or CAREFUL_POLL]
@@ -271,7 +271,7 @@ def unpacked(job: StageJob, records: Sequence[int]) -> set[int]:
 
 @pytest.mark.parametrize("wide", [False, True], ids=["dense", "gaps"])
 def test_records_before_one_that_no_job_can_hold_are_not_blamed(monkeypatch: pytest.MonkeyPatch, wide: bool) -> None:
-    """A consumer unpacks what lies behind its stretch too: after a failure nothing of that is polled, so that the one
+    """A consumer unpacks what lies behind its slice too: after a failure nothing of that is polled, so that the one
     that is too large is found, and those before it land; also where a poll has fewer records than the gap is wide, and
     where markers stand right before it."""
     world = World(partitions=2)
@@ -315,7 +315,7 @@ def test_search_goes_on_where_kafka_s_batches_cannot_be_read(world: World) -> No
     assert any("where the records of kafka-lake orders" in line and line.endswith("no answer") for line in world.said)
 
 
-def test_job_of_many_stretches_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_of_many_slices_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the ends of all of them one by one would take longer than to halve the wave first."""
     monkeypatch.setattr(polling, "MOST_CAREFUL", 1)
     key = Stream("orders", "AAAA", 0)
@@ -325,7 +325,7 @@ def test_job_of_many_stretches_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch)
         attempt="0" * 16,
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        stretches=(Slice(key, OffsetRange(0, 5)), Slice(key, OffsetRange(7, 9))),
+        slices=(Slice(key, OffsetRange(0, 5)), Slice(key, OffsetRange(7, 9))),
         tasks=1,
         max_records_per_partition=None,
     )

@@ -86,7 +86,7 @@ def test_zombie_commit_on_its_way_is_stopped_by_a_cancel(world: World, wave: str
     def late() -> None:
         world.table.next_answer = Answer.LATE
 
-    doomed, losing = Killed("table.look", nth=3), Before("table.publish", late)
+    doomed, losing = Killed("table.find_commit", nth=3), Before("table.publish", late)
 
     def passing(call: str) -> None:
         doomed(call)
@@ -107,7 +107,7 @@ def test_zombie_commit_stays_stopped_when_main_is_rolled_back(world: World, wave
     looked_at = world.table.head().snapshot
     assert looked_at is not None
     losing = Before("table.publish", lambda: setattr(world.table, "next_answer", Answer.LATE))
-    dying = Killed("table.look", nth=3)
+    dying = Killed("table.find_commit", nth=3)
 
     def doomed(call: str) -> None:
         dying(call)
@@ -132,14 +132,14 @@ def test_zombie_commit_stays_stopped_when_main_is_rolled_back(world: World, wave
     world.check()
 
 
-@pytest.mark.parametrize("call", ["ledger.claim", "table.look", "table.fence", "ledger.take"])
+@pytest.mark.parametrize("call", ["ledger.claim", "table.find_commit", "table.fence", "ledger.revoke"])
 def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave: str, call: str) -> None:
-    """Either the cancel is refused and the wave settled, or the commit never lands: never both, never neither."""
+    """Either the cancel is refused and the wave committed, or the commit never lands: never both, never neither."""
 
     def late() -> None:
         world.table.next_answer = Answer.LATE
 
-    doomed, losing = Killed("table.look", nth=3), Before("table.publish", late)
+    doomed, losing = Killed("table.find_commit", nth=3), Before("table.publish", late)
 
     def passing(name: str) -> None:
         doomed(name)
@@ -148,13 +148,13 @@ def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(passing))
     landing = world.worker(Before(call, world.table.land_late))
-    if call == "ledger.take":
+    if call == "ledger.revoke":
         decisions.cancel(landing, wave, "not now")
         assert states(world) == [("0-5", "CANCELLED")]
     else:
         with pytest.raises(StateError, match="published meanwhile"):
             decisions.cancel(landing, wave, "not now")
-        assert states(world) == [("0-5", "SETTLED")]
+        assert states(world) == [("0-5", "COMMITTED")]
     world.advance()
     world.check()
 
@@ -167,7 +167,7 @@ def test_wave_claimed_while_a_cancel_decides_is_not_robbed(world: World, wave: s
             world.ingest(wave, world.worker(Killed("table.publish")))
 
     with pytest.raises(StaleFenceError):
-        decisions.cancel(world.worker(Before("ledger.take", claimed)), wave, "not now")
+        decisions.cancel(world.worker(Before("ledger.revoke", claimed)), wave, "not now")
     assert states(world) == [("0-5", "PLANNED")]
 
 
@@ -189,7 +189,7 @@ def test_cancel_waits_until_main_has_moved(world: World, wave: str) -> None:
     assert states(world) == [("0-5", "CANCELLED")]
 
 
-def test_lost_answer_of_a_fence_commit_is_settled_by_looking(world: World, wave: str) -> None:
+def test_lost_answer_of_a_fence_commit_is_committed_by_looking(world: World, wave: str) -> None:
     """It is seen on main: that is enough."""
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("table.publish")))
@@ -212,10 +212,10 @@ def test_cancel_of_a_published_wave_is_refused(world: World, wave: str) -> None:
     assert world.offsets() == [0, 1, 2, 3, 4]
 
 
-def test_cancel_of_a_wave_published_but_not_settled_adopts_it(world: World, wave: str) -> None:
+def test_cancel_of_a_wave_published_but_not_committed_adopts_it(world: World, wave: str) -> None:
     """The lake testifies against the request, and the ledger learns of it."""
     with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("ledger.settle")))
+        world.ingest(wave, world.worker(Killed("ledger.record_commit")))
     with pytest.raises(StateError, match="published meanwhile"):
         cancel(world, wave)
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
@@ -297,7 +297,7 @@ def test_cancel_and_release_of_one_range_leave_the_others(claimed: bool) -> None
     jobs = len(world.runner.jobs)
     alone, _ = decisions.release(world.worker(), second.id, "repaired")
     assert world.ingest(alone).rows == 3
-    assert [(s.stream.partition, str(s.range)) for s in world.runner.jobs[jobs].stretches] == [(1, "0-3")]
+    assert [(s.stream.partition, str(s.range)) for s in world.runner.jobs[jobs].slices] == [(1, "0-3")]
     world.advance()
     world.check()
 
@@ -313,7 +313,7 @@ def test_hold_of_one_pipeline_touches_no_other_on_the_topic(world: World, wave: 
     assert copied.watermark == 5
     world.advance()
     assert (world.stream().watermark, world.offsets()) == (2, [])
-    assert {item.state.value for item in world.ledger.ranges(pipeline="copies")} == {"SETTLED"}
+    assert {item.state.value for item in world.ledger.ranges(pipeline="copies")} == {"COMMITTED"}
     decisions.release(world.worker(), wave, None)
     assert world.run().exit_code == 0
     assert world.offsets() == [2, 3, 4]

@@ -33,7 +33,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.unit
 FOREIGN = Row(topic="other", topic_id="other", partition=0, offset=0, key=None, value=None, attempt="")
-AUDITED = ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.settle"]
+AUDITED = ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.record_commit"]
 """Where a worker can die with something that is staged and audited."""
 
 
@@ -84,7 +84,7 @@ def came_right(world: World, wave: str, attempt: str, *, jobs: int = 1) -> None:
     outcomes = {item.attempt: item.outcome for item in world.ledger.attempts(wave)}
     assert outcomes.pop(attempt) is AttemptOutcome.COMMITTED
     assert AttemptOutcome.COMMITTED not in outcomes.values()
-    world.settle()
+    world.recover()
     assert world.table.branches() == ()
 
 
@@ -102,7 +102,7 @@ def test_lost_contention_costs_no_second_job(world: World, wave: str) -> None:
     with pytest.raises(ConcurrentError):
         world.ingest(wave, world.worker(failing("table.add_receipts", ConcurrentError("others were faster"))))
     attempt = world.ledger.attempts(wave)[0].attempt
-    assert world.settle().swept.dropped == ()
+    assert world.recover().swept.dropped == ()
     assert world.run().exit_code == 0
     came_right(world, wave, attempt)
 
@@ -122,7 +122,7 @@ def test_lost_publish_costs_no_second_job(world: World, wave: str, answer: Answe
     came_right(world, wave, world.ledger.attempts(wave)[0].attempt)
 
 
-@pytest.mark.parametrize("call", ["ledger.mark_publishing", "ledger.settle"])
+@pytest.mark.parametrize("call", ["ledger.mark_publishing", "ledger.record_commit"])
 def test_ledger_that_does_not_answer_after_the_audit_costs_no_second_job(world: World, wave: str, call: str) -> None:
     """Before the commit and after it: what is in the lake is adopted, what is staged is published."""
     with pytest.raises((UnavailableError, UnknownOutcomeError)):
@@ -144,24 +144,24 @@ def test_the_third_goes_on_with_what_the_first_has_staged(world: World, wave: st
     ("call", "nth"),
     [
         ("ledger.claim", 1),
-        ("table.look", 1),
+        ("table.find_commit", 1),
         ("table.staged", 1),
         ("ledger.mark_staged", 1),
-        ("table.look", 2),
+        ("table.find_commit", 2),
         ("table.publish", 1),
     ],
 )
 def test_commit_of_the_first_that_lands_under_the_hands_of_the_second_is_one(
     world: World, wave: str, call: str, nth: int
 ) -> None:
-    """Both make the same commit on the same branch: whoever is late finds it, and settles from the same receipts. One
+    """Both make the same commit on the same branch: whoever is late finds it, and commits from the same receipts. One
     that lands after the look, and before the branch is read, costs a job whose rows nobody sees."""
 
     def late(name: str) -> None:
         if name == "table.publish":
             world.table.next_answer = Answer.LATE
 
-    doomed = Killed("table.look", nth=3)
+    doomed = Killed("table.find_commit", nth=3)
 
     def passing(name: str) -> None:
         doomed(name)
@@ -176,7 +176,9 @@ def test_commit_of_the_first_that_lands_under_the_hands_of_the_second_is_one(
     came_right(world, wave, attempt, jobs=2 if call == "table.staged" else 1)
 
 
-@pytest.mark.parametrize("call", ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.settle"])
+@pytest.mark.parametrize(
+    "call", ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.record_commit"]
+)
 def test_worker_believed_dead_that_publishes_beside_its_successor(world: World, wave: str, call: str) -> None:
     """Two that live and publish the same branch, whoever is first: one commit; the ledger believes the later one."""
     done = []
@@ -243,19 +245,19 @@ def skip_a_record(world: World, wave: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["table.add_receipts", "ledger.mark_publishing"])
-@pytest.mark.parametrize("take", [cancel_the_other_partition, skip_a_record])
+@pytest.mark.parametrize("revoke", [cancel_the_other_partition, skip_a_record])
 def test_what_was_taken_away_since_is_not_published(
-    world: World, wave: str, call: str, take: Callable[[World, str], None]
+    world: World, wave: str, call: str, revoke: Callable[[World, str], None]
 ) -> None:
     """Not even by a branch that came back with older metadata: the ranges are what the wave has now."""
     attempt = dies(world, wave, call)
     before = world.table.metadata()
-    take(world, wave)
+    revoke(world, wave)
     assert world.table.branches() == ()
     world.table.set_back(before)
     assert world.table.branches() == (attempt,)
     assert world.ingest(wave).state is WaveState.COMMITTED
-    assert world.offsets(1) == ([] if take is cancel_the_other_partition else [0, 2])
+    assert world.offsets(1) == ([] if revoke is cancel_the_other_partition else [0, 2])
     assert len(world.runner.jobs) == 2
     assert any("is dropped" in text for text in world.said)
     assert world.table.branches() == ()
@@ -375,7 +377,7 @@ def test_branch_of_a_finished_wave_goes(world: World, wave: str) -> None:
     attempt = dies(world, wave, "table.publish")
     decisions.cancel(world.worker(), wave, "not now")
     world.table.stage(attempt, [])
-    assert world.settle().swept.dropped == (attempt,)
+    assert world.recover().swept.dropped == (attempt,)
     assert all(item.state is RangeState.CANCELLED for item in world.ledger.ranges(wave=wave))
 
 
@@ -432,7 +434,15 @@ def all_but_the_markers(world: World, wave: str, attempt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["ledger.mark_staged", "ledger.end_attempt", "table.fence", "ledger.take", "table.publish", "ledger.settle"]
+    "call",
+    [
+        "ledger.mark_staged",
+        "ledger.end_attempt",
+        "table.fence",
+        "ledger.revoke",
+        "table.publish",
+        "ledger.record_commit",
+    ],
 )
 def test_rows_whose_markers_are_gone_land_whoever_dies_over_it(world: World, wave: str, call: str) -> None:
     """From the audit on the branch is kept, over the taking of what is not explained, for whoever comes next."""

@@ -70,7 +70,7 @@ def test_expiry_after_a_death_at_any_step_does_no_harm() -> None:
 def test_expired_commit_is_found_by_its_rows(world: World, wave: str) -> None:
     """A snapshot may be gone, the rows say by which attempt they came."""
     with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("ledger.settle")))
+        world.ingest(wave, world.worker(Killed("ledger.record_commit")))
     expire(world)
     world.lease_ends()
     done = world.ingest(wave)
@@ -86,7 +86,7 @@ def test_expired_commit_without_rows_is_made_again(world: World) -> None:
     world.end("bad", commit=False)
     wave = world.planned_wave()
     with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("ledger.settle")))
+        world.ingest(wave, world.worker(Killed("ledger.record_commit")))
     expire(world)
     world.lease_ends()
     assert world.ingest(wave).rows == 0
@@ -101,7 +101,7 @@ def test_lost_answer_and_expiry_at_once_do_no_harm(world: World, wave: str) -> N
     def lose() -> None:
         world.table.next_answer = Answer.LOST_LANDED
 
-    losing, expiring = Before("table.publish", lose), Before("table.look", lambda: expire(world), nth=3)
+    losing, expiring = Before("table.publish", lose), Before("table.find_commit", lambda: expire(world), nth=3)
 
     def passing(call: str) -> None:
         losing(call)
@@ -188,7 +188,7 @@ def test_retention_under_the_job_holds_what_is_lost() -> None:
     ended = world.ingest(wave, world.worker(Before("runner.stage", lambda: world.retain_from(2))))
     assert (ended.state, ended.rows) == (WaveState.COMMITTED, 5)
     first, second = world.ledger.ranges(wave=wave)
-    assert (first.state, second.state) == (RangeState.HELD, RangeState.SETTLED)
+    assert (first.state, second.state) == (RangeState.HELD, RangeState.COMMITTED)
     assert (first.reason or "").startswith("LogStartMovedError: skip 0-2: 2 offsets, log start moved to 2")
     assert [item.outcome for item in world.ledger.attempts(wave)] == [
         AttemptOutcome.FAILED,
@@ -217,9 +217,9 @@ def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:
     ended = world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(7))))
     assert (ended.state, ended.rows, len(world.runner.jobs)) == (WaveState.COMMITTED, 5, 1)
     assert [(str(item.range), item.state) for item in world.ledger.ranges(wave=wave)] == [
-        ("0-2", RangeState.SETTLED),
+        ("0-2", RangeState.COMMITTED),
         ("2-5", RangeState.HELD),
-        ("5-8", RangeState.SETTLED),
+        ("5-8", RangeState.COMMITTED),
     ]
     (held,) = world.ledger.ranges(wave=wave, states=(RangeState.HELD,))
     assert held.reason == (

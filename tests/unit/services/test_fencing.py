@@ -41,7 +41,7 @@ def wave(world: World) -> str:
     return world.planned_wave()
 
 
-def settled(world: World) -> None:
+def committed(world: World) -> None:
     """See that everything came right."""
     assert world.run().exit_code == 0
     world.check()
@@ -57,7 +57,7 @@ def told(world: World) -> list[str]:
     return [event.actor for event in late]
 
 
-@pytest.mark.parametrize("call", [*BEFORE_THE_COMMIT, "ledger.settle"])
+@pytest.mark.parametrize("call", [*BEFORE_THE_COMMIT, "ledger.record_commit"])
 def test_slow_worker_is_stopped_after_others_are_done(world: World, wave: str, call: str) -> None:
     """Whoever comes back to a committed wave changes nothing, and that it came is told."""
     seen = []
@@ -71,7 +71,7 @@ def test_slow_worker_is_stopped_after_others_are_done(world: World, wave: str, c
         world.ingest(wave, world.worker(Before(call, take_over)))
     assert told(world) == [world.ledger.attempts(wave)[0].attempt]
     assert world.ledger.snapshot() == seen[0]
-    settled(world)
+    committed(world)
 
 
 @pytest.mark.parametrize("call", BEFORE_THE_COMMIT)
@@ -91,7 +91,7 @@ def test_slow_worker_does_not_disturb_its_successor(world: World, wave: str, cal
     assert world.ledger.snapshot() == seen[0]
     assert world.offsets() == []
     world.lease_ends()
-    settled(world)
+    committed(world)
 
 
 def test_slow_worker_records_no_end_of_an_attempt_that_is_not_its_own(world: World, wave: str) -> None:
@@ -120,7 +120,7 @@ def test_dead_holder_is_taken_over_at_once(world: World, wave: str) -> None:
         world.ingest(wave)
     world.dead.add(doomed.processes.this().pid)
     world.ingest(wave)
-    settled(world)
+    committed(world)
 
 
 def test_living_holder_keeps_its_wave_until_the_lease_ends(world: World, wave: str) -> None:
@@ -128,9 +128,9 @@ def test_living_holder_keeps_its_wave_until_the_lease_ends(world: World, wave: s
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("runner.stage")))
     assert world.run().exit_code == 3
-    assert world.settle().busy == (wave,)
+    assert world.recover().busy == (wave,)
     world.lease_ends()
-    settled(world)
+    committed(world)
 
 
 def test_worker_believed_dead_that_lives_does_no_harm(world: World, wave: str) -> None:
@@ -138,7 +138,7 @@ def test_worker_believed_dead_that_lives_does_no_harm(world: World, wave: str) -
     slow = world.worker(Before("table.publish", lambda: _bury(world, wave)))
     with pytest.raises(StaleFenceError):
         world.ingest(wave, slow)
-    settled(world)
+    committed(world)
 
 
 def _bury(world: World, wave: str) -> None:
@@ -213,9 +213,9 @@ def test_orphan_that_cannot_be_looked_for_stops_nobody(
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("ledger.renew")))
     world.lease_ends()
-    assert world.settle().returned == (wave,)
+    assert world.recover().returned == (wave,)
     assert any("can only stage" in text for text in world.said)
-    settled(world)
+    committed(world)
 
 
 def test_job_without_progress_loses_its_lease(world: World, wave: str) -> None:
@@ -233,7 +233,7 @@ def test_job_without_progress_loses_its_lease(world: World, wave: str) -> None:
     with pytest.raises(StaleFenceError):
         world.ingest(wave)
     assert codes == [3, 0]
-    settled(world)
+    committed(world)
 
 
 def test_job_with_progress_keeps_its_lease(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def test_job_with_progress_keeps_its_lease(world: World, wave: str, monkeypatch:
     monkeypatch.setattr(world.runner, "stage", slow)
     world.ingest(wave)
     assert codes == [3] * 10
-    settled(world)
+    committed(world)
 
 
 @pytest.mark.parametrize("call", ["staged", "explain"])
@@ -289,7 +289,7 @@ def test_clock_far_ahead_of_the_ledgers_begins_nothing(world: World, wave: str) 
     assert world.ledger.wave(wave).state is WaveState.PLANNED
     near = FakeClock(world.clock.now() + timedelta(seconds=59))
     world.ingest(wave, replace(world.worker(), clock=near))
-    settled(world)
+    committed(world)
 
 
 @pytest.mark.parametrize("by", [timedelta(days=-1), timedelta(days=1)])

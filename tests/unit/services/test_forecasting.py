@@ -52,7 +52,7 @@ def test_bytes_are_kafkas_after_the_first_run_too(world: World) -> None:
     fill(world, 10, 16)
     first = world.plan().forecast
     assert (first.bytes, first.bytes_state) == (160, "from a sample of reads")
-    assert (first.lake_bytes, first.lake_bytes_state) == (None, "not known before a wave with rows has settled")
+    assert (first.lake_bytes, first.lake_bytes_state) == (None, "not known before a wave with rows has committed")
     world.run()
     written = world.table.rows()[0].weight
     fill(world, 20, 16)

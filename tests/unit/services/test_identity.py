@@ -52,7 +52,7 @@ def test_recreated_table_is_refused(world: World, wave: str) -> None:
 
 
 def test_dropped_table_is_refused_and_not_created_anew(world: World, wave: str) -> None:
-    """A table that is gone took settled rows with it: nothing is created in its place."""
+    """A table that is gone took committed rows with it: nothing is created in its place."""
     world.table._store = None
     for refused in refusals(world, wave)[1:]:
         with pytest.raises(IdentityError, match="is gone"):
@@ -60,10 +60,10 @@ def test_dropped_table_is_refused_and_not_created_anew(world: World, wave: str) 
     assert world.table._store is None
 
 
-@pytest.mark.parametrize("call", ["table.look", "ledger.mark_publishing", "table.publish"])
+@pytest.mark.parametrize("call", ["table.find_commit", "ledger.mark_publishing", "table.publish"])
 def test_table_recreated_under_a_running_wave_stays_empty(world: World, wave: str, call: str) -> None:
     """Also between look and commit: nothing is published into another table."""
-    nth = 2 if call == "table.look" else 1
+    nth = 2 if call == "table.find_commit" else 1
     with pytest.raises((IdentityError, AttemptRejectedError), match=r"re-created|another table"):
         world.ingest(wave, world.worker(Before(call, world.table.recreate, nth=nth)))
     assert world.offsets() == []
@@ -250,7 +250,7 @@ def cancelled(world: World, passing: Passing) -> None:
 
 
 def reopened(world: World, passing: Passing) -> None:
-    """Reopen what is settled: it is on record before main is moved."""
+    """Reopen what is committed: it is on record before main is moved."""
     world.run()
     world.reopen(0, 3, worker=world.worker(passing))
 
@@ -347,7 +347,7 @@ def test_ledger_behind_is_found_behind_another_ledgers_commit(world: World, wave
 
 @pytest.mark.parametrize("restored", [False, True])
 def test_rolled_back_table_is_refused(world: World, wave: str, restored: bool) -> None:
-    """Rows that are settled and gone are a stop, not a reason to go on behind them; also where all of the table's
+    """Rows that are committed and gone are a stop, not a reason to go on behind them; also where all of the table's
     metadata are older ones."""
     before, metadata = world.table.head().snapshot, world.table.metadata()
     assert before is not None
@@ -376,7 +376,7 @@ def test_ledger_behind_is_found_behind_another_pipelines_commit(world: World, wa
 
 
 def test_rolled_back_table_is_refused_though_older_waves_are_there(world: World, wave: str) -> None:
-    """The newest settled wave counts, not any; a dry run says the same."""
+    """The newest committed wave counts, not any; a dry run says the same."""
     world.ingest(wave)
     before = world.table.head().snapshot
     assert before is not None
@@ -390,7 +390,7 @@ def test_rolled_back_table_is_refused_though_older_waves_are_there(world: World,
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_expired_history_is_no_rollback(world: World, wave: str, deleted: bool) -> None:
-    """Nor where another engine has deleted all that was settled: a commit that can have expired is not missing."""
+    """Nor where another engine has deleted all that was committed: a commit that can have expired is not missing."""
     world.ingest(wave)
     world.table.delete_foreign(lambda _: deleted)
     world.table.expire()
@@ -400,7 +400,7 @@ def test_expired_history_is_no_rollback(world: World, wave: str, deleted: bool) 
 
 
 def test_rows_that_another_engine_deleted_are_no_rollback(world: World, wave: str) -> None:
-    """Retention on the landing table stops no quiet stream: main still stands on what was settled."""
+    """Retention on the landing table stops no quiet stream: main still stands on what was committed."""
     world.ingest(wave)
     world.table.delete_foreign(lambda _: True)
     assert world.run().exit_code == 0
@@ -418,7 +418,7 @@ def test_plan_asks_about_rollback_by_the_loads_it_makes(world: World) -> None:
     calls = Calls()
     world.plan(worker=world.worker(calls))
     assert calls.made.count("ledger.published") == 2  # before the decision, and before it is recorded
-    assert not {"table.commits", "table.holdings"} & set(calls.made)
+    assert not {"table.commits", "table.attempt_rows"} & set(calls.made)
 
 
 def ingested_together(world: World, waves: list[str], then: Callable[[], None]) -> list[Exception]:
@@ -428,7 +428,7 @@ def ingested_together(world: World, waves: list[str], then: Callable[[], None]) 
     def go_on() -> None:
         failed.extend(ingested_together(world, waves[1:], then)) if waves[1:] else then()
 
-    looked = Before("table.look", go_on, nth=2)  # the first look is the claim's
+    looked = Before("table.find_commit", go_on, nth=2)  # the first look is the claim's
     try:
         world.ingest(waves[0], world.worker(looked))
     except IdentityError as error:
@@ -437,7 +437,7 @@ def ingested_together(world: World, waves: list[str], then: Callable[[], None]) 
 
 
 def settled_and_planned(world: World, first: str) -> list[str]:
-    """Settle the first wave of eight."""
+    """Commit the first wave of eight."""
     world.ingest(first)
     waves = []
     for _ in range(7):
@@ -449,7 +449,7 @@ def settled_and_planned(world: World, first: str) -> list[str]:
 @pytest.mark.parametrize("restored", [False, True])
 def test_rollback_is_found_by_every_one_of_many_publishers(world: World, wave: str, restored: bool) -> None:
     """However many have passed their first look, and whether main went back or the table's metadata with it: what
-    they would settle is not behind what is gone."""
+    they would commit is not behind what is gone."""
     before, metadata = world.table.head().snapshot, world.table.metadata()
     waves = settled_and_planned(world, wave)
     assert before is not None
@@ -502,19 +502,19 @@ def test_cancel_does_not_hide_a_rollback(world: World, wave: str) -> None:
         world.plan()
 
 
-@pytest.mark.parametrize("settled", [1, 2])
-def test_rollback_does_not_hide_behind_waves_that_were_planned_before(world: World, wave: str, settled: int) -> None:
-    """What they settle would be the newest, and all of it there: the first of them is refused before it is visible."""
+@pytest.mark.parametrize("committed", [1, 2])
+def test_rollback_does_not_hide_behind_waves_that_were_planned_before(world: World, wave: str, committed: int) -> None:
+    """What they commit would be the newest, and all of it there: the first of them is refused before it is visible."""
     waves = [wave]
     for _ in range(7):
         world.produce(1)
         waves.append(world.planned_wave())
     before = world.table.head().snapshot
     assert before is not None
-    for item in waves[:settled]:
+    for item in waves[:committed]:
         world.ingest(item)
     rolled_back = Before("table.add_receipts", lambda: world.table.roll_back(before))
-    for item in waves[settled:]:
+    for item in waves[committed:]:
         with pytest.raises(IdentityError, match=r"rolled back.*rebuild orders --accept-rollback"):
             world.ingest(item, world.worker(rolled_back))
     assert world.offsets() == []

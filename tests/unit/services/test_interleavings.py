@@ -108,12 +108,12 @@ def another_worker_dies_staged(world: World) -> bool:
 
 
 def another_worker_dies_published(world: World) -> bool:
-    return another_worker_dies(world, "ledger.settle")
+    return another_worker_dies(world, "ledger.record_commit")
 
 
 def settler(world: World) -> bool:
     world.lease_ends()
-    return done(world.settle)
+    return done(world.recover)
 
 
 def canceller(world: World) -> bool:
@@ -175,9 +175,9 @@ def strikes_before(disturbance: Disturbance) -> set[int]:
     powerless: dict[Disturbance, range] = {
         another_worker_fails: range(after("ledger.mark_staged"), end),
         another_worker_dies_staged: range(after("table.publish"), end),
-        another_worker_dies_published: range(after("ledger.settle"), end),
+        another_worker_dies_published: range(after("ledger.record_commit"), end),
         canceller: range(after("table.publish"), end),
-        skipper_without_waiting: range(after("ledger.claim"), after("ledger.settle")),
+        skipper_without_waiting: range(after("ledger.claim"), after("ledger.record_commit")),
     }
     return {*every_call()} - {*powerless.get(disturbance, ())}
 
@@ -235,7 +235,7 @@ def test_lost_answer_at_any_commit_of_a_cancel_comes_right(answer: Answer) -> No
 def lost_publish(answer: Answer) -> World:
     """Return a world in which a publish's answer was lost, and its worker died of it."""
     world = small_world()
-    doomed = Killed("table.look", nth=3)
+    doomed = Killed("table.find_commit", nth=3)
 
     def passing(call: str) -> None:
         doomed(call)

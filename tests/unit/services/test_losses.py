@@ -29,8 +29,8 @@ def obey(world: World, reason: str) -> list[str]:
         given = dict(zip(options[::2], options[1::2], strict=True))
         (stream,) = world.ledger.streams(pipeline, topic=given["--topic"], partitions=[int(given["--partition"])])
         assert given.get("--topic-id", stream.key.topic_id) == stream.key.topic_id
-        stretch = OffsetRange(int(given["--from"]), int(given["--to"]))
-        decisions.skip(world.worker(), pipeline, stream, stretch, reason=given["--reason"], acknowledge_order=False)
+        slice_ = OffsetRange(int(given["--from"]), int(given["--to"]))
+        decisions.skip(world.worker(), pipeline, stream, slice_, reason=given["--reason"], acknowledge_order=False)
         done.append(name)
     return done
 

@@ -91,7 +91,7 @@ def test_range_below_the_cut_is_read(world: World) -> None:
     assert world.offsets() == [0, 1, 2, 3, 4]
 
 
-def test_log_cut_after_its_range_was_settled_is_a_stop_at_the_plan(two: World) -> None:
+def test_log_cut_after_its_range_was_committed_is_a_stop_at_the_plan(two: World) -> None:
     """The next plan of a partition with a rewritten past is left out; the others are planned."""
     two.run()
     cut_and_regrow(two)

@@ -190,7 +190,7 @@ def test_branch_that_the_table_rejects_is_not_dropped_where_it_is_the_only_copy(
 
     with pytest.raises(OnlyCopyError, match=str(Requirement.SPEC)):
         world.ingest("p1-w0", world.worker(Before("table.publish", refuse)))
-    world.settle()
+    world.recover()
     (attempt,) = world.table.branches()
     assert attempt == world.ledger.attempts("p1-w0")[0].attempt
     landed(world, attempt)
@@ -251,7 +251,7 @@ def test_refusal_decides_nothing(world: World, attempt: str) -> None:
     with pytest.raises(OnlyCopyError):
         cancel(world)
     assert {item.state for item in world.ledger.ranges(wave="p1-w0")} == {RangeState.PLANNED}
-    assert world.ledger.events("orders")[-1].kind != "take"
+    assert world.ledger.events("orders")[-1].kind != "revoke"
 
 
 def test_reopen_of_a_parent_does_not_drop_the_only_copy_of_its_child() -> None:

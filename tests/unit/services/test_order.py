@@ -30,11 +30,11 @@ from tests.kit.memory_lake import Answer
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
-SETTLE = timedelta(seconds=300)
+COMMIT = timedelta(seconds=300)
 
 
 def of_three(**changes: object) -> World:
-    """Return a world whose topic has three partitions of four settled records each."""
+    """Return a world whose topic has three partitions of four committed records each."""
     world = World(3, replace(SPEC, **changes))
     for partition in range(3):
         world.produce(4, partition)
@@ -43,7 +43,7 @@ def of_three(**changes: object) -> World:
 
 
 def expanded(world: World, partitions: int, records: int = 2, *, run: bool = True) -> None:
-    """Give the topic more partitions, have it seen, and let the settle time pass."""
+    """Give the topic more partitions, have it seen, and let the layout grace pass."""
     world.kafka.add_partitions("orders", partitions)
     for partition in range(partitions):
         world.produce(records, partition)
@@ -51,7 +51,7 @@ def expanded(world: World, partitions: int, records: int = 2, *, run: bool = Tru
         world.run()
     else:
         world.plan()
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
 
 
 def starts(plan: Plan) -> list[tuple[int, int, int]]:
@@ -68,7 +68,7 @@ def parents(world: World, partition: int) -> set[tuple[int, int]]:
     return {(stream[2], start) for stream, start in last.parents}
 
 
-def test_new_partition_waits_until_the_expansion_has_settled() -> None:
+def test_new_partition_waits_until_the_expansion_has_committed() -> None:
     """Producers may still use the old layout: the new partition is left out, the old ones go on."""
     world = of_three()
     world.kafka.add_partitions("orders", 4)
@@ -76,9 +76,9 @@ def test_new_partition_waits_until_the_expansion_has_settled() -> None:
         world.produce(2, partition)
     plan = world.plan()
     assert {item.stream.partition for item in plan.ranges} == {0, 1, 2}
-    assert [(item.partition, item.until - world.clock.now()) for item in plan.growth.settling] == [(3, SETTLE)]
+    assert [(item.partition, item.until - world.clock.now()) for item in plan.layout_change.in_grace] == [(3, COMMIT)]
     assert plan.blocked == ()
-    world.clock.advance(SETTLE - timedelta(seconds=1))
+    world.clock.advance(COMMIT - timedelta(seconds=1))
     assert world.plan().waves == ()
     assert world.run().exit_code == 3, "worth repeating"
     world.clock.advance(timedelta(seconds=1))
@@ -87,7 +87,7 @@ def test_new_partition_waits_until_the_expansion_has_settled() -> None:
 
 
 @pytest.mark.parametrize(("by", "where"), [(3600, "ahead of"), (-3600, "behind")])
-def test_no_clock_that_is_far_off_tells_that_a_layout_has_settled(by: int, where: str) -> None:
+def test_no_clock_that_is_far_off_tells_that_a_layout_has_committed(by: int, where: str) -> None:
     """Two workers see a layout first and last; one whose clock is off the ledger's plans nothing, and is told so."""
     world = of_three()
     world.kafka.add_partitions("orders", 4)
@@ -103,10 +103,12 @@ def test_no_clock_that_is_far_off_tells_that_a_layout_has_settled(by: int, where
         world.plan(worker=replace(world.worker(), clock=off))
     assert (world.ledger.layouts("orders"), world.ledger.segments("orders")) == before
     world.kafka._now = world.clock.now
-    assert {item.stream.partition for item in world.plan().ranges} == set(), "it has not settled by the ledger's clock"
+    assert {item.stream.partition for item in world.plan().ranges} == set(), (
+        "it has not committed by the ledger's clock"
+    )
 
 
-def test_partitions_of_another_topic_settle_nothing() -> None:
+def test_partitions_of_another_topic_recover_nothing() -> None:
     """A pipeline reads two topics: the new partition of the small one waits, however many the other has."""
     world = World(3, replace(SPEC, topics=("orders", "payments"), table="raw.{topic}"))
     world.create("payments", 8)
@@ -118,14 +120,14 @@ def test_partitions_of_another_topic_settle_nothing() -> None:
     world.produce(2, 3)
     plan = world.plan()
     assert plan.ranges == ()
-    assert [(item.topic, item.partition) for item in plan.growth.settling] == [("orders", 3)]
-    world.clock.advance(SETTLE)
+    assert [(item.topic, item.partition) for item in plan.layout_change.in_grace] == [("orders", 3)]
+    world.clock.advance(COMMIT)
     world.plan()
     (child,) = [item for item in world.ledger.segments("orders") if item.stream == world.key(3)]
     assert {(stream[0], stream[2]) for stream, _ in child.parents} == {("orders", n) for n in range(3)}
 
 
-def test_old_partitions_are_sealed_where_their_logs_end_after_the_settle_time() -> None:
+def test_old_partitions_are_sealed_where_their_logs_end_after_the_layout_grace() -> None:
     """What a late producer wrote to the old layout before the seal lies in the old segment."""
     world = of_three()
     expanded(world, 4)
@@ -149,7 +151,7 @@ def test_children_share_a_key_with_their_parents_only() -> None:
 
 
 def of(partitions: int) -> World:
-    """Return a world whose topic has some partitions, each with settled records."""
+    """Return a world whose topic has some partitions, each with committed records."""
     world = World(partitions, SPEC)
     for partition in range(partitions):
         world.produce(2, partition)
@@ -158,19 +160,19 @@ def of(partitions: int) -> World:
 
 
 def grown_quickly(world: World, first: int, second: int) -> None:
-    """Let a topic grow twice within one settle time, each time seen by a plan, with records in every partition."""
+    """Let a topic grow twice within one layout grace, each time seen by a plan, with records in every partition."""
     for partitions in (first, second):
         world.kafka.add_partitions("orders", partitions)
         for partition in range(partitions):
             world.produce(2, partition)
         world.plan()
-        world.clock.advance(SETTLE / 2)
-    world.clock.advance(SETTLE / 2)
+        world.clock.advance(COMMIT / 2)
+    world.clock.advance(COMMIT / 2)
 
 
-def test_layout_that_was_outgrown_before_it_settled_is_continued() -> None:
-    """From 3 to 4 to 8 partitions within one settle time: what the fourth one got under the layout of four comes before
-    the partition that its keys are written to now."""
+def test_layout_that_was_outgrown_before_it_committed_is_continued() -> None:
+    """From 3 to 4 to 8 partitions within one layout grace: what the fourth one got under the layout of four comes
+    before the partition that its keys are written to now."""
     world = of_three()
     grown_quickly(world, 4, 8)
     plan = world.plan()
@@ -209,7 +211,7 @@ def test_partition_first_asked_for_during_an_expansion_has_records_of_the_old_la
 
 
 def test_recreated_topic_continues_every_layout_that_the_old_one_was_seen_in() -> None:
-    """Also one that had not settled: its records lie in the old partitions."""
+    """Also one that had not committed: its records lie in the old partitions."""
     world = of(4)
     world.kafka.add_partitions("orders", 6)
     for partition in range(4):
@@ -221,7 +223,7 @@ def test_recreated_topic_continues_every_layout_that_the_old_one_was_seen_in() -
     assert parents(world, 8) == {(0, 0), (2, 0)}
 
 
-def test_topic_with_partitions_that_have_not_settled_cannot_be_declared_to_end() -> None:
+def test_topic_with_partitions_that_have_not_committed_cannot_be_declared_to_end() -> None:
     """A migration takes all of its ends, also those that no plan has read yet."""
     world = of(2)
     world.create("payments")
@@ -229,7 +231,7 @@ def test_topic_with_partitions_that_have_not_settled_cannot_be_declared_to_end()
     world.run()
     world.kafka.add_partitions("orders", 3)
     world.run()
-    with pytest.raises(StateError, match="orders/2 has not settled"):
+    with pytest.raises(StateError, match="orders/2 has not committed"):
         segment_declarations.migrate(world.worker(), world.spec, "orders", target="payments", seals={0: 2, 1: 2, 2: 0})
 
 
@@ -246,12 +248,12 @@ def test_empty_old_segment_is_replaced_by_what_it_continues() -> None:
     world = of_three()
     world.kafka.add_partitions("orders", 4)
     world.plan()
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     world.run()
     world.kafka.add_partitions("orders", 8)
     world.produce(2, 7)
     world.plan()
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     assert world.run().exit_code == 0
     assert parents(world, 7) == {(0, 0), (1, 0), (2, 0)}
     assert world.offsets(7) == [0, 1]
@@ -360,9 +362,9 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     world.produce(1, 0)
     made = world.plan()
     _, second = made.waves
-    stretch = OffsetRange(6, 7)
+    slice_ = OffsetRange(6, 7)
     skip = {"reason": "poison", "acknowledge_order": False}
-    assert decisions.skip(world.worker(), "orders", world.stream(0), stretch, **skip).offsets == 1
+    assert decisions.skip(world.worker(), "orders", world.stream(0), slice_, **skip).offsets == 1
     assert world.run().exit_code == 1
     assert world.stream(0).watermark == 7
     words = (
@@ -370,9 +372,9 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     )
     with pytest.raises(HeldError, match=words):
         world.ingest(second.id)
-    with pytest.raises(HeldError, match=f"1 ranges of plan {made.id} are not settled; first orders/3 .*{words}"):
+    with pytest.raises(HeldError, match=f"1 ranges of plan {made.id} are not committed; first orders/3 .*{words}"):
         finish_plan(world.worker(), made.id)
-    again = decisions.skip(world.worker(), "orders", world.stream(0), stretch, reason="known", acknowledge_order=True)
+    again = decisions.skip(world.worker(), "orders", world.stream(0), slice_, reason="known", acknowledge_order=True)
     assert again.offsets == 0
     assert world.ingest(second.id).state is WaveState.COMMITTED
 
@@ -428,7 +430,7 @@ def test_new_generation_that_grew_before_its_first_plan_waits_for_nothing_endles
 
 
 def test_new_generation_names_what_an_open_transaction_left_below_the_seal() -> None:
-    """The old log was sealed past what could be read of it, and is gone: a person passes that stretch."""
+    """The old log was sealed past what could be read of it, and is gone: a person passes that slice."""
     world = of_three()
     world.produce(2, 0, transaction="open")
     expanded(world, 4, 0)
@@ -438,7 +440,7 @@ def test_new_generation_names_what_an_open_transaction_left_below_the_seal() -> 
     world.create("orders", 3)
     world.produce(2, 0)
     (reason,) = world.run().held
-    assert "settled only up to 4 of 6" in reason
+    assert "committed only up to 4 of 6" in reason
     decisions.skip(world.worker(), "orders", old, OffsetRange(4, 6), reason="the topic is gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets(0) == [0, 1]
@@ -450,7 +452,7 @@ def test_partition_named_alone_waits_for_a_plan_of_the_whole_topic() -> None:
     expanded(world, 4)
     plan = world.plan(Bounds(topic="orders", partitions=(3,)))
     assert plan.waves == ()
-    assert "without naming partitions" in plan.growth.settling[0].reason
+    assert "without naming partitions" in plan.layout_change.in_grace[0].reason
 
 
 def test_mode_is_the_plans_own() -> None:
@@ -482,12 +484,12 @@ def migrate(world: World, *, source: str = "old", target: str = "orders", **seal
 
 
 def test_migration_waits_for_its_second_look_and_then_for_the_parents() -> None:
-    """Until the settle time has passed the seals do not count; then the old topic's last offset decides."""
+    """Until the layout grace has passed the seals do not count; then the old topic's last offset decides."""
     world = two_topics()
     migrate(world, p0=4, p1=4)
     assert world.run().exit_code == 3
     assert (world.offsets(0, "old"), world.offsets()) == ([0, 1, 2, 3], [])
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1, 2]
     world.check()
@@ -499,7 +501,7 @@ def test_migrated_topic_is_drained_by_position_and_not_by_its_last_record() -> N
     world.produce(2, 1, topic="old", transaction="last")
     world.end("last")
     migrate(world, p0=4, p1=7)
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     plan = world.plan()
     (last,) = [item for item in plan.ranges if item.stream.topic == "old" and item.stream.partition == 1]
     decisions.cancel(world.worker(), last.id, "later")
@@ -534,13 +536,13 @@ def test_log_that_runs_past_its_seal_is_named_until_somebody_decides() -> None:
     world = two_topics()
     migrate(world, p0=4, p1=4)
     world.produce(2, 1, topic="old")
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     (blocked,) = world.plan().blocked
     assert "the log ends at 6, past its declared seal 4" in blocked.reason
     assert world.run().exit_code == 1
     assert (world.offsets(1, "old"), world.offsets()) == ([0, 1, 2, 3], [])
-    stretch = OffsetRange(4, 6)
-    decisions.skip(world.worker(), "orders", world.stream(1, "old"), stretch, reason="late", acknowledge_order=False)
+    slice_ = OffsetRange(4, 6)
+    decisions.skip(world.worker(), "orders", world.stream(1, "old"), slice_, reason="late", acknowledge_order=False)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1, 2]
 
@@ -564,7 +566,7 @@ def test_migration_splits_waves_that_would_wait_for_themselves() -> None:
     world = two_topics()
     (mixed,) = world.plan().waves
     world.ledger.commit(
-        ClaimWave(wave=mixed.id, attempt="a" * 16, holder=world.worker().processes.this(), lease=SETTLE)
+        ClaimWave(wave=mixed.id, attempt="a" * 16, holder=world.worker().processes.this(), lease=COMMIT)
     )
     migrate(world, p0=4, p1=4)
     tables = {
@@ -573,7 +575,7 @@ def test_migration_splits_waves_that_would_wait_for_themselves() -> None:
     }
     assert sorted(map(sorted, tables.values())) == [["old"], ["orders"]]
     assert tables[mixed.id] == {"old"}
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1, 2]
     world.check()
@@ -648,11 +650,11 @@ def test_offsets_below_the_origin_of_a_parent_need_the_order_acknowledged() -> N
 
 
 def test_parent_reopened_stops_a_child_that_lands_in_another_table() -> None:
-    """Main is moved of every table in which the stretch is continued: the child's commit finds another head."""
+    """Main is moved of every table in which the slice is continued: the child's commit finds another head."""
     world = two_topics(table="raw.{topic}")
     migrate(world, p0=4, p1=4)
     assert world.run().exit_code == 3
-    world.clock.advance(SETTLE)
+    world.clock.advance(COMMIT)
     world.produce(1, 0)
     child = next(wave for wave in world.plan().waves if wave.table == "raw.orders")
     done: list[reopening.Reopened] = []
@@ -696,7 +698,7 @@ def test_reopened_parent_stops_a_child_whose_commit_is_on_its_way_when_main_is_r
     (child,) = world.plan().waves
     looked_at = world.table.head().snapshot
     assert looked_at is not None
-    dying = Killed("table.look", nth=3)
+    dying = Killed("table.find_commit", nth=3)
     losing = Before("table.publish", lambda: setattr(world.table, "next_answer", Answer.LATE))
 
     def doomed(call: str) -> None:

@@ -191,7 +191,7 @@ def test_partition_that_was_not_observed_at_first_begins_where_the_policy_says(t
     two.kafka.log("orders", 1).unreachable = ""
     two.kafka.add_partitions("orders", 3)
     two.produce(2, 2)
-    two.with_spec(settle_time=0)
+    two.with_spec(layout_grace=0)
     two.run()
     assert two.run().exit_code == 0
     assert (two.offsets(0), two.offsets(1), two.offsets(2)) == ([4], [4], [0, 1])

@@ -54,7 +54,7 @@ def told(world: World, bounds: Bounds) -> tuple[str, ...]:
     """Return what a plan says about the period."""
     found = world.plan(bounds, dry_run=True).period
     assert found is not None
-    return found.in_words()
+    return found.describe()
 
 
 @pytest.mark.parametrize(("start", "end"), [(600, 700), (-700, -600), (2.2, 2.8)])

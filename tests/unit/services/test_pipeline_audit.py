@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.evidence import Evidence, Finding, FindingKind
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
@@ -41,11 +41,11 @@ class Scene:
     def stream(self) -> Stream:
         return self.world.key()
 
-    def evidence(self, *, at_rest: bool = True) -> Evidence:
+    def inputs(self, *, at_rest: bool = True) -> AuditInputs:
         return evidence_of(self.world, at_rest=at_rest, aborted=[(self.stream, ABORTED)])
 
     def findings(self, *, at_rest: bool = True) -> tuple[Finding, ...]:
-        return check(self.evidence(at_rest=at_rest), self.notes.operations)
+        return check(self.inputs(at_rest=at_rest), self.notes.operations)
 
     def kinds(self, *, at_rest: bool = True) -> set[FindingKind]:
         return {item.kind for item in self.findings(at_rest=at_rest)}
@@ -54,7 +54,7 @@ class Scene:
         assert self.world.run(worker=self.notes.of(self.world.worker())).exit_code == 0
 
     def attempts(self) -> list[str]:
-        """Return the attempts of the settled waves, oldest first."""
+        """Return the attempts of the committed waves, oldest first."""
         return [self.world.ledger.attempts(wave.id)[-1].attempt for wave in self.world.ledger.waves("orders")]
 
     def change_rows(self, change: Callable[[tuple[Row, ...]], Any]) -> None:
@@ -96,7 +96,7 @@ class Scene:
 def scene() -> Scene:
     """Offsets 0-4: rows and a marker; 5-6: skipped; 7-9: nothing but an aborted record and markers; 9-12: rows.
 
-    Three waves, each settled, one of them without rows; everything is at rest.
+    Three waves, each committed, one of them without rows; everything is at rest.
     """
     world = World()
     scene = Scene(world, Notes(world))
@@ -105,8 +105,8 @@ def scene() -> Scene:
     world.end("a")
     scene.run()
     world.produce(3)
-    stretch = OffsetRange(4, 7)
-    decisions.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    slice_ = OffsetRange(4, 7)
+    decisions.skip(world.worker(), "orders", world.stream(), slice_, reason="bad", acknowledge_order=False)
     assert world.produce(1, transaction="b") == [ABORTED]
     world.end("b", commit=False)
     scene.run()
@@ -133,9 +133,9 @@ def test_a_missing_row_is_lost(scene: Scene) -> None:
     scene.change_rows(lambda rows: [row for row in rows if row.offset != 10])
     (finding,) = scene.findings()
     assert (finding.kind, finding.stream, finding.offsets) == (FindingKind.LOST, scene.stream, RangeSet.of((10, 11)))
-    (alone,) = check(replace(scene.evidence(), truth={}))
+    (alone,) = check(replace(scene.inputs(), truth={}))
     assert (alone.kind, alone.offsets) == (FindingKind.LOST, RangeSet.of((10, 11)))
-    assert alone.words == "range 9-12: 2 rows are in the table, 3 were published"
+    assert alone.message == "range 9-12: 2 rows are in the table, 3 were published"
 
 
 def test_a_record_that_the_accounting_never_had_is_lost(scene: Scene) -> None:
@@ -150,7 +150,7 @@ def test_a_row_twice_is_a_duplicate(scene: Scene) -> None:
     scene.change_rows(lambda rows: [*rows, rows[0]])
     (finding,) = scene.findings()
     assert (finding.kind, finding.stream) == (FindingKind.DUPLICATE, scene.stream)
-    assert "1 rows are there more than once" in finding.words
+    assert "1 rows are there more than once" in finding.message
     other = scene.attempts()[-1]
     scene.change_rows(lambda rows: [*rows[:-1], replace(rows[0], attempt=other)])
     found = [item for item in scene.findings() if item.kind is FindingKind.DUPLICATE]
@@ -164,20 +164,20 @@ def test_a_wave_that_is_published_twice_is_a_duplicate(scene: Scene) -> None:
     store.add("main", (), token=empty.token)
     (finding,) = scene.findings()
     assert (finding.kind, finding.stream) == (FindingKind.DUPLICATE, None)
-    assert "was published twice" in finding.words
+    assert "was published twice" in finding.message
     assert empty.token is not None
     store.add("main", (), token=replace(empty.token, fence=0))
     assert FindingKind.STALE_FENCE not in scene.kinds()
 
 
 def test_ledger_and_receipts_that_differ_are_inconsistent(scene: Scene) -> None:
-    """The numbers of a settlement are on record twice."""
+    """The numbers of a commit are on record twice."""
     item = scene.world.ledger.ranges(pipeline="orders")[-1]
     assert item.accounting is not None
     scene.edit_range(-1, accounting=replace(item.accounting, visible=2, compacted=1), rows=2)
     assert scene.kinds() == {FindingKind.INCONSISTENT}
     scene.edit_range(-1, accounting=replace(item.accounting, visible=2, compacted=0), rows=2)
-    assert "range 9-12: 2 of 3 offsets are accounted for" in [item.words for item in scene.findings()]
+    assert "range 9-12: 2 of 3 offsets are accounted for" in [item.message for item in scene.findings()]
 
 
 def test_a_receipt_of_other_numbers_is_inconsistent(scene: Scene) -> None:
@@ -187,7 +187,7 @@ def test_a_receipt_of_other_numbers_is_inconsistent(scene: Scene) -> None:
     scene.edit_range(0, accounting=replace(item.accounting, control=0, aborted=1))
     (finding,) = scene.findings()
     assert (finding.kind, finding.offsets) == (FindingKind.INCONSISTENT, RangeSet.of((0, 4)))
-    assert "or their accounting differs" in finding.words
+    assert "or their accounting differs" in finding.message
 
 
 def test_more_rows_than_were_published_are_inconsistent(scene: Scene) -> None:
@@ -195,11 +195,11 @@ def test_more_rows_than_were_published_are_inconsistent(scene: Scene) -> None:
     scene.change_rows(lambda rows: [*rows, replace(rows[0], offset=3)])
     (finding,) = scene.findings()
     assert finding.kind is FindingKind.INCONSISTENT
-    assert finding.words == "range 0-4: 4 rows are in the table, 3 were published"
+    assert finding.message == "range 0-4: 4 rows are in the table, 3 were published"
 
 
 def test_rows_of_a_wave_that_was_given_up_are_inconsistent(scene: Scene) -> None:
-    """Visible rows wait for their settlement only while their wave is open."""
+    """Visible rows wait for their commit only while their wave is open."""
     killed_after_publish(scene)
     draft = scene.world.ledger.snapshot()
     last = list(draft.waves)[-1]
@@ -210,14 +210,14 @@ def test_rows_of_a_wave_that_was_given_up_are_inconsistent(scene: Scene) -> None
 
 
 def test_a_commit_of_another_attempt_than_the_ledger_says_is_inconsistent(scene: Scene) -> None:
-    """The ledger settled the wave by an attempt that is not the one in main's history."""
+    """The ledger committed the wave by an attempt that is not the one in main's history."""
     draft = scene.world.ledger.snapshot()
     index = list(draft.attempts)[1]
     draft.attempts[index] = replace(draft.attempts[index], outcome=AttemptOutcome.ABANDONED)
     scene.world.ledger.restore(draft)
     (finding,) = scene.findings()
     assert finding.kind is FindingKind.INCONSISTENT
-    assert "is settled by another attempt" in finding.words
+    assert "is committed by another attempt" in finding.message
 
 
 def test_rows_with_an_incomplete_receipt_were_visible_too_early(scene: Scene) -> None:
@@ -239,7 +239,7 @@ def test_a_damaged_table_is_lost_as_a_whole(scene: Scene) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(scene.world.table, name)
 
-        def holdings(self, _: object) -> None:
+        def attempt_rows(self, _: object) -> None:
             raise DamagedTableError("2 data files are missing")
 
     class Lake:
@@ -248,16 +248,20 @@ def test_a_damaged_table_is_lost_as_a_whole(scene: Scene) -> None:
 
     lake: Any = Lake()
     (finding,) = check(pipeline_audit.gather(scene.world.ledger, lake, scene.world.spec))
-    assert (finding.kind, finding.table, finding.words) == (FindingKind.LOST, "raw.orders", "2 data files are missing")
+    assert (finding.kind, finding.table, finding.message) == (
+        FindingKind.LOST,
+        "raw.orders",
+        "2 data files are missing",
+    )
     document = pipeline_audit.audit(replace(scene.world.worker(), lake=lake), scene.world.spec)
     assert [stream["rows"] for stream in document["streams"]] == [None]
 
 
-def test_rows_of_a_skipped_stretch_are_inconsistent(scene: Scene) -> None:
+def test_rows_of_a_skipped_slice_are_inconsistent(scene: Scene) -> None:
     """What was passed unread is not visible."""
     scene.change_rows(lambda rows: [*rows, replace(rows[0], offset=5)])
     (finding,) = [item for item in scene.findings() if item.kind is FindingKind.INCONSISTENT]
-    assert (finding.offsets, finding.words) == (RangeSet.of((5, 6)), "range 4-7 is skipped and has 1 rows")
+    assert (finding.offsets, finding.message) == (RangeSet.of((5, 6)), "range 4-7 is skipped and has 1 rows")
 
 
 def test_a_token_of_other_ranges_is_inconsistent(scene: Scene) -> None:
@@ -268,7 +272,7 @@ def test_a_token_of_other_ranges_is_inconsistent(scene: Scene) -> None:
     scene.change_commit(head.id, token=replace(head.token, ranges="0" * 16))
     (finding,) = scene.findings()
     assert finding.kind is FindingKind.INCONSISTENT
-    assert "names other ranges" in finding.words
+    assert "names other ranges" in finding.message
 
 
 def test_a_commit_that_the_ledger_does_not_know_is_inconsistent(scene: Scene) -> None:
@@ -277,7 +281,7 @@ def test_a_commit_that_the_ledger_does_not_know_is_inconsistent(scene: Scene) ->
     wave = list(draft.waves)[1]
     del draft.attempts[wave, 1]
     scene.world.ledger.restore(draft)
-    assert "is unknown to the ledger" in " ".join(item.words for item in scene.findings())
+    assert "is unknown to the ledger" in " ".join(item.message for item in scene.findings())
     assert scene.kinds() == {FindingKind.INCONSISTENT}
 
 
@@ -286,7 +290,7 @@ def test_a_rolled_back_table_loses_rows_and_history(scene: Scene) -> None:
     first = next(c for c in scene.world.table.commits() if c.token and c.token.attempt == scene.attempts()[0])
     scene.world.table.roll_back(first.snapshot)
     assert scene.kinds() == {FindingKind.LOST, FindingKind.INCONSISTENT}
-    (rolled_back,) = [item for item in scene.findings() if "main's history has lost" in item.words]
+    (rolled_back,) = [item for item in scene.findings() if "main's history has lost" in item.message]
     assert rolled_back.wave == scene.world.ledger.waves("orders")[1].id
 
 
@@ -298,18 +302,18 @@ def test_expired_snapshots_are_no_finding(scene: Scene) -> None:
 
 def test_a_row_of_an_aborted_transaction_is_visible(scene: Scene) -> None:
     """The producers' word decides, whatever the accounting says."""
-    truth = scene.evidence().truth[scene.stream]
+    truth = scene.inputs().truth[scene.stream]
     truth = replace(truth, aborted=RangeSet.of((0, 1)), acknowledged=truth.acknowledged - RangeSet.of((0, 1)))
-    (finding,) = check(replace(scene.evidence(), truth={scene.stream: truth}))
+    (finding,) = check(replace(scene.inputs(), truth={scene.stream: truth}))
     assert (finding.kind, finding.offsets) == (FindingKind.ABORTED_VISIBLE, RangeSet.of((0, 1)))
 
 
 def test_another_content_than_acknowledged_is_inconsistent(scene: Scene) -> None:
     """Where digests were taken, they are compared."""
-    evidence = scene.evidence()
-    truth = replace(evidence.truth[scene.stream], digests={0: "a", 1: "b"})
-    table = replace(evidence.tables[0], digests={scene.stream: {0: "a", 1: "x", 2: "y"}})
-    (finding,) = check(replace(evidence, truth={scene.stream: truth}, tables=(table,)))
+    inputs = scene.inputs()
+    truth = replace(inputs.truth[scene.stream], digests={0: "a", 1: "b"})
+    table = replace(inputs.tables[0], digests={scene.stream: {0: "a", 1: "x", 2: "y"}})
+    (finding,) = check(replace(inputs, truth={scene.stream: truth}, tables=(table,)))
     assert (finding.kind, finding.offsets) == (FindingKind.INCONSISTENT, RangeSet.of((1, 2)))
 
 
@@ -328,7 +332,7 @@ def test_a_publish_before_its_receipts_is_told_by_the_history(scene: Scene) -> N
             line["tick"] += 10**6
     (finding,) = scene.findings()
     assert finding.kind is FindingKind.VISIBLE_BEFORE_ACCOUNTED
-    assert "before its receipts were complete" in finding.words
+    assert "before its receipts were complete" in finding.message
 
 
 def rows_kind(line: dict[str, Any]) -> str:
@@ -344,7 +348,7 @@ def test_an_unexplained_offset_in_a_receipt_is_told_by_the_history(scene: Scene)
     assert scene.kinds() == {FindingKind.VISIBLE_BEFORE_ACCOUNTED}
 
 
-def test_a_watermark_above_what_is_settled_is_ahead(scene: Scene) -> None:
+def test_a_watermark_above_what_is_committed_is_ahead(scene: Scene) -> None:
     """Nobody of ours moved it there."""
     scene.edit_stream(watermark=15)
     (finding,) = scene.findings()
@@ -361,7 +365,7 @@ def test_a_watermark_that_moved_back_is_told_by_the_history(scene: Scene) -> Non
     """A move that begins below the end of the one before, and a ledger that is lower than its last word."""
     scene.edit_stream(watermark=9)
     (finding,) = scene.findings(at_rest=False)
-    assert (finding.kind, finding.words) == (FindingKind.WATERMARK_BACK, "the watermark was at 12 and moved to 9")
+    assert (finding.kind, finding.message) == (FindingKind.WATERMARK_BACK, "the watermark was at 12 and moved to 9")
     scene.edit_stream(watermark=12)
     moves(scene)[-1]["start"] = 2
     (finding,) = scene.findings()
@@ -386,15 +390,15 @@ def test_rows_whose_commit_says_nothing_are_visible_without_token(scene: Scene) 
 
 
 def killed_after_publish(scene: Scene) -> str:
-    """Let a worker die between publish and settlement; return the wave."""
+    """Let a worker die between publish and commit; return the wave."""
     scene.world.produce(2)
     wave = scene.world.planned_wave()
     with pytest.raises(KilledError):
-        scene.world.ingest(wave, scene.notes.of(scene.world.worker(Killed("ledger.settle"))))
+        scene.world.ingest(wave, scene.notes.of(scene.world.worker(Killed("ledger.record_commit"))))
     return wave
 
 
-def test_a_publish_that_waits_for_its_settlement_is_no_finding(scene: Scene) -> None:
+def test_a_publish_that_waits_for_its_commit_is_no_finding(scene: Scene) -> None:
     """Visible, proved, and adopted by whoever comes next; only at rest somebody should have come."""
     wave = killed_after_publish(scene)
     assert scene.findings(at_rest=False) == ()
@@ -430,7 +434,7 @@ def test_a_write_under_an_old_fence_is_told_by_the_history(scene: Scene) -> None
     line |= {"phase": "ok", "error": None}
     (finding,) = scene.findings()
     assert (finding.kind, finding.wave) == (FindingKind.STALE_FENCE, wave)
-    assert "succeeded with fence 1, after fence 2 was given" in finding.words
+    assert "succeeded with fence 1, after fence 2 was given" in finding.message
 
 
 def test_a_fence_that_was_given_twice_is_told_by_the_history(scene: Scene) -> None:
@@ -444,12 +448,12 @@ def test_a_fence_that_was_given_twice_is_told_by_the_history(scene: Scene) -> No
 
 def test_an_older_fence_may_not_adopt_what_a_newer_one_published(scene: Scene) -> None:
     """Adoption goes forward only."""
-    claim, settle = scene.lines("ledger.claim", "ok")[-1], scene.lines("ledger.settle", "invoke")[-1]
+    claim, recover = scene.lines("ledger.claim", "ok")[-1], scene.lines("ledger.record_commit", "invoke")[-1]
     claim["values"]["key"] |= {"fence": 3, "attempt": "b" * 16}
     claim["tick"] = 10**6
-    settle["values"]["attempt"] = "b" * 16
+    recover["values"]["attempt"] = "b" * 16
     (finding,) = [item for item in scene.findings() if item.kind is FindingKind.STALE_FENCE]
-    assert "was adopted by" in finding.words
+    assert "was adopted by" in finding.message
 
 
 def test_a_publish_after_its_wave_was_fenced_is_a_stale_fence(scene: Scene) -> None:
@@ -462,13 +466,13 @@ def test_a_publish_after_its_wave_was_fenced_is_a_stale_fence(scene: Scene) -> N
     assert (finding.kind, finding.wave) == (FindingKind.STALE_FENCE, wave)
 
 
-def test_a_settlement_that_the_ledger_forgot_is_inconsistent(scene: Scene) -> None:
+def test_a_commit_that_the_ledger_forgot_is_inconsistent(scene: Scene) -> None:
     """A ledger that failed over to an older copy of itself."""
     before = scene.world.ledger.snapshot()
     scene.world.produce(1)
     scene.run()
     scene.world.ledger.restore(before)
-    found = [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.words]
+    found = [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.message]
     assert [item.kind for item in found] == [FindingKind.INCONSISTENT]
 
 
@@ -493,19 +497,19 @@ def words(scene: Scene) -> list[str]:
     """Return what is stuck, in words."""
     findings = scene.findings()
     assert {item.kind for item in findings} <= {FindingKind.STUCK}
-    return [item.words for item in findings]
+    return [item.message for item in findings]
 
 
 def test_an_acknowledged_stream_that_nobody_knows_is_stuck(scene: Scene) -> None:
     """A partition that was added and never planned."""
-    evidence = scene.evidence()
+    inputs = scene.inputs()
     added = Stream("orders", scene.world.topic_ids["orders"], 7)
-    (finding,) = check(replace(evidence, truth={**evidence.truth, added: evidence.truth[scene.stream]}))
+    (finding,) = check(replace(inputs, truth={**inputs.truth, added: inputs.truth[scene.stream]}))
     assert (finding.kind, finding.stream) == (FindingKind.STUCK, added)
 
 
 def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
-    """What is settled while the lake is read is neither lost nor a stray."""
+    """What is committed while the lake is read is neither lost nor a stray."""
     world = scene.world
     world.produce(2)
 
@@ -533,7 +537,7 @@ def test_audit_says_every_finding_as_json(scene: Scene) -> None:
     ]
     (stream,) = document["streams"]
     assert (stream["rows"], stream["duplicates"], stream["missing"]) == (6, 1, 1)
-    assert [item["words"] for item in document["findings"]] == stream["problems"]
+    assert [item["message"] for item in document["findings"]] == stream["problems"]
     assert document["problems"] == []
 
 
@@ -557,12 +561,12 @@ def test_contents_that_kafka_does_not_have_are_different(scene: Scene) -> None:
     document = pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),))
     (finding,) = document["findings"]
     assert (finding["kind"], finding["offsets"]) == (FindingKind.DIFFERENT, [[10, 11]])
-    assert "the value is not what Kafka has, at 1 offset, the first 10" in finding["words"]
+    assert "the value is not what Kafka has, at 1 offset, the first 10" in finding["message"]
     assert "not all of them" in document["deep"]["sentence"]
 
 
-def seam(scene: Scene, *live: int) -> dict[str, Any]:
-    """Audit the seam with a live stream that has written some offsets into the same table."""
+def cutover(scene: Scene, *live: int) -> dict[str, Any]:
+    """Audit the cutover with a live stream that has written some offsets into the same table."""
     topic, topic_id, partition = scene.stream
     rows = [
         Row(topic=topic, topic_id=topic_id, partition=partition, offset=o, key=None, value=b"live", attempt="")
@@ -578,28 +582,28 @@ def test_a_live_stream_that_goes_on_where_we_end_is_sound(scene: Scene) -> None:
     scene.world.produce(1, transaction="live")
     scene.world.end("live", commit=False)
     scene.world.produce(2)
-    document = seam(scene, 14, 15)
+    document = cutover(scene, 14, 15)
     assert (document["ok"], document["findings"]) == (True, [])
-    assert document["seam"]["lines"] == [
-        "orders/0: settled up to 12, the live stream begins at 14: nothing missing, nothing twice"
+    assert document["cutover"]["lines"] == [
+        "orders/0: committed up to 12, the live stream begins at 14: nothing missing, nothing twice"
     ]
 
 
-def test_what_is_in_neither_table_is_missing_at_the_seam(scene: Scene) -> None:
+def test_what_is_in_neither_table_is_missing_at_the_cutover(scene: Scene) -> None:
     """Kafka has a record, and nobody has a row."""
     scene.world.produce(3)
-    (finding,) = seam(scene, 13, 14)["findings"]
-    assert (finding["kind"], finding["offsets"]) == (FindingKind.SEAM_MISSING, [[12, 13]])
+    (finding,) = cutover(scene, 13, 14)["findings"]
+    assert (finding["kind"], finding["offsets"]) == (FindingKind.CUTOVER_MISSING, [[12, 13]])
 
 
-def test_what_is_in_both_tables_is_twice_at_the_seam(scene: Scene) -> None:
+def test_what_is_in_both_tables_is_twice_at_the_cutover(scene: Scene) -> None:
     """The live stream had begun before the pipeline ended."""
     scene.world.produce(1)
-    (finding,) = seam(scene, 11, 12)["findings"]
-    assert (finding["kind"], finding["offsets"]) == (FindingKind.SEAM_TWICE, [[11, 12]])
+    (finding,) = cutover(scene, 11, 12)["findings"]
+    assert (finding["kind"], finding["offsets"]) == (FindingKind.CUTOVER_TWICE, [[11, 12]])
 
 
-def test_a_kafka_that_does_not_answer_proves_no_contents_and_no_seam(scene: Scene) -> None:
+def test_a_kafka_that_does_not_answer_proves_no_contents_and_no_cutover(scene: Scene) -> None:
     """What was not compared must not pass."""
     scene.world.kafka.down = True
     for asked in (DeepCheck(), CutoverCheck(table="raw.orders")):
@@ -621,7 +625,7 @@ def test_a_recorded_reset_lets_the_record_begin_anew(scene: Scene) -> None:
     assert FindingKind.WATERMARK_BACK in scene.kinds(at_rest=False)
     last, move = scene.notes.lines[-1], {**moves(scene)[-1], "sequence": 99, "start": 4, "end": 9}
     later: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-        ("ledger.reinstate", {}, {}),
+        ("ledger.restore", {}, {}),
         ("ledger.advance", {"pipeline": "orders"}, {"value": [move]}),
     ]
     for number, (call, asked, answer) in enumerate(later, 1):
@@ -629,4 +633,4 @@ def test_a_recorded_reset_lets_the_record_begin_anew(scene: Scene) -> None:
             said = {"call": call, "phase": phase, "op": number, "tick": last["tick"] + tick, "values": values}
             scene.notes.lines.append({**last, "process": "rebuild", **said})
     assert not {FindingKind.WATERMARK_BACK, FindingKind.STALE_FENCE} & scene.kinds(at_rest=False)
-    assert not [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.words]
+    assert not [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.message]

@@ -44,7 +44,7 @@ def test_period_beyond_last_stable_is_refused(world: World) -> None:
 
 
 def test_expired_period_is_refused(world: World) -> None:
-    """What retention has passed cannot be asked for, unless it is settled already."""
+    """What retention has passed cannot be asked for, unless it is committed already."""
     world.produce(6)
     world.run(Bounds(start=0, end=2))
     world.retain_from(4)
@@ -173,14 +173,14 @@ def test_partition_that_a_recreated_topic_lacks_is_not_forgotten() -> None:
     plan = world.plan()
     assert [(item.topic, item.partition) for item in plan.blocked] == [("orders", 0)]
     (blocked,) = plan.blocked
-    assert "settled only up to 3 of 5 in its partition 2" in blocked.reason
+    assert "committed only up to 3 of 5 in its partition 2" in blocked.reason
     assert f"--topic-id={old.key.topic_id} --partition 2 --from 3 --to 5" in blocked.reason
     decisions.skip(world.worker(), "orders", old, OffsetRange(3, 5), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1]
 
 
-def test_recreated_topic_with_everything_settled_goes_on_by_itself(world: World) -> None:
+def test_recreated_topic_with_everything_committed_goes_on_by_itself(world: World) -> None:
     """Nobody needs to decide about an old generation that is complete."""
     world.produce(3)
     world.run()

@@ -36,7 +36,7 @@ def test_first_plan_follows_from_log_start_to_last_stable(world: World) -> None:
 
 
 def test_following_plans_only_what_is_missing(world: World) -> None:
-    """What is planned or settled is never planned again."""
+    """What is planned or committed is never planned again."""
     world.produce(5)
     world.plan()
     world.produce(3)
@@ -55,7 +55,7 @@ def test_following_closes_the_gap_below_an_island(world: World) -> None:
 
 
 def test_overlapping_period_reads_only_what_is_missing(world: World) -> None:
-    """A period over something settled costs what is not settled."""
+    """A period over something committed costs what is not committed."""
     world.produce(10)
     world.run(Bounds(start=3, end=6))
     world.plan(Bounds(start=7, end=8))
@@ -149,7 +149,7 @@ def test_partition_added_later_starts_at_its_log_start(world: World) -> None:
     world.kafka.add_partitions("orders", 2)
     world.produce(2, 1)
     world.plan()
-    world.clock.advance(timedelta(seconds=world.spec.settle_time))
+    world.clock.advance(timedelta(seconds=world.spec.layout_grace))
     assert pieces(world.plan()) == [(1, OffsetRange(0, 2))]
     assert (world.stream(0).origin, world.stream(1).origin) == (3, 0)
 

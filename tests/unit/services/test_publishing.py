@@ -26,7 +26,7 @@ def wave(world: World) -> str:
     return world.planned_wave()
 
 
-def settled(world: World) -> None:
+def committed(world: World) -> None:
     """See that everything came right."""
     assert world.run().exit_code == 0
     world.check()
@@ -50,12 +50,12 @@ def test_moved_head_is_looked_at_again(world: World, wave: str) -> None:
     world.ingest(wave, world.worker(passing))
     assert calls.made.count("table.publish") == 2
     assert len(world.runner.jobs) == 1
-    settled(world)
+    committed(world)
     assert world.table.rows()[0] == FOREIGN
 
 
 @pytest.mark.parametrize("answer", [Answer.LOST_LANDED, Answer.LOST, Answer.LATE])
-def test_lost_answer_is_settled_by_looking(world: World, wave: str, answer: Answer) -> None:
+def test_lost_answer_is_committed_by_looking(world: World, wave: str, answer: Answer) -> None:
     """Whether the commit landed, never landed or lands later: the worker finds out by itself."""
 
     def lose() -> None:
@@ -64,7 +64,7 @@ def test_lost_answer_is_settled_by_looking(world: World, wave: str, answer: Answ
     assert world.ingest(wave, world.worker(Before("table.publish", lose))).state is WaveState.COMMITTED
     world.table.land_late()
     assert len(world.runner.jobs) == 1
-    settled(world)
+    committed(world)
 
 
 def test_commit_that_lands_after_its_worker_died_is_adopted(world: World, wave: str) -> None:
@@ -73,7 +73,7 @@ def test_commit_that_lands_after_its_worker_died_is_adopted(world: World, wave: 
     def lose() -> None:
         world.table.next_answer = Answer.LATE
 
-    doomed = Killed("table.look", nth=3)
+    doomed = Killed("table.find_commit", nth=3)
     between = Before("table.publish", lose)
 
     def passing(call: str) -> None:
@@ -90,17 +90,19 @@ def test_commit_that_lands_after_its_worker_died_is_adopted(world: World, wave: 
         AttemptOutcome.COMMITTED,
         AttemptOutcome.ABANDONED,
     ]
-    settled(world)
+    committed(world)
 
 
-@pytest.mark.parametrize("call", ["ledger.renew", "table.staged", "ledger.mark_staged", "table.look", "table.publish"])
+@pytest.mark.parametrize(
+    "call", ["ledger.renew", "table.staged", "ledger.mark_staged", "table.find_commit", "table.publish"]
+)
 def test_late_commit_of_an_earlier_attempt_wins_over_its_successor(world: World, wave: str, call: str) -> None:
     """Of two attempts at most one lands; the later one adopts what it finds when it comes to publish."""
 
     def lose() -> None:
         world.table.next_answer = Answer.LATE
 
-    doomed = Killed("table.look", nth=3)
+    doomed = Killed("table.find_commit", nth=3)
     between = Before("table.publish", lose)
 
     def passing(call: str) -> None:
@@ -110,29 +112,29 @@ def test_late_commit_of_an_earlier_attempt_wins_over_its_successor(world: World,
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(passing))
     world.lease_ends()
-    nth = 2 if call == "table.look" else 1
+    nth = 2 if call == "table.find_commit" else 1
     world.ingest(wave, world.worker(Before(call, world.table.land_late, nth=nth)))
     first, second = world.ledger.attempts(wave)
     assert {row.attempt for row in world.table.rows()} == {first.attempt}
     assert (first.outcome, second.outcome) == (AttemptOutcome.COMMITTED, AttemptOutcome.ABANDONED)
-    settled(world)
+    committed(world)
 
 
 def test_answers_that_stay_lost_are_an_unknown_outcome(world: World, wave: str) -> None:
-    """After many tries the worker says so instead of guessing; `settle` finds out later."""
+    """After many tries the worker says so instead of guessing; `recover` finds out later."""
 
     def always(call: str) -> None:
         if call == "table.publish":
             world.table.next_answer = Answer.LOST
 
-    with pytest.raises(UnknownOutcomeError, match="kafka-lake settle orders") as caught:
+    with pytest.raises(UnknownOutcomeError, match="kafka-lake recover orders") as caught:
         world.ingest(wave, world.worker(always))
     assert caught.value.exit_code == 4
     assert len([text for text in world.said if "again" in text]) == PUBLISH_TRIES
     assert world.ledger.wave(wave).state is WaveState.PUBLISHING
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
-    assert world.settle().returned == (wave,)
-    settled(world)
+    assert world.recover().returned == (wave,)
+    committed(world)
 
 
 def losing(world: World, answer: Answer, gone: str) -> Passing:
@@ -152,19 +154,19 @@ def losing(world: World, answer: Answer, gone: str) -> Passing:
 @pytest.mark.parametrize(
     ("answer", "gone"),
     [
-        (Answer.LOST_LANDED, "table.look"),
-        (Answer.LOST, "table.look"),
-        (Answer.LATE, "table.look"),
+        (Answer.LOST_LANDED, "table.find_commit"),
+        (Answer.LOST, "table.find_commit"),
+        (Answer.LATE, "table.find_commit"),
         (Answer.LATE, "ledger.mark_publishing"),
-        (Answer.GIVEN, "ledger.settle"),
-        (Answer.LOST_LANDED, "ledger.settle"),
+        (Answer.GIVEN, "ledger.record_commit"),
+        (Answer.LOST_LANDED, "ledger.record_commit"),
     ],
 )
 def test_unknown_stays_unknown_until_a_look_has_answered(world: World, wave: str, answer: Answer, gone: str) -> None:
-    """Exit 4 and PUBLISHING, whatever fails after the commit was sent; `settle` finds out, also at its second try."""
+    """Exit 4 and PUBLISHING, whatever fails after the commit was sent; `recover` finds out, also at its second try."""
     made = world.runner.jobs
     with pytest.raises(
-        UnknownOutcomeError, match=r"may be in the lake.*nobody answers.*kafka-lake settle orders"
+        UnknownOutcomeError, match=r"may be in the lake.*nobody answers.*kafka-lake recover orders"
     ) as end:
         world.ingest(wave, world.worker(losing(world, answer, gone)))
     assert end.value.exit_code == 4
@@ -173,16 +175,16 @@ def test_unknown_stays_unknown_until_a_look_has_answered(world: World, wave: str
     world.table.land_late()
     world.lake.reachable = False
     with pytest.raises(UnavailableError):
-        world.settle()
+        world.recover()
     assert world.ledger.wave(wave).state is WaveState.PUBLISHING
     with pytest.raises(UnknownOutcomeError):
         world.ingest(wave)
     assert world.ledger.wave(wave).state is WaveState.PUBLISHING
     world.lake.reachable = True
-    found = world.settle()
+    found = world.recover()
     assert (found.adopted, found.returned) == (((), (wave,)) if answer is Answer.LOST else ((wave,), ()))
     assert len(made) == 1
-    settled(world)
+    committed(world)
 
 
 def test_interrupted_publish_is_an_unknown_outcome(world: World, wave: str) -> None:
@@ -198,7 +200,7 @@ def test_interrupted_publish_is_an_unknown_outcome(world: World, wave: str) -> N
         world.ingest(wave, intercepted(world.worker(), interrupted))
     assert world.ledger.wave(wave).state is WaveState.PUBLISHING
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.UNKNOWN
-    assert world.settle().adopted == (wave,)
+    assert world.recover().adopted == (wave,)
 
 
 def test_look_that_answers_ends_the_doubt(world: World, wave: str) -> None:
@@ -219,7 +221,7 @@ def test_look_that_answers_ends_the_doubt(world: World, wave: str) -> None:
         tries = calls.made.count("table.publish")
         if call == "table.publish" and tries == 1:
             world.table.next_answer = Answer.LOST
-        if call == "table.look" and tries == 1:
+        if call == "table.find_commit" and tries == 1:
             foreign(world)
         if call == "ledger.mark_publishing" and tries == 1:
             raise UnavailableError("nobody answers")
@@ -241,7 +243,7 @@ def test_unreachable_catalog_while_publishing_is_no_rejection(world: World, wave
     assert world.ingest(wave, world.worker(down_once)).state is WaveState.COMMITTED
     assert calls.made.count("table.publish") == 2
     assert len(world.runner.jobs) == 1
-    settled(world)
+    committed(world)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_other_rejections_stage_again(world: World, wave: str, requirement: Requ
     assert world.offsets() == []
     assert world.ledger.wave(wave).state is WaveState.PLANNED
     assert world.ledger.attempts(wave)[0].outcome is AttemptOutcome.REJECTED
-    settled(world)
+    committed(world)
     assert len(world.runner.jobs) == 2
 
 
@@ -266,7 +268,7 @@ def test_changed_partition_spec_stages_again(world: World, wave: str) -> None:
     """Files of the old spec are not appended to a table of a new one."""
     with pytest.raises(AttemptRejectedError, match="partition spec"):
         world.ingest(wave, world.worker(Before("ledger.mark_publishing", world.table.change_spec)))
-    settled(world)
+    committed(world)
 
 
 @pytest.mark.parametrize("call", ["ledger.mark_staged", "ledger.mark_publishing", "table.publish"])
@@ -281,4 +283,4 @@ def test_branch_that_changed_after_the_audit_is_not_published(world: World, wave
     with pytest.raises(AttemptRejectedError, match="staging branch"):
         world.ingest(wave, world.worker(Before(call, change)))
     assert world.offsets() == []
-    settled(world)
+    committed(world)

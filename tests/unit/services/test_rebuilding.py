@@ -46,8 +46,8 @@ def summary(world: World) -> Summary:
 
 
 def accounting(world: World) -> list[object]:
-    """Return what is settled and skipped, with its numbers."""
-    found = world.ledger.ranges(pipeline="orders", states=(RangeState.SETTLED, RangeState.SKIPPED))
+    """Return what is committed and skipped, with its numbers."""
+    found = world.ledger.ranges(pipeline="orders", states=(RangeState.COMMITTED, RangeState.SKIPPED))
     return [(item.stream, item.range, item.state, item.rows, item.first_offset, item.accounting) for item in found]
 
 
@@ -79,7 +79,7 @@ def goes_on(world: World, *, reads: int) -> None:
     jobs = len(world.runner.jobs)
     world.produce(reads)
     assert world.run().exit_code == 0
-    read = [stretch.range.span for job in world.runner.jobs[jobs:] for stretch in job.stretches]
+    read = [interval.range.span for job in world.runner.jobs[jobs:] for interval in job.slices]
     assert sum(read) == reads, f"a run after the rebuild read {read}"
     world.check()
     assert [*pipeline_audit.topics_of(world.ledger, world.spec)] == [world.table.identifier], (
@@ -182,12 +182,12 @@ def test_origin_is_restored_and_islands_below_it_stay_islands(world: World) -> N
 
 
 @pytest.mark.parametrize("expired", [False, True])
-def test_publish_that_was_never_settled_counts(world: World, expired: bool) -> None:
-    """The ledger died between the commit and the settlement: the token says so, or the rows when it has expired."""
+def test_publish_that_was_never_committed_counts(world: World, expired: bool) -> None:
+    """The ledger died between the commit and the commit: the token says so, or the rows when it has expired."""
     world.produce(3)
     wave = world.planned_wave()
     with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("ledger.settle")))
+        world.ingest(wave, world.worker(Killed("ledger.record_commit")))
     if expired:
         world.table.write_foreign()
         world.table.expire()
@@ -201,12 +201,12 @@ def test_publish_that_was_never_settled_counts(world: World, expired: bool) -> N
     assert world.stream().watermark == 4
 
 
-def test_publish_without_rows_that_was_never_settled_counts(world: World) -> None:
+def test_publish_without_rows_that_was_never_committed_counts(world: World) -> None:
     """Its token is the only witness, and the rebuild leaves another that does not expire."""
     world.produce(2, transaction="bad")
     world.end("bad", commit=False)
     with pytest.raises(KilledError):
-        world.run(worker=world.worker(Killed("ledger.settle")))
+        world.run(worker=world.worker(Killed("ledger.record_commit")))
     for _ in range(2):
         lose(world)
         restored(world)
@@ -297,7 +297,7 @@ def test_older_backup_learns_how_long_the_log_was(world: World) -> None:
     world.create("orders")
     world.produce(2)
     (reason,) = world.run().held
-    assert "settled only up to 2 of 10" in reason
+    assert "committed only up to 2 of 10" in reason
     decisions.skip(world.worker(), "orders", old, OffsetRange(2, 10), reason="gone", acknowledge_order=True)
     assert world.run().exit_code == 0
     assert world.offsets() == [0, 1]
@@ -402,14 +402,14 @@ def test_rolled_back_lake_is_refused_and_read_again_when_accepted(world: World) 
     assert any(event.kind == "rebuild" and "reopened" in event.detail for event in world.ledger.events("orders"))
     world.watermarks.clear()
     assert world.run().exit_code == 0
-    assert [stretch.range for stretch in world.runner.jobs[-1].stretches] == [OffsetRange(3, 5)]
+    assert [interval.range for interval in world.runner.jobs[-1].slices] == [OffsetRange(3, 5)]
     world.check()
     assert restored(world).reopened == ()
 
 
 def test_rows_that_came_back_with_another_commit_stop_nothing_after_a_rebuild(world: World) -> None:
     """Main rolled back to before a foreign commit, and what was published after it cherry-picked: nothing vanished, and
-    what was settled is not looked for on the commits that main has left."""
+    what was committed is not looked for on the commits that main has left."""
     world.produce(3)
     world.run()
     kept = world.table.head().snapshot
@@ -493,7 +493,7 @@ def test_dropped_table_is_refused_and_created_when_accepted(lived: World) -> Non
 @pytest.mark.parametrize("accept_rollback", [False, True])
 @pytest.mark.parametrize("loss", ["lost", "known"])
 @pytest.mark.parametrize("left", [0, 1])
-def test_rows_that_others_deleted_stay_settled(lived: World, loss: str, accept_rollback: bool, left: int) -> None:
+def test_rows_that_others_deleted_stay_committed(lived: World, loss: str, accept_rollback: bool, left: int) -> None:
     """Main stands on the commits that brought them: nothing is read again, however many rows are gone."""
     before = summary(lived), accounting(lived)
     lived.table.delete_foreign(lambda row: row.offset >= left)
@@ -508,7 +508,7 @@ def test_rows_that_others_deleted_stay_settled(lived: World, loss: str, accept_r
 
 
 def test_rows_whose_commit_can_have_expired_were_deleted(world: World) -> None:
-    """Its settlement is older than the oldest commit that is left: that no row is left of it is no roll-back."""
+    """Its commit is older than the oldest commit that is left: that no row is left of it is no roll-back."""
     world.produce(3)
     assert world.run().exit_code == 0
     world.clock.advance(timedelta(hours=1))
@@ -539,7 +539,7 @@ def test_rows_younger_than_what_is_left_of_the_history_were_rolled_back(world: W
 
 @pytest.mark.parametrize("ledger", ["there", "lost"])
 def test_clock_that_was_set_back_makes_no_roll_back_a_deletion(world: World, ledger: str) -> None:
-    """The publish whose settlement is older than all of the history that is left lies beside main: it was left."""
+    """The publish whose commit is older than all of the history that is left lies beside main: it was left."""
     world.produce(3)
     assert world.run().exit_code == 0
     kept = world.table.write_foreign()
@@ -577,7 +577,7 @@ def test_clock_that_was_set_back_gives_no_reading_that_was_undone(world: World) 
 
 
 def test_rows_that_are_there_twice_are_refused(lived: World) -> None:
-    """Nothing is settled over duplicates."""
+    """Nothing is committed over duplicates."""
     row = lived.table.rows()[0]
     lived.table.write_foreign([row])
     own = sum(item.attempt == row.attempt for item in lived.table.rows()) - 1
@@ -594,14 +594,14 @@ def test_rows_without_a_receipt_are_refused(lived: World) -> None:
 
 @pytest.mark.parametrize("ledger", ["known", "lost"])
 def test_offsets_that_two_attempts_claim_are_refused(lived: World, ledger: str) -> None:
-    """No offset is settled twice, whatever receipts say: a person finds out who is right."""
+    """No offset is committed twice, whatever receipts progress: a person finds out who is right."""
     row = next(row for row in lived.table.all_receipts() if row.kind == "published" and row.rows)
     control = Accounting(control=row.range.span)
     other = replace(row, wave="w", attempt="8" * 16, rows=0, first_offset=None, last_offset=None, accounting=control)
     lived.table.add_receipts([other])
     if ledger == "lost":
         lose(lived)
-    with pytest.raises(IdentityError, match="settled by"):
+    with pytest.raises(IdentityError, match="committed by"):
         restored(lived)
 
 
@@ -633,7 +633,7 @@ def test_topics_that_a_pipeline_of_this_name_had_in_another_ledger_stay_theirs(l
 
 
 def test_rows_of_a_pipelines_other_tables_are_not_missed(world: World) -> None:
-    """Each table is compared with what the ledger has settled in that one."""
+    """Each table is compared with what the ledger has committed in that one."""
     world.with_spec(topics=("orders", "payments"), table="raw.{topic}")
     world.create("payments")
     for topic in ("orders", "payments"):
@@ -695,12 +695,12 @@ def test_rebuild_waits_for_a_living_worker(world: World) -> None:
 
 
 def test_wave_that_ends_while_a_rebuild_begins_does_not_stop_it(world: World) -> None:
-    """Somebody settles what the rebuild has listed as open: there is nothing to take over, and nothing is refused."""
+    """Somebody commits what the rebuild has listed as open: there is nothing to take over, and nothing is refused."""
     world.produce(3)
     with pytest.raises(KilledError):
-        world.run(worker=world.worker(Killed("ledger.settle")))
+        world.run(worker=world.worker(Killed("ledger.record_commit")))
     world.lease_ends()
-    restored(world, world.worker(Before("ledger.claim", world.settle)))
+    restored(world, world.worker(Before("ledger.claim", world.recover)))
     assert world.stream().watermark == 3
     goes_on(world, reads=2)
 
@@ -792,7 +792,7 @@ def test_commit_of_the_old_life_stays_stopped_when_main_is_rolled_back(loss: str
     looked_at = world.table.head().snapshot
     assert looked_at is not None
     backup = world.ledger.snapshot()
-    dying = Killed("table.look", nth=3)
+    dying = Killed("table.find_commit", nth=3)
     losing = Before("table.publish", lambda: setattr(world.table, "next_answer", Answer.LATE))
 
     def doomed(call: str) -> None:
@@ -851,7 +851,7 @@ def test_sleeper_of_the_old_life_without_rows_is_stopped(world: World) -> None:
 
 
 @pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED, Answer.LATE])
-def test_lost_answer_of_the_rebuilds_commit_is_settled_by_looking(lived: World, answer: Answer) -> None:
+def test_lost_answer_of_the_rebuilds_commit_is_committed_by_looking(lived: World, answer: Answer) -> None:
     """Landed or not, once or never: the rebuild goes on when main has moved."""
     before = summary(lived)
     lose(lived)
@@ -905,7 +905,7 @@ def test_decisions_made_meanwhile_are_not_overwritten(with_a_plan: World, change
     """A rebuild that has read older records than there are gives up, and succeeds when repeated."""
     world = with_a_plan
     with pytest.raises(ConcurrentError):
-        restored(world, world.worker(Before("ledger.reinstate", lambda: CHANGES[change](world))))
+        restored(world, world.worker(Before("ledger.restore", lambda: CHANGES[change](world))))
     restored(world)
     assert world.run().exit_code == 0
     world.check()
@@ -919,7 +919,7 @@ def test_nothing_is_planned_during_a_rebuild(with_a_plan: World) -> None:
         with pytest.raises(LedgerBehindError):
             world.plan()
 
-    restored(world, world.worker(Before("ledger.reinstate", plan)))
+    restored(world, world.worker(Before("ledger.restore", plan)))
     assert world.run().exit_code == 0
     world.check()
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def landed(world: World) -> World:
-    """Offsets 0-14 with ten records, settled."""
+    """Offsets 0-14 with ten records, committed."""
     return land(world)
 
 
@@ -52,26 +52,26 @@ def rebuilt(world: World, *, accept_rollback: bool = False) -> Rebuilt:
 
 
 def coverage(world: World) -> list[list[int]]:
-    """Return what is settled or skipped."""
+    """Return what is committed or skipped."""
     return world.stream().covered.to_pairs()
 
 
 def test_reopen_before_it_is_read_again_is_planned_again(landed: World, loss: Loss) -> None:
-    """The rows are there, and the decision stands: the stretch is read, and nothing else."""
+    """The rows are there, and the decision stands: the slice is read, and nothing else."""
     visible = landed.offsets()
     landed.reopen(3, 9)
     loss(landed)
     rebuilt(landed)
     assert coverage(landed) == [[0, 3], [9, 14]]
     assert [(part, state) for part, state, _ in pieces(landed)] == [
-        ("0-3", "SETTLED"),
+        ("0-3", "COMMITTED"),
         ("3-9", "PLANNED"),
-        ("9-14", "SETTLED"),
+        ("9-14", "COMMITTED"),
     ]
     assert (landed.stream().watermark, landed.offsets()) == (3, visible)
     jobs = len(landed.runner.jobs)
     assert landed.run().exit_code == 0
-    assert [str(s.range) for job in landed.runner.jobs[jobs:] for s in job.stretches] == ["3-9"]
+    assert [str(s.range) for job in landed.runner.jobs[jobs:] for s in job.slices] == ["3-9"]
     assert (landed.offsets(), landed.stream().watermark, audited(landed)) == (visible, 14, [])
     landed.check()
 
@@ -88,14 +88,14 @@ def test_whole_range_that_was_reopened_is_planned_again(landed: World, loss: Los
     landed.check()
 
 
-def test_reopen_after_it_was_read_again_is_settled(landed: World, loss: Loss) -> None:
+def test_reopen_after_it_was_read_again_is_committed(landed: World, loss: Loss) -> None:
     """The newest generation counts; the receipts of the earlier one do not, and those of its rest do."""
     landed.reopen(3, 9)
     assert landed.run().exit_code == 0
     visible = landed.offsets()
     loss(landed)
     rebuilt(landed)
-    assert pieces(landed) == [("0-3", "SETTLED", 0), ("3-9", "SETTLED", 1), ("9-14", "SETTLED", 0)]
+    assert pieces(landed) == [("0-3", "COMMITTED", 0), ("3-9", "COMMITTED", 1), ("9-14", "COMMITTED", 0)]
     jobs = len(landed.runner.jobs)
     assert landed.run().exit_code == 0
     assert len(landed.runner.jobs) == jobs
@@ -119,14 +119,14 @@ def test_cut_again_and_again_every_piece_counts_once(landed: World, loss: Loss) 
     landed.check()
 
 
-def test_published_and_not_settled_is_found(landed: World, loss: Loss) -> None:
-    """The second reading died between its commit and its settlement."""
+def test_published_and_not_committed_is_found(landed: World, loss: Loss) -> None:
+    """The second reading died between its commit and its commit."""
     (wave,) = landed.reopen(3, 9).waves
     with pytest.raises(KilledError):
-        landed.ingest(wave, landed.worker(Killed("ledger.settle")))
+        landed.ingest(wave, landed.worker(Killed("ledger.record_commit")))
     loss(landed)
     rebuilt(landed)
-    assert [state for _, state, _ in pieces(landed)] == ["SETTLED"] * 3
+    assert [state for _, state, _ in pieces(landed)] == ["COMMITTED"] * 3
     landed.check()
 
 
@@ -190,7 +190,7 @@ def test_skip_of_what_was_reopened_counts(landed: World, loss: Loss) -> None:
 
 
 def test_smaller_result_that_was_accepted_stays(landed: World, loss: Loss) -> None:
-    """A stretch whose second reading brought nothing is settled by its receipts."""
+    """A slice whose second reading brought nothing is committed by its receipts."""
     landed.kafka._topics["orders"].cleanup_policy = "compact"
     landed.kafka.log("orders", 0).remove(range(4))
     for offset in range(4):
@@ -199,11 +199,11 @@ def test_smaller_result_that_was_accepted_stays(landed: World, loss: Loss) -> No
     assert landed.run().exit_code == 0
     loss(landed)
     rebuilt(landed)
-    assert pieces(landed) == [("0-4", "SETTLED", 1), ("4-14", "SETTLED", 0)]
+    assert pieces(landed) == [("0-4", "COMMITTED", 1), ("4-14", "COMMITTED", 0)]
     landed.check()
 
 
-def test_second_reading_without_rows_of_a_range_without_rows_is_settled(world: World) -> None:
+def test_second_reading_without_rows_of_a_range_without_rows_is_committed(world: World) -> None:
     """Neither of its waves shows a row: the newer receipt takes the place of what the older ledger knows."""
     world.produce(2, transaction="bad")
     world.end("bad", commit=False)
@@ -213,7 +213,7 @@ def test_second_reading_without_rows_of_a_range_without_rows_is_settled(world: W
     assert world.run().exit_code == 0
     world.ledger.restore(backup)
     rebuilt(world)
-    assert pieces(world) == [("0-3", "SETTLED", 1)]
+    assert pieces(world) == [("0-3", "COMMITTED", 1)]
     world.check()
 
 
@@ -270,7 +270,7 @@ def test_reopen_of_a_ledger_that_was_lost_meanwhile_tells_the_lake_nothing(lande
     with pytest.raises(LedgerBehindError, match="kafka-lake rebuild orders"):
         landed.reopen(3, 9, worker=landed.worker(Before("table.fence", replaced)))
     assert "reopen" not in {row.kind for row in landed.table.all_receipts()}
-    assert (pieces(landed), audited(landed)) == ([("0-14", "SETTLED", 0)], [])
+    assert (pieces(landed), audited(landed)) == ([("0-14", "COMMITTED", 0)], [])
 
 
 def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: World) -> None:
@@ -279,8 +279,8 @@ def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: Wo
     assert landed.run().exit_code == 0
     backup = landed.ledger.snapshot()
     landed.reopen(0, 14)
-    stretch = OffsetRange(0, 14)
-    decisions.skip(landed.worker(), "orders", landed.stream(), stretch, reason="gone", acknowledge_order=False)
+    interval = OffsetRange(0, 14)
+    decisions.skip(landed.worker(), "orders", landed.stream(), interval, reason="gone", acknowledge_order=False)
     visible = landed.offsets()
     landed.ledger.restore(backup)
     landed.watermarks.clear()
@@ -293,7 +293,7 @@ def test_older_ledger_keeps_a_wave_whose_rows_stay_after_a_later_skip(landed: Wo
     landed.check()
 
 
-def test_wave_without_a_settled_range_stays_published(world: World) -> None:
+def test_wave_without_a_committed_range_stays_published(world: World) -> None:
     """One range of it was cancelled, the other one reopened: its rows are there, whatever becomes of the two."""
     world.spec = replace(world.spec, target_range_bytes=1)
     world.produce(2)

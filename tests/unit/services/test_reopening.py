@@ -1,4 +1,4 @@
-"""Reopen: any stretch of what is settled is read again, and the new rows take the place of the old ones at once."""
+"""Reopen: any slice of what is committed is read again, and the new rows take the place of the old ones at once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def land(world: World) -> World:
 
 @pytest.fixture
 def landed(world: World) -> World:
-    """Ten records, settled."""
+    """Ten records, committed."""
     return land(world)
 
 
@@ -59,7 +59,7 @@ def pieces(world: World) -> list[tuple[str, str, int]]:
 
 def by_attempt(world: World) -> list[str]:
     """Return which offsets each attempt shows, in order of their begin."""
-    return [str(item.offsets) for item in sorted(world.table.holdings(), key=lambda item: item.offsets.ranges[0])]
+    return [str(item.offsets) for item in sorted(world.table.attempt_rows(), key=lambda item: item.offsets.ranges[0])]
 
 
 def audited(world: World) -> list[str]:
@@ -68,12 +68,12 @@ def audited(world: World) -> list[str]:
     return [*found["problems"], *(text for stream in found["streams"] for text in stream["problems"])]
 
 
-def test_stretch_is_read_again_and_replaced_in_one_commit(landed: World) -> None:
+def test_slice_is_read_again_and_replaced_in_one_commit(landed: World) -> None:
     """The watermark falls and comes back; before and after the re-read the audit finds nothing."""
     visible, attempts = landed.offsets(), by_attempt(landed)
     done = landed.reopen(3, 9)
     assert (done.offsets, len(done.waves), done.watermark, landed.stream().watermark) == (6, 1, 3, 3)
-    assert pieces(landed) == [("0-3", "SETTLED", 0), ("3-9", "PLANNED", 1), ("9-14", "SETTLED", 0)]
+    assert pieces(landed) == [("0-3", "COMMITTED", 0), ("3-9", "PLANNED", 1), ("9-14", "COMMITTED", 0)]
     assert (landed.offsets(), by_attempt(landed), audited(landed)) == (visible, attempts, [])
     landed.advance()
     assert landed.stream().watermark == 3
@@ -82,7 +82,7 @@ def test_stretch_is_read_again_and_replaced_in_one_commit(landed: World) -> None
     assert by_attempt(landed) == ["0-3, 10-14", "3-6"]
     assert (audited(landed), landed.table.head().last["1" * 32, "orders"].kind) == ([], "replace")
     landed.check()
-    assert [str(s.range) for job in landed.runner.jobs[1:] for s in job.stretches] == ["3-9"]
+    assert [str(s.range) for job in landed.runner.jobs[1:] for s in job.slices] == ["3-9"]
 
 
 def test_numbers_of_what_is_cut_are_shared_as_kafka_says(landed: World) -> None:
@@ -119,7 +119,7 @@ def test_all_of_a_stream_is_read_again(landed: World) -> None:
     landed.check()
 
 
-def test_same_stretch_is_reopened_again_and_again(landed: World) -> None:
+def test_same_slice_is_reopened_again_and_again(landed: World) -> None:
     """Each time by a new generation, also where an earlier one was cut."""
     for start, end in ((3, 9), (5, 12), (4, 6)):
         landed.reopen(start, end)
@@ -129,7 +129,7 @@ def test_same_stretch_is_reopened_again_and_again(landed: World) -> None:
     assert max(item.generation for item in landed.ledger.ranges(pipeline="orders")) == 3
 
 
-def test_reopened_stretch_that_was_compacted_is_replaced(landed: World) -> None:
+def test_reopened_slice_that_was_compacted_is_replaced(landed: World) -> None:
     """History expires and files are rewritten in between: the rows themselves say whose they are."""
     landed.reopen(3, 9)
     expire(landed)
@@ -149,11 +149,11 @@ def test_skipped_offsets_are_read_after_all(world: World) -> None:
     assert (world.offsets(), world.stream().watermark) == ([0, 1, 5], 6)
     world.reopen(1, 4)
     assert pieces(world) == [
-        ("0-1", "SETTLED", 0),
+        ("0-1", "COMMITTED", 0),
         ("1-2", "PLANNED", 1),
         ("2-4", "PLANNED", 1),
         ("4-5", "SKIPPED", 0),
-        ("5-6", "SETTLED", 0),
+        ("5-6", "COMMITTED", 0),
     ]
     assert world.run().exit_code == 0
     assert (world.offsets(), world.stream().watermark, audited(world)) == ([0, 1, 2, 3, 5], 6, [])
@@ -164,7 +164,7 @@ def test_skipped_offsets_are_read_after_all(world: World) -> None:
 
 
 def compacted(world: World) -> None:
-    """Let Kafka lose records of the stretch, in a topic whose holes are the cleaner's."""
+    """Let Kafka lose records of the slice, in a topic whose holes are the cleaner's."""
     world.kafka._topics["orders"].cleanup_policy = "compact"
     world.kafka.log("orders", 0).remove([4, 10])
     for offset in (4, 10):
@@ -213,7 +213,7 @@ def test_beside_a_smaller_result_the_rest_of_the_wave_goes_on(landed: World) -> 
     compacted(landed)
     landed.reopen(9, 17)
     assert landed.run().exit_code == 1
-    assert pieces(landed) == [("0-9", "SETTLED", 0), ("9-14", "HELD", 1), ("14-17", "SETTLED", 1)]
+    assert pieces(landed) == [("0-9", "COMMITTED", 0), ("9-14", "HELD", 1), ("14-17", "COMMITTED", 1)]
     assert (landed.stream().watermark, audited(landed)) == (9, [])
 
 
@@ -234,17 +234,19 @@ def test_skip_of_what_is_reopened_keeps_the_earlier_rows(landed: World) -> None:
 
 
 def refused(world: World, start: int, end: int, error: type[Exception], match: str) -> None:
-    """Reopen a stretch, which is refused and changes nothing."""
+    """Reopen a slice, which is refused and changes nothing."""
     before, head = world.ledger._state, world.table.head()
     with pytest.raises(error, match=match):
         world.reopen(start, end)
     assert (world.ledger._state, world.table.head()) == (before, head)
 
 
-def test_what_is_not_settled_is_named(landed: World) -> None:
+def test_what_is_not_committed_is_named(landed: World) -> None:
     """What nobody planned, what waits to be read, what is on hold: each with its way out."""
     landed.produce(9)
-    refused(landed, 10, 16, StateError, "offsets 14-16 of orders/0 are neither settled nor skipped: .* kafka-lake run")
+    refused(
+        landed, 10, 16, StateError, "offsets 14-16 of orders/0 are neither committed nor skipped: .* kafka-lake run"
+    )
     wave = landed.planned_wave(Bounds(start=14, end=18))
     refused(landed, 10, 16, StateError, f"14-18 .* is planned, and not read yet. .*: kafka-lake ingest {wave}")
     decisions.cancel(landed.worker(), wave, "poison")
@@ -404,7 +406,7 @@ def test_lost_answer_of_the_commit_that_moves_main(landed: World, answer: Answer
 @pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED, Answer.LATE], ids=["lost", "landed", "late"])
 @pytest.mark.parametrize("empty", [False, True])
 def test_lost_answer_of_a_replacement_and_expiry_do_no_harm(landed: World, answer: Answer, empty: bool) -> None:
-    """Found in the lake it is settled, else made once more: also without a row to show, and without history."""
+    """Found in the lake it is committed, else made once more: also without a row to show, and without history."""
     if empty:
         landed.kafka._topics["orders"].cleanup_policy = "compact"
         landed.kafka.log("orders", 0).remove(range(4))
@@ -412,7 +414,7 @@ def test_lost_answer_of_a_replacement_and_expiry_do_no_harm(landed: World, answe
             landed.visible[landed.key()].pop(offset)
     (wave,) = landed.reopen(0, 4, accept_fewer=True).waves
     losing = Before("table.publish", lambda: setattr(landed.table, "next_answer", answer))
-    dying = Killed("table.look", nth=3)
+    dying = Killed("table.find_commit", nth=3)
 
     def passing(call: str) -> None:
         dying(call)
@@ -493,5 +495,5 @@ def test_rows_are_replaced_in_the_table_that_has_them(landed: World) -> None:
     assert (landed.ledger.wave(wave).table, landed.reopen(3, 9).waves) == ("raw.orders", (wave,))
     assert landed.run().exit_code == 0
     assert (landed.offsets(), by_attempt(landed)) == (before, ["0-3, 10-14", "3-6"])
-    assert str(landed.lake.table("raw.moved").holdings()[0].offsets) == "14-17"
+    assert str(landed.lake.table("raw.moved").attempt_rows()[0].offsets) == "14-17"
     assert audited(landed) == []

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def landed(world: World) -> World:
-    """A world with five settled offsets, one of them a marker."""
+    """A world with five committed offsets, one of them a marker."""
     world.produce(2)
     world.produce(2, transaction="t")
     world.end("t")
@@ -138,7 +138,7 @@ def test_wave_document_tells_everything_of_a_wave(landed: World) -> None:
     document = reporting.wave(landed.ledger, record.id)
     assert document["snapshot_id"] == str(landed.table.head().snapshot)
     (item,) = document["ranges"]
-    assert (item["start"], item["end"], item["rows"], item["state"]) == (0, 5, 4, "SETTLED")
+    assert (item["start"], item["end"], item["rows"], item["state"]) == (0, 5, 4, "COMMITTED")
     assert item["accounting"]["control"] == 1
     assert [attempt["outcome"] for attempt in document["attempts"]] == ["committed"]
 
@@ -151,10 +151,10 @@ def test_unknown_pipeline_is_answered_with_the_known_ones(landed: World) -> None
 
 
 def test_audit_of_a_sound_world_is_ok(landed: World) -> None:
-    """Every settled offset is accounted for and every row is where it should be; skips included."""
+    """Every committed offset is accounted for and every row is where it should be; skips included."""
     landed.produce(4)
-    stretch = OffsetRange(6, 7)
-    decisions.skip(landed.worker(), "orders", landed.stream(), stretch, reason="bad", acknowledge_order=False)
+    slice_ = OffsetRange(6, 7)
+    decisions.skip(landed.worker(), "orders", landed.stream(), slice_, reason="bad", acknowledge_order=False)
     landed.run()
     document = audit(landed)
     assert (document["ok"], document["problems"]) == (True, [])
@@ -182,26 +182,26 @@ def test_audit_finds_a_duplicate(landed: World) -> None:
 
 
 def test_audit_finds_a_stray(landed: World) -> None:
-    """A row at an offset that no settled range has."""
+    """A row at an offset that no committed range has."""
     change_rows(landed, lambda rows: [*rows, replace(rows[0], offset=77)])
     document = audit(landed)
     assert not document["ok"]
-    assert "rows at 77-78 belong to no settled range" in document["streams"][0]["problems"][0]
+    assert "rows at 77-78 belong to no committed range" in document["streams"][0]["problems"][0]
 
 
 def test_audit_finds_an_edited_watermark(landed: World) -> None:
-    """A watermark ahead of what is settled was not moved by us."""
+    """A watermark ahead of what is committed was not moved by us."""
     change_stream(landed, watermark=9)
     document = audit(landed)
     assert not document["ok"]
-    assert "the watermark 9 is ahead of what is settled: 5" in document["streams"][0]["problems"]
+    assert "the watermark 9 is ahead of what is committed: 5" in document["streams"][0]["problems"]
 
 
 def test_audit_finds_rows_of_a_skipped_range(landed: World) -> None:
     """What was passed unread must not be visible."""
     landed.produce(1)
-    stretch = OffsetRange(5, 6)
-    decisions.skip(landed.worker(), "orders", landed.stream(), stretch, reason="bad", acknowledge_order=False)
+    slice_ = OffsetRange(5, 6)
+    decisions.skip(landed.worker(), "orders", landed.stream(), slice_, reason="bad", acknowledge_order=False)
     landed.advance()
     change_rows(landed, lambda rows: [*rows, replace(rows[0], offset=5)])
     assert "range 5-6 is skipped and has 1 rows" in audit(landed)["streams"][0]["problems"]

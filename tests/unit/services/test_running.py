@@ -42,7 +42,7 @@ def test_second_run_has_nothing_to_do(world: World) -> None:
     """No job, no commit, no write."""
     world.produce(3)
     world.run()
-    world.settle()
+    world.recover()
     head, state = world.table.head(), world.ledger.snapshot()
     done = world.run()
     assert (done.exit_code, done.waves, done.moves) == (0, (), ())
@@ -56,26 +56,26 @@ def test_run_brings_new_records_only(world: World) -> None:
     world.run()
     world.produce(2)
     world.run()
-    assert [str(item.range) for job in world.runner.jobs for item in job.stretches] == ["0-3", "3-5"]
+    assert [str(item.range) for job in world.runner.jobs for item in job.slices] == ["0-3", "3-5"]
     world.check()
 
 
 def test_large_backlog_is_cut_into_ranges_and_waves(world: World) -> None:
-    """Sizes are the pipeline's; touching ranges of a wave are read as one stretch."""
+    """Sizes are the pipeline's; touching ranges of a wave are read as one slice."""
     world.with_spec(target_range_bytes=20, max_wave_bytes=50)
     world.produce(20)
     done = world.run()
     assert len(done.waves) > 1
     assert sum(wave.ranges for wave in done.waves) > len(done.waves)
-    assert len({item.range for job in world.runner.jobs for item in job.stretches}) == len(done.waves)
+    assert len({item.range for job in world.runner.jobs for item in job.slices}) == len(done.waves)
     world.check()
 
 
 def test_run_finishes_what_a_dead_run_left(world: World) -> None:
-    """Published and not settled: adopted; planned and not begun: ingested; then what is new."""
+    """Published and not committed: adopted; planned and not begun: ingested; then what is new."""
     world.produce(3)
     with pytest.raises(KilledError):
-        world.run(worker=world.worker(Killed("ledger.settle")))
+        world.run(worker=world.worker(Killed("ledger.record_commit")))
     world.produce(2)
     world.lease_ends()
     assert world.run().exit_code == 0
@@ -128,7 +128,7 @@ def test_wave_that_fails_does_not_stop_the_others(world: World) -> None:
 
 def test_exception_that_no_part_expects_is_a_problem_of_its_wave(world: World) -> None:
     """Later waves, watermarks and the mirror go on; the problem has a name, a place and an exit code."""
-    world.with_spec(max_wave_bytes=1, target_range_bytes=1, mirror_group="orders-mirror")
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1, sync_group="orders-mirror")
     world.produce(3)
     tried: list[str] = []
 
@@ -176,7 +176,7 @@ def test_open_wave_that_cannot_be_looked_at_does_not_stop_the_run(world: World) 
     tried: list[str] = []
 
     def broken(call: str) -> None:
-        if call == "table.look":
+        if call == "table.find_commit":
             tried.append(call)
             if len(tried) <= 2:
                 raise ValueError("no such history")
@@ -211,7 +211,7 @@ def test_blocked_partition_needs_a_person() -> None:
 
 
 def test_unknown_outcome_has_its_own_code(world: World) -> None:
-    """Exit 4: `settle` will find out."""
+    """Exit 4: `recover` will find out."""
     world.produce(3)
 
     def always(call: str) -> None:
@@ -242,7 +242,7 @@ def test_unknown_outweighs_held_outweighs_transient(world: World) -> None:
     assert world.run(worker=world.worker(always)).exit_code == 4
 
 
-def test_plan_is_finished_only_when_every_range_is_settled(world: World) -> None:
+def test_plan_is_finished_only_when_every_range_is_committed(world: World) -> None:
     """Unresolved ranges need another run, or a person."""
     world.produce(3)
     plan = world.plan()
@@ -256,11 +256,11 @@ def test_plan_is_finished_only_when_every_range_is_settled(world: World) -> None
     finish_plan(world.worker(), plan.id)
 
 
-def test_run_settles_what_is_in_the_lake_though_the_broker_is_down(world: World) -> None:
-    """What is published needs no Kafka to be settled."""
+def test_run_commits_what_is_in_the_lake_though_the_broker_is_down(world: World) -> None:
+    """What is published needs no Kafka to be committed."""
     world.produce(3)
     with pytest.raises(KilledError):
-        world.run(worker=world.worker(Killed("ledger.settle")))
+        world.run(worker=world.worker(Killed("ledger.record_commit")))
     world.lease_ends()
     world.kafka.down = True
     with pytest.raises(UnavailableError):
@@ -271,11 +271,11 @@ def test_run_settles_what_is_in_the_lake_though_the_broker_is_down(world: World)
     world.check()
 
 
-def test_wave_that_cannot_be_settled_does_not_stop_the_run(world: World) -> None:
+def test_wave_that_cannot_be_committed_does_not_stop_the_run(world: World) -> None:
     """A wave without receipts in the lake needs a person; what is new goes on."""
     world.produce(3)
     with pytest.raises(KilledError):
-        world.run(worker=world.worker(Killed("ledger.settle")))
+        world.run(worker=world.worker(Killed("ledger.record_commit")))
     world.table._receipts.clear()
     world.lease_ends()
     world.produce(2)

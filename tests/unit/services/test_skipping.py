@@ -22,9 +22,9 @@ def wave(world: World) -> str:
 
 
 def skip(world: World, start: int, end: int) -> int:
-    """Skip a stretch of partition 0; returns how many offsets."""
-    stretch = OffsetRange(start, end)
-    done = decisions.skip(world.worker(), "orders", world.stream(), stretch, reason="bad", acknowledge_order=False)
+    """Skip a slice of partition 0; returns how many offsets."""
+    slice_ = OffsetRange(start, end)
+    done = decisions.skip(world.worker(), "orders", world.stream(), slice_, reason="bad", acknowledge_order=False)
     return done.offsets
 
 
@@ -33,7 +33,7 @@ def states(world: World) -> list[tuple[str, str]]:
     return [(str(item.range), item.state.value) for item in world.ledger.ranges(pipeline="orders")]
 
 
-def test_skip_passes_exactly_the_stretch(world: World, wave: str) -> None:
+def test_skip_passes_exactly_the_slice(world: World, wave: str) -> None:
     """A planned range is split; the pieces around the skip are read, the watermark passes over it."""
     assert skip(world, 1, 3) == 2
     assert states(world) == [("0-1", "PLANNED"), ("1-3", "SKIPPED"), ("3-5", "PLANNED")]
@@ -44,7 +44,7 @@ def test_skip_passes_exactly_the_stretch(world: World, wave: str) -> None:
 
 
 def test_skip_frees_the_watermark(world: World) -> None:
-    """A hold closes, and the watermark jumps over everything settled above it."""
+    """A hold closes, and the watermark jumps over everything committed above it."""
     world.produce(10)
     world.run(Bounds(start=4, end=10))
     hold = world.planned_wave(Bounds(start=0, end=4))
@@ -64,8 +64,8 @@ def test_offsets_that_nobody_has_written_are_not_skipped(world: World, wave: str
     assert skip(world, 5, 7) == 2
 
 
-def test_skip_of_what_is_settled_passes_nothing(world: World, wave: str) -> None:
-    """What is visible is not skipped; only the rest of the stretch is."""
+def test_skip_of_what_is_committed_passes_nothing(world: World, wave: str) -> None:
+    """What is visible is not skipped; only the rest of the slice is."""
     world.run(Bounds(start=0, end=5))
     world.produce(2)
     assert skip(world, 3, 7) == 2
@@ -76,7 +76,7 @@ def test_skip_of_what_is_settled_passes_nothing(world: World, wave: str) -> None
 
 @pytest.mark.parametrize("call", ["ledger.mark_publishing", "table.publish"])
 def test_zombie_publisher_is_stopped_by_a_skip(world: World, wave: str, call: str) -> None:
-    """No forgotten publisher shows rows of a skipped stretch, and the rest is read again."""
+    """No forgotten publisher shows rows of a skipped slice, and the rest is read again."""
 
     def skip_late() -> None:
         world.lease_ends()
@@ -119,12 +119,12 @@ def test_wave_claimed_while_a_skip_decides_is_not_robbed(world: World, wave: str
 
 
 def test_skip_of_a_published_wave_adopts_it(world: World, wave: str) -> None:
-    """Rows that are visible are settled, not skipped."""
+    """Rows that are visible are committed, not skipped."""
     with pytest.raises(KilledError):
-        world.ingest(wave, world.worker(Killed("ledger.settle")))
+        world.ingest(wave, world.worker(Killed("ledger.record_commit")))
     world.lease_ends()
     assert skip(world, 1, 3) == 0
-    assert states(world) == [("0-5", "SETTLED")]
+    assert states(world) == [("0-5", "COMMITTED")]
     world.advance()
     world.check()
 

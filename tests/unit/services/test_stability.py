@@ -52,8 +52,8 @@ def test_transaction_that_hangs_is_named_in_plan_and_status(world: World) -> Non
     (waiting,) = plan_document(world.plan(), recorded=False)["waiting_for_stable"]
     assert waiting["transaction"]["hanging"] is True
     assert waiting["transaction"]["started_at"] == timestamp(begun)
-    assert "transaction 'lost' of producer" in waiting["words"]
-    assert "abort --topic orders --partition 0 --start-offset 3" in waiting["words"]
+    assert "transaction 'lost' of producer" in waiting["message"]
+    assert "abort --topic orders --partition 0 --start-offset 3" in waiting["message"]
     status = reporting.status(world.worker(), world.spec)
     assert status["waiting_for_stable"] == [waiting]
 
@@ -90,7 +90,7 @@ def test_cluster_that_names_no_transaction_leaves_the_plan_as_it_is(
     world.produce(2, transaction="slow")
     monkeypatch.setattr(world.kafka, "transactions", lambda *_: ())
     (waiting,) = plan_document(world.plan(), recorded=True)["waiting_for_stable"]
-    assert (waiting["last_stable"], waiting["transaction"], waiting["words"]) == (3, None, None)
+    assert (waiting["last_stable"], waiting["transaction"], waiting["message"]) == (3, None, None)
 
 
 def test_unreachable_coordinator_is_no_reason_to_plan_nothing(world: World) -> None:
@@ -115,13 +115,13 @@ def pending() -> World:
     return world
 
 
-def planned(world: World, patience: int, worker: object = None) -> planning.Planned:
+def planned(world: World, timeout: int, worker: object = None) -> planning.Planned:
     ports = worker or world.worker()
-    return planning.plan(ports, world.spec, FOLLOW, plan_id="p", patience=timedelta(seconds=patience))  # type: ignore[arg-type]
+    return planning.plan(ports, world.spec, FOLLOW, plan_id="p", timeout=timedelta(seconds=timeout))  # type: ignore[arg-type]
 
 
 def test_pending_commit_is_waited_for(pending: World) -> None:
-    """What the group has committed in the end is the seam, and not what it had committed before."""
+    """What the group has committed in the end is the cutover, and not what it had committed before."""
     ended = Before("source.snapshot", lambda: pending.kafka.commit_group("live", "orders", 1, 4), nth=3)
     plan = planned(pending, 60, pending.worker(ended)).plan
     assert pieces(plan) == [(0, OffsetRange(0, 2)), (1, OffsetRange(0, 4))]

@@ -1,4 +1,4 @@
-"""One wave from claim to settlement, and whatever a job can do wrong on the way."""
+"""One wave from claim to commit, and whatever a job can do wrong on the way."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def held(world: World) -> list[tuple[int, str, str | None]]:
     return [(item.stream.partition, str(item.range), item.reason) for item in found]
 
 
-def test_wave_is_staged_audited_published_and_settled(world: World) -> None:
+def test_wave_is_staged_audited_published_and_committed(world: World) -> None:
     """The happy path: every record visible once, one attempt, one commit, receipts, no branch left."""
     world.produce(5)
     wave = world.planned_wave()
@@ -75,7 +75,7 @@ def test_transactions_are_accounted_for(world: World) -> None:
 
 
 def test_zero_row_wave_completes(world: World) -> None:
-    """A range of aborted records only has no row, is settled, and lets the watermark pass."""
+    """A range of aborted records only has no row, is committed, and lets the watermark pass."""
     world.produce(2, transaction="bad")
     world.end("bad", commit=False)
     wave = world.planned_wave()
@@ -234,9 +234,9 @@ def test_table_is_never_ahead_of_the_base(world: World) -> None:
     wave = world.planned_wave()
     calls = Calls()
     world.ingest(wave, world.worker(calls))
-    order = ["table.look", "ledger.record_base", "runner.stage", "table.staged", "ledger.mark_staged"]
-    order += ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.settle"]
-    assert [call for call in calls.made if call in order] == [*order[:6], "table.look", *order[6:]]
+    order = ["table.find_commit", "ledger.record_base", "runner.stage", "table.staged", "ledger.mark_staged"]
+    order += ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.record_commit"]
+    assert [call for call in calls.made if call in order] == [*order[:6], "table.find_commit", *order[6:]]
 
 
 def test_second_worker_waits_for_the_first(world: World) -> None:

@@ -41,7 +41,7 @@ def chosen(world: World, **selection: object) -> list[str]:
 
 
 def test_whole_topic_is_meant_where_no_partition_is_named(world: World) -> None:
-    """By offset the same stretch of each; by time what each has of the period, to the end of its log."""
+    """By offset the same slice of each; by time what each has of the period, to the end of its log."""
     assert chosen(world, start=1, end=4) == ["orders/0 1-4", "orders/1 1-4"]
     hour_ago = world.clock.now() - timedelta(minutes=30)
     assert chosen(world, start=hour_ago, end=world.clock.now() + timedelta(days=1)) == ["orders/0 3-5", "orders/1 3-5"]
@@ -63,7 +63,7 @@ def test_reopen_of_a_topic_is_shown_and_then_done(world: World) -> None:
     some = choose(ports, "orders", Selection(topic="orders", start=1, end=4))
     before = world.ledger.snapshot()
     prepared = all_or_nothing(
-        some, lambda item: reopening.prepare(ports, world.spec, item.stream, item.stretch, reason="again")
+        some, lambda item: reopening.prepare(ports, world.spec, item.stream, item.interval, reason="again")
     )
     assert [(part.offsets, part.rows, len(part.waves), part.watermark) for part in prepared] == [(3, 3, 1, 1)] * 2
     assert world.ledger.snapshot() == before
@@ -82,7 +82,7 @@ def test_nothing_is_done_while_any_part_is_refused(world: World) -> None:
     some = choose(ports, "orders", Selection(topic="orders", start=3, end=7))
 
     def prepare(item: Chosen) -> reopening.Prepared:
-        return reopening.prepare(ports, world.spec, item.stream, item.stretch, reason="again")
+        return reopening.prepare(ports, world.spec, item.stream, item.interval, reason="again")
 
     with pytest.raises(StateError, match=r"nothing was done: 2 of 2 .* orders/0 3-7: .*; orders/1 3-7: range 5-7 "):
         all_or_nothing(some, prepare)
@@ -95,8 +95,8 @@ def test_what_was_done_before_a_failure_is_named(world: World) -> None:
     """Each partition is one decision; what comes between leaves the rest as it was, to be repeated."""
     ports = world.worker()
     some = choose(ports, "orders", Selection(topic="orders", start=1, end=4))
-    prepared = [reopening.prepare(ports, world.spec, i.stream, i.stretch, reason="again") for i in some]
-    decisions.skip(ports, "orders", some[1].stream, some[1].stretch, reason="meanwhile", acknowledge_order=False)
+    prepared = [reopening.prepare(ports, world.spec, i.stream, i.interval, reason="again") for i in some]
+    decisions.skip(ports, "orders", some[1].stream, some[1].interval, reason="meanwhile", acknowledge_order=False)
     with pytest.raises(ConcurrentError, match=r"Done: orders/0 1-4\. Not done: orders/1 1-4\. Repeat") as failed:
         one_by_one(some, prepared, lambda part: reopening.carry_out(ports, world.spec, part))
     assert failed.value.facts == {"done": ["orders/0 1-4"], "not_done": ["orders/1 1-4"]}
@@ -110,14 +110,14 @@ def test_skip_is_shown_before_it_is_done(world: World) -> None:
     ports, stream = world.worker(), world.stream(0)
     (some,) = choose(ports, "orders", Selection(topic="orders", partitions=frozenset({0}), start=3, end=7))
     before = world.ledger.snapshot()
-    shown = decisions.preview_skip(ports, "orders", some.stream, some.stretch, reason="bad")
+    shown = decisions.preview_skip(ports, "orders", some.stream, some.interval, reason="bad")
     assert (shown.offsets, shown.waves, shown.fenced, shown.goes_on) == (2, (wave,), (), RangeSet())
     assert world.ledger.snapshot() == before
-    done = decisions.skip(ports, "orders", stream, some.stretch, reason="bad", acknowledge_order=False)
+    done = decisions.skip(ports, "orders", stream, some.interval, reason="bad", acknowledge_order=False)
     assert done.offsets == shown.offsets
     (beyond,) = choose(ports, "orders", Selection(topic="orders", partitions=frozenset({0}), start=3, end=70))
     with pytest.raises(RangeBeyondEndError):
-        decisions.preview_skip(ports, "orders", beyond.stream, beyond.stretch, reason="bad")
+        decisions.preview_skip(ports, "orders", beyond.stream, beyond.interval, reason="bad")
 
 
 def test_skip_shows_what_would_go_on(world: World) -> None:
@@ -128,5 +128,5 @@ def test_skip_shows_what_would_go_on(world: World) -> None:
     with pytest.raises(Exception, match="held"):
         world.ingest(wave)
     (some,) = choose(world.worker(), "orders", Selection(topic="orders", partitions=frozenset({0}), start=6, end=7))
-    shown = decisions.preview_skip(world.worker(), "orders", some.stream, some.stretch, reason="bad")
+    shown = decisions.preview_skip(world.worker(), "orders", some.stream, some.interval, reason="bad")
     assert (shown.offsets, shown.goes_on) == (1, RangeSet.of((5, 6), (7, 9)))

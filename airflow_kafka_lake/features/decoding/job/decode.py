@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.features.decoding.job.misread import alone, misread, out_of_bounds
+from airflow_kafka_lake.features.decoding.job.quirks import alone, out_of_bounds, quirks
 from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, widen
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _Json(_Part):
             "columnNameOfCorruptRecord": _CORRUPT,
             "enableDateTimeParsingFallback": "false",
         }
-        read = f.when(~misread(text, self.schema), f.from_json(text, asked, options))
+        read = f.when(~quirks(text, self.schema), f.from_json(text, asked, options))
         return [f.when(f.is_valid_utf8(text), read).alias(self.value)]
 
     def fields(self) -> list[StructField]:
@@ -212,9 +212,9 @@ class _Framed(_Part):
 
         found = f.col(self.id)
         unframed = f.lit("the value does not begin with a zero byte and a schema id")
-        strange = f.concat(f.lit("schema id "), found, f.lit(f" is no version of {self.decoder.subject}"))
+        foreign = f.concat(f.lit("schema id "), found, f.lit(f" is no version of {self.decoder.subject}"))
         unfit = f.concat(f.lit("the value does not fit schema id "), found, f.lit(f" read as {self.decoder.name}"))
-        return f.when(found.isNull(), unframed).when(~self.is_known(found), strange).when(self.unread(), unfit)
+        return f.when(found.isNull(), unframed).when(~self.is_known(found), foreign).when(self.unread(), unfit)
 
 
 class _Avro(_Framed):

@@ -29,7 +29,7 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import (
     Difference,
     Mismatch,
     narrowed,
-    slices,
+    parts_of,
 )
 from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.formats import at_snapshot, table_name
@@ -43,7 +43,7 @@ PER_TASK = 200_000
 """Offsets of one read task."""
 
 MOST_PARTS = 20
-"""Stretches of a slice that the driver reads one by one; nearer ones are read together."""
+"""Slices of a slice that the driver reads one by one; nearer ones are read together."""
 
 _NO_ATTEMPT = "0" * 16
 
@@ -63,38 +63,40 @@ def compare(
     job: CompareJob,
     kafka: Mapping[str, str],
     *,
-    say: Callable[[str], object] = lambda _: None,
+    progress: Callable[[str], object] = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> Comparison:
-    """Compare every stretch of the job; `kafka` holds Java client settings, `say` gets a sentence after each slice.
+    """Compare every slice of the job; `kafka` holds Java client settings, `say` gets a sentence after each slice.
 
     Spark's own errors pass through.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "16")
-    pace = _Pace(job.bytes_per_second, sleep, now)
-    parts = slices(job)
+    throughput = _Throughput(job.bytes_per_second, sleep, now)
+    parts = parts_of(job)
     table = _buckets(_lake(spark, job, parts), job.bucket).persist()
     read, wrong = NOTHING, list[tuple[str, int, int]]()
     try:
         for number, part in enumerate(parts):
             found, buckets = _compare_buckets(spark, job, part, kafka=kafka, lake=table.filter(f"slice = {number}"))
             read, wrong = read + found, wrong + buckets
-            say(f"compared slice {number + 1} of {len(parts)}: {read.records:,} records, {len(wrong)} buckets differ")
-            pace.after(found.bytes)
+            progress(
+                f"compared slice {number + 1} of {len(parts)}: {read.records:,} records, {len(wrong)} buckets differ"
+            )
+            throughput.after(found.bytes)
     finally:
         table.unpersist()
-    again = replace(job, stretches=narrowed(job.stretches, wrong, job.bucket))
-    for number, part in enumerate(parts := slices(again)):
-        say(f"looking closer at slice {number + 1} of {len(parts)} that differ")
+    again = replace(job, slices=narrowed(job.slices, wrong, job.bucket))
+    for number, part in enumerate(parts := parts_of(again)):
+        progress(f"looking closer at slice {number + 1} of {len(parts)} that differ")
         found = _compare_offsets(spark, again, part, kafka)
         read += replace(found, records=0, bytes=0)
-        pace.after(found.bytes)
+        throughput.after(found.bytes)
     return replace(read, differences=_added(read.differences))
 
 
-class _Pace:
+class _Throughput:
     """Waits between slices until what was read is no more than the rate allows."""
 
     def __init__(self, rate: int | None, sleep: Callable[[float], None], now: Callable[[], float]) -> None:
@@ -172,10 +174,10 @@ def _compare_offsets(
 
 
 def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: Mapping[str, str]) -> DataFrame:
-    """Return digests of what Kafka has of some stretches; read as a staging job reads."""
-    late = _untimely(spark, job, part)
+    """Return digests of what Kafka has of some slices; read as a staging job reads."""
+    late = _overflowing(spark, job, part)
     if job.singly:
-        # Also where no stretch ends in this slice: a poll of its last piece may reach that far.
+        # Also where no slice ends in this slice: a poll of its last piece may reach that far.
         kafka = {**kafka, "max.poll.records": str(CAREFUL_POLL)}
     asked = StageJob(
         pipeline=job.pipeline,
@@ -183,16 +185,16 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: M
         attempt=_NO_ATTEMPT,
         table=job.table,
         isolation=job.isolation,
-        stretches=tuple(SliceSet(part) - SliceSet((*late, *job.singly, *job.unread))),
+        slices=tuple(SliceSet(part) - SliceSet((*late, *job.singly, *job.unread))),
         singly=tuple((SliceSet(part) & SliceSet(job.singly)) - SliceSet(late)),
-        untimely=late,
+        overflowing=late,
         tasks=max(1, sum(item.range.span for item in part) // PER_TASK),
         max_records_per_partition=PER_TASK,
     )
     return _digested(Steps(spark, asked, kafka).read())
 
 
-def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tuple[Slice, ...]:
+def _overflowing(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tuple[Slice, ...]:
     """Return where the table has records with a time that Spark's Kafka source cannot read."""
     found = spark.sql(
         "SELECT kafka_topic_id, kafka_partition, kafka_offset "
@@ -209,8 +211,8 @@ def _untimely(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tu
 
 
 def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]) -> DataFrame:
-    """Return digests of what the table's snapshot has of the stretches, each with the number of its slice."""
-    stretches: list[dict[str, Any]] = [
+    """Return digests of what the table's snapshot has of the slices, each with the number of its slice."""
+    slices: list[dict[str, Any]] = [
         {
             "slice": number,
             "i": item.stream.topic_id,
@@ -222,13 +224,13 @@ def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]
         for item in part
     ]
     shape = "array<struct<slice:int,i:string,p:int,a:bigint,b:bigint>>"
-    text = "SELECT inline(from_json(:stretches, :shape))"
-    asked = spark.sql(text, {"stretches": json.dumps(stretches), "shape": shape})
+    text = "SELECT inline(from_json(:slices, :shape))"
+    asked = spark.sql(text, {"slices": json.dumps(slices), "shape": shape})
     rows = spark.sql(f"SELECT * FROM {at_snapshot(table_name(job), job.snapshot)}")
-    lowest, highest = min(item["a"] for item in stretches), max(item["b"] for item in stretches)
+    lowest, highest = min(item["a"] for item in slices), max(item["b"] for item in slices)
     # What the bounds of a file can tell is said of its columns; the rest is the join's.
     near = rows.filter(f"kafka_offset >= {int(lowest)} AND kafka_offset < {int(highest)}").filter(
-        rows["kafka_topic_id"].isin(sorted({item["i"] for item in stretches}))
+        rows["kafka_topic_id"].isin(sorted({item["i"] for item in slices}))
     )
     mine = "kafka_topic_id = i AND kafka_partition = p AND kafka_offset >= a AND kafka_offset < b"
     return _digested(near.join(asked.hint("broadcast"), on=_expr(mine)), "slice")
@@ -270,8 +272,8 @@ def _added(found: Sequence[Difference]) -> tuple[Difference, ...]:
 def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
 
-    def work(spark: SparkSession, request: Mapping[str, Any], say: Callable[[str], object]) -> Mapping[str, Any]:
-        return compare(spark, CompareJob.from_json(request["job"]), request["kafka"], say=say).to_json()
+    def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
+        return compare(spark, CompareJob.from_json(request["job"]), request["kafka"], progress=progress).to_json()
 
     report(argv, work)
 

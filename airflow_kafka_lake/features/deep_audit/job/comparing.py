@@ -44,16 +44,16 @@ class Mismatch(StrEnum):
 class CompareJob:
     """Everything a comparing job needs but settings that may hold secrets.
 
-    `snapshot` is the table's snapshot that is read. The stretches are disjoint, and Kafka has all of them.
+    `snapshot` is the table's snapshot that is read. The slices are disjoint, and Kafka has all of them.
     `bytes_per_second` bounds, on average, what is read from Kafka; None: as fast as it comes. Where something behind a
-    stretch must not be touched, its last records are in `singly`, as in `StageJob`, and what has none in `unread`.
+    slice must not be touched, its last records are in `singly`, as in `StageJob`, and what has none in `unread`.
     """
 
     pipeline: str
     table: str
     snapshot: int
     isolation: Isolation
-    stretches: tuple[Slice, ...]
+    slices: tuple[Slice, ...]
     bucket: int = BUCKET
     per_slice: int = MOST_PER_SLICE
     bytes_per_second: int | None = None
@@ -83,7 +83,7 @@ class CompareJob:
     @property
     def is_heavy(self) -> bool:
         """Return whether the job is worth a start that takes longer."""
-        return sum(item.range.span for item in self.stretches) > _LIGHT_OFFSETS
+        return sum(item.range.span for item in self.slices) > _LIGHT_OFFSETS
 
     @property
     def name(self) -> str:
@@ -97,7 +97,7 @@ class CompareJob:
             "table": self.table,
             "snapshot": self.snapshot,
             "isolation": self.isolation.value,
-            **{name: [item.to_json() for item in getattr(self, name)] for name in _STRETCHES},
+            **{name: [item.to_json() for item in getattr(self, name)] for name in _SLICES},
             "bucket": self.bucket,
             "per_slice": self.per_slice,
             "bytes_per_second": self.bytes_per_second,
@@ -106,8 +106,8 @@ class CompareJob:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
         """Read the form that travels."""
-        stretches = {name: tuple(map(Slice.from_json, data[name])) for name in _STRETCHES}
-        return cls(**{**data, "isolation": Isolation(data["isolation"]), **stretches})
+        slices = {name: tuple(map(Slice.from_json, data[name])) for name in _SLICES}
+        return cls(**{**data, "isolation": Isolation(data["isolation"]), **slices})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ Record = tuple[object, ...]
 _FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, Mismatch.TIMESTAMP_TYPE)
 
 
-_STRETCHES = ("stretches", "singly", "unread")
+_SLICES = ("slices", "singly", "unread")
 
 
 def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> int:
@@ -175,11 +175,11 @@ def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> i
     return min(MOST_PER_SLICE, max(1, int(bytes_per_second * SLICE_SECONDS / weight)))
 
 
-def slices(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
-    """Cut the stretches into slices of `per_slice` offsets; a bucket that is in two of them is compared in parts."""
+def parts_of(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
+    """Cut the slices into slices of `per_slice` offsets; a bucket that is in two of them is compared in parts."""
     found: list[list[Slice]] = [[]]
     room = job.per_slice
-    for item in sorted(job.stretches, key=lambda s: (*s.stream, s.range)):
+    for item in sorted(job.slices, key=lambda s: (*s.stream, s.range)):
         left: OffsetRange | None = item.range
         while left is not None:
             if room <= 0:
@@ -192,28 +192,28 @@ def slices(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
     return tuple(tuple(part) for part in found if part)
 
 
-def narrowed(stretches: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Slice, ...]:
-    """Return what of the stretches lies in some buckets, each `(topic id, partition, number)`."""
+def narrowed(slices: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Slice, ...]:
+    """Return what of the slices lies in some buckets, each `(topic id, partition, number)`."""
     wanted: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
     for topic_id, partition, number in buckets:
         wanted[topic_id, partition].append(OffsetRange(number * size, (number + 1) * size))
     sets = {key: RangeSet(ranges) for key, ranges in wanted.items()}
     return tuple(
         item.part(part)
-        for item in stretches
+        for item in slices
         if (chosen := sets.get((item.stream.topic_id, item.stream.partition)))
         for part in chosen.within(item.range)
     )
 
 
 def differences(
-    stretches: Sequence[Slice],
+    slices: Sequence[Slice],
     kafka: Mapping[Stream, Mapping[int, Record]],
     lake: Mapping[Stream, Mapping[int, Record]],
 ) -> tuple[Difference, ...]:
     """Compare two sides that are at hand, offset by offset: what a job must find, in the simplest words."""
     found: dict[tuple[Stream, Mismatch], list[int]] = defaultdict(list)
-    for item in stretches:
+    for item in slices:
         stream = item.stream
         theirs, ours = kafka.get(stream, {}), lake.get(stream, {})
         for offset in sorted(o for o in theirs.keys() | ours.keys() if o in item.range):

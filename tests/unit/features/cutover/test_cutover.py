@@ -1,4 +1,4 @@
-"""The seam with a live stream, from the plan that froze it to the audit that judges it."""
+"""The cutover with a live stream, from the plan that froze it to the audit that judges it."""
 
 from __future__ import annotations
 
@@ -41,46 +41,46 @@ def write(world: World, *offsets: int, topic: str = "orders") -> None:
     world.lake.table(LIVE).write_foreign([*world.lake.table(LIVE)._store.rows(), *rows])
 
 
-def seam(world: World, columns: str | None = None) -> dict[str, Any]:
+def cutover(world: World, columns: str | None = None) -> dict[str, Any]:
     return pipeline_audit.audit(world.worker(), world.spec, checks=(CutoverCheck(table=LIVE, columns=columns),))
 
 
-def test_a_plan_freezes_the_seam(world: World) -> None:
+def test_a_plan_freezes_the_cutover(world: World) -> None:
     """What the group commits after the plan is the live stream's."""
     assert world.offsets() == [0, 1, 2, 3]
     write(world, 4, 5)
-    document = seam(world)
-    assert (document["ok"], document["seam"]["ok"]) == (True, True)
-    assert (document["seam"]["streams"][0]["at"], document["seam"]["streams"][0]["live_from"]) == (4, 4)
+    document = cutover(world)
+    assert (document["ok"], document["cutover"]["ok"]) == (True, True)
+    assert (document["cutover"]["streams"][0]["at"], document["cutover"]["streams"][0]["live_from"]) == (4, 4)
 
 
 def test_a_group_that_went_on_without_a_row_has_lost_records(world: World) -> None:
     """The consumer has said that it is done with them, and its table has none."""
-    (finding,) = seam(world)["findings"]
-    assert (finding["kind"], finding["offsets"]) == ("seam-missing", [[4, 6]])
+    (finding,) = cutover(world)["findings"]
+    assert (finding["kind"], finding["offsets"]) == ("cutover-missing", [[4, 6]])
 
 
 def test_another_topics_rows_are_not_looked_at(world: World) -> None:
     """A live stream may write several topics into one table."""
     write(world, 0, 1, topic="payments")
     write(world, 4, 5)
-    assert seam(world)["ok"]
+    assert cutover(world)["ok"]
 
 
 def test_rows_that_the_live_stream_wrote_twice_are_told(world: World) -> None:
-    """They are its own affair, and no finding of the seam."""
+    """They are its own affair, and no finding of the cutover."""
     write(world, 4, 5, 5)
-    document = seam(world)
+    document = cutover(world)
     assert document["ok"]
-    assert "orders/0: the live stream has 1 rows twice" in document["seam"]["lines"]
+    assert "orders/0: the live stream has 1 rows twice" in document["cutover"]["lines"]
 
 
 def test_a_generation_that_is_gone_is_not_judged(world: World) -> None:
     """A live table has no topic ids: its rows are the present generation's."""
     world.create("orders")
-    document = seam(world)
-    assert document["seam"]["streams"] == []
-    assert "not judged: gone: the topic was re-created" in document["seam"]["lines"][0]
+    document = cutover(world)
+    assert document["cutover"]["streams"] == []
+    assert "not judged: gone: the topic was re-created" in document["cutover"]["lines"][0]
 
 
 def test_a_table_that_is_not_there_is_refused(world: World) -> None:
@@ -92,4 +92,4 @@ def test_a_table_that_is_not_there_is_refused(world: World) -> None:
 def test_columns_that_cannot_be_read_are_refused(world: World) -> None:
     """In words."""
     with pytest.raises(UsageError, match="topic=COLUMN,partition=COLUMN,offset=COLUMN"):
-        seam(world, "offsets=x")
+        cutover(world, "offsets=x")

@@ -1,4 +1,4 @@
-"""Where a pipeline's settled offsets end and a live stream's rows begin."""
+"""Where a pipeline's committed offsets end and a live stream's rows begin."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from airflow_kafka_lake.features.cutover.decision import CutoverQuestion, ask, j
 pytestmark = pytest.mark.unit
 
 STREAM = Stream("orders", "id", 0)
-SETTLED = RangeRecord(
+COMMITTED = RangeRecord(
     id="r",
     pipeline="orders",
     plan="p",
     wave="w",
     slice=Slice(Stream("orders", "id", 0), OffsetRange(0, 50)),
-    state=RangeState.SETTLED,
+    state=RangeState.COMMITTED,
     reason=None,
     estimated_bytes=0,
 )
 
 
 def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> CutoverQuestion:
-    return ask(STREAM, 0, (SETTLED, *further), live=live, group_offset=group)
+    return ask(STREAM, 0, (COMMITTED, *further), live=live, group_offset=group)
 
 
 def ranged(start: int, end: int, state: RangeState) -> RangeRecord:
-    return replace(SETTLED, id=str(start), slice=Slice(STREAM, OffsetRange(start, end)), state=state)
+    return replace(COMMITTED, id=str(start), slice=Slice(STREAM, OffsetRange(start, end)), state=state)
 
 
 def test_a_live_stream_that_begins_where_the_pipeline_ends_is_sound() -> None:
@@ -57,7 +57,7 @@ def test_what_neither_has_is_missing_unless_kafka_explains_it() -> None:
 
 
 def test_what_both_have_is_twice() -> None:
-    """A live stream that wrote rows before the seam."""
+    """A live stream that wrote rows before the cutover."""
     question = asked(RangeSet.of((45, 80)))
     assert (question.twice, question.live_from) == (RangeSet.of((45, 50)), 50)
     assert not judge(question, ()).sound
@@ -68,10 +68,10 @@ def test_a_skipped_offset_may_be_the_live_streams() -> None:
     assert not asked(RangeSet.of((50, 80)), ranged(50, 60, RangeState.SKIPPED)).twice
 
 
-def test_what_is_planned_is_not_settled_yet() -> None:
+def test_what_is_planned_is_not_committed_yet() -> None:
     """Not missing, and not proven."""
-    seam = judge(asked(RangeSet.of((60, 80)), ranged(50, 60, RangeState.HELD)), ())
-    assert (seam.question.pending, seam.missing, seam.sound) == (RangeSet.of((50, 60)), RangeSet(), False)
+    cutover = judge(asked(RangeSet.of((60, 80)), ranged(50, 60, RangeState.HELD)), ())
+    assert (cutover.question.pending, cutover.missing, cutover.sound) == (RangeSet.of((50, 60)), RangeSet(), False)
 
 
 def test_a_live_stream_without_rows_must_have_those_up_to_its_group() -> None:

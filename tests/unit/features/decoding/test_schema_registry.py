@@ -152,9 +152,9 @@ def test_certificates_are_verified(tmp_path: Path) -> None:
     context.load_cert_chain(certificate, key)
     with RegistryServer(tls=context) as server:
         server.register("orders-value", "AVRO", SCHEMA)
-        stranger = failed(adapter(server.url))
-        assert isinstance(stranger, ConnectionSettingsError)
-        assert "ssl.ca.location" in stranger.message
+        foreign = failed(adapter(server.url))
+        assert isinstance(foreign, ConnectionSettingsError)
+        assert "ssl.ca.location" in foreign.message
         known = adapter(server.url, extra={"ssl.ca.location": str(certificate)})
         assert len(known.versions("orders-value")) == 1
         known.close()

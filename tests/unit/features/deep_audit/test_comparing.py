@@ -21,41 +21,41 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import (
     Record,
     differences,
     narrowed,
+    parts_of,
     per_slice,
-    slices,
 )
 
 pytestmark = pytest.mark.unit
 
 
-def stretch(start: int, end: int, partition: int = 0) -> Slice:
+def slice_(start: int, end: int, partition: int = 0) -> Slice:
     return Slice(Stream("orders", "id", partition), OffsetRange(start, end))
 
 
-def job(*stretches: Slice, bucket: int = 10, size: int = 25) -> CompareJob:
+def job(*slices: Slice, bucket: int = 10, size: int = 25) -> CompareJob:
     return CompareJob(
         pipeline="orders",
         table="raw.orders",
         snapshot=7,
         isolation=Isolation.READ_COMMITTED,
-        stretches=stretches,
+        slices=slices,
         bucket=bucket,
         per_slice=size,
     )
 
 
 ranges = st.lists(st.integers(0, 300), min_size=2, max_size=12, unique=True).map(
-    lambda edges: [stretch(a, b) for a, b in zip(sorted(edges)[::2], sorted(edges)[1::2], strict=False)]
+    lambda edges: [slice_(a, b) for a, b in zip(sorted(edges)[::2], sorted(edges)[1::2], strict=False)]
 )
 
 
 @given(ranges, st.integers(1, 90))
-def test_slices_are_the_stretches(stretches: list[Slice], size: int) -> None:
+def test_parts_are_the_slices(given_slices: list[Slice], size: int) -> None:
     """Every offset once, and every slice but the last is full."""
-    found = slices(job(*stretches, size=size))
+    found = parts_of(job(*given_slices, size=size))
     pieces = [item.range for part in found for item in part]
-    assert sum(item.span for item in pieces) == sum(item.range.span for item in stretches)
-    assert RangeSet(pieces) == RangeSet(item.range for item in stretches)
+    assert sum(item.span for item in pieces) == sum(item.range.span for item in given_slices)
+    assert RangeSet(pieces) == RangeSet(item.range for item in given_slices)
     sizes = [sum(item.range.span for item in part) for part in found]
     assert set(sizes[:-1]) <= {size}
     assert 0 < sizes[-1] <= size
@@ -70,8 +70,8 @@ def test_a_rate_makes_slices_of_some_seconds() -> None:
 
 
 def test_only_buckets_that_differ_are_looked_at_again() -> None:
-    """Cut at the ends of the stretches."""
-    found = narrowed([stretch(5, 27), stretch(0, 40, 1)], [("id", 0, 0), ("id", 0, 2), ("id", 1, 1)], 10)
+    """Cut at the ends of the slices."""
+    found = narrowed([slice_(5, 27), slice_(0, 40, 1)], [("id", 0, 0), ("id", 0, 2), ("id", 1, 1)], 10)
     assert [(item.stream.partition, item.range.start, item.range.end) for item in found] == [
         (0, 5, 10),
         (0, 20, 27),
@@ -81,7 +81,7 @@ def test_only_buckets_that_differ_are_looked_at_again() -> None:
 
 def test_what_travels_comes_back() -> None:
     """As JSON."""
-    asked = replace(job(stretch(3, 9), stretch(0, 1, 2)), singly=(stretch(5, 7),), unread=(stretch(7, 9),))
+    asked = replace(job(slice_(3, 9), slice_(0, 1, 2)), singly=(slice_(5, 7),), unread=(slice_(7, 9),))
     assert CompareJob.from_json(json.loads(json.dumps(asked.to_json()))) == asked
     difference = Difference(stream=Stream("t", "i", 1), mismatch=Mismatch.KEY, first=3, offsets=2)
     found = Comparison(records=5, bytes=6, differences=(difference,))
@@ -89,14 +89,14 @@ def test_what_travels_comes_back() -> None:
 
 
 def test_every_way_to_differ_is_told_apart() -> None:
-    """First offset and number, by stream; what lies outside the stretches is not looked at."""
+    """First offset and number, by stream; what lies outside the slices is not looked at."""
     stream = Stream("orders", "id", 0)
     kafka: dict[int, Record] = dict.fromkeys(range(8), (b"k", b"v", None, 1, 0))
     lake: dict[int, Record] = {**kafka, 99: (b"", b"", None, 1, 0)}
     del lake[0], kafka[7]
     lake |= {1: (b"", b"v", None, 1, 0), 2: (b"k", None, None, 1, 0), 3: (b"k", b"v", (), 1, 0)}
     lake |= {4: (b"k", b"v", None, 2, 0), 5: (b"k", b"v", None, 1, 1), 6: (b"x", b"v", None, 1, 0)}
-    found = {d.mismatch: (d.first, d.offsets) for d in differences([stretch(0, 10)], {stream: kafka}, {stream: lake})}
+    found = {d.mismatch: (d.first, d.offsets) for d in differences([slice_(0, 10)], {stream: kafka}, {stream: lake})}
     assert found == {
         Mismatch.MISSING: (0, 1),
         Mismatch.UNKNOWN: (7, 1),

@@ -21,13 +21,13 @@ from tests.world import World
 pytestmark = pytest.mark.unit
 
 
-def deep(world: World, **words: Any) -> dict[str, Any]:
-    return pipeline_audit.audit(world.worker(), world.spec, checks=(DeepCheck(),), **words)
+def deep(world: World, **message: Any) -> dict[str, Any]:
+    return pipeline_audit.audit(world.worker(), world.spec, checks=(DeepCheck(),), **message)
 
 
 @pytest.fixture
 def world() -> World:
-    """Two partitions of six settled records each."""
+    """Two partitions of six committed records each."""
     world = World(partitions=2)
     world.produce(6, 0)
     world.produce(6, 1)
@@ -36,7 +36,7 @@ def world() -> World:
 
 
 def test_everything_that_kafka_has_is_compared(world: World) -> None:
-    """What is not settled is not asked for."""
+    """What is not committed is not asked for."""
     world.produce(3, 0)
     document = deep(world)
     assert (document["ok"], document["deep"]["records"], document["deep"]["offsets"]) == (True, 12, 12)
@@ -49,7 +49,7 @@ def test_what_retention_has_taken_is_named(world: World) -> None:
     world.retain_from(4, 1)
     document = deep(world)
     assert (document["ok"], document["deep"]["records"], document["deep"]["left_out"]) == (True, 8, 4)
-    assert document["deep"]["lines"] == ["orders/1: 4 settled offsets could not be compared: Kafka has [4, 6)"]
+    assert document["deep"]["lines"] == ["orders/1: 4 committed offsets could not be compared: Kafka has [4, 6)"]
 
 
 def test_a_topic_that_is_gone_is_named(world: World) -> None:
@@ -71,8 +71,8 @@ def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
         def where(self) -> str:
             return "here"
 
-        def report(self, *words: Any, **named: Any) -> Any:
-            found = report(*words, **named)
+        def report(self, *message: Any, **named: Any) -> Any:
+            found = report(*message, **named)
             world.create("orders", 2)
             return found
 
@@ -111,23 +111,23 @@ def test_a_job_that_fails_is_no_finding(world: World) -> None:
 def test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record that was skipped because no job can hold it stands behind a stretch: the second job polls nothing there,
+    """A record that was skipped because no job can hold it stands behind a slice: the second job polls nothing there,
     and compares the same offsets. It is the last one: memory that does not suffice then is an error."""
     real, jobs = world.runner.report, list[CompareJob]()
     world.produce(2, transaction="t")
     world.end("t", commit=False)
     world.run()
 
-    def report(job: CompareJob, *, say: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(job: CompareJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         jobs.append(job)
         if not job.singly:
             raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
-        return real(job, say=say)
+        return real(job, progress=progress)
 
     monkeypatch.setattr(world.runner, "report", report)
     assert deep(world, scope=Scope(partitions=frozenset({0})))["deep"]["offsets"] == 9
     first, second = jobs
-    assert (first.stretches, [str(item.range) for item in second.stretches]) == (second.stretches, ["0-9"])
+    assert (first.slices, [str(item.range) for item in second.slices]) == (second.slices, ["0-9"])
     assert ([str(item.range) for item in second.singly], [str(item.range) for item in second.unread]) == (
         ["0-6"],
         ["6-9"],
@@ -151,11 +151,11 @@ def _fails(message: str, **facts: str) -> Callable[..., Any]:
 def test_weight_of_an_offset_is_that_of_what_is_compared() -> None:
     """Other partitions, and what a rebuild brought back without an estimate, say nothing of it."""
     streams = [Stream("orders", "id", partition) for partition in (0, 1)]
-    settled = [
+    committed = [
         SimpleNamespace(stream=streams[0], range=OffsetRange(0, 10), estimated_bytes=1000),
         SimpleNamespace(stream=streams[0], range=OffsetRange(10, 20), estimated_bytes=0),
         SimpleNamespace(stream=streams[1], range=OffsetRange(0, 10), estimated_bytes=9000),
     ]
-    evidence: Any = SimpleNamespace(ledger=SimpleNamespace(settled=settled))
-    assert _bytes_per_offset(evidence, Scope(partitions=frozenset({0}))) == 100
-    assert _bytes_per_offset(evidence, Scope(partitions=frozenset({2}))) is None
+    inputs: Any = SimpleNamespace(ledger=SimpleNamespace(committed=committed))
+    assert _bytes_per_offset(inputs, Scope(partitions=frozenset({0}))) == 100
+    assert _bytes_per_offset(inputs, Scope(partitions=frozenset({2}))) is None

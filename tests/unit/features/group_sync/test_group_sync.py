@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 def mirrored() -> World:
     """A pipeline of two partitions with a group that follows it."""
     world = World(partitions=2)
-    world.with_spec(mirror_group="shown")
+    world.with_spec(sync_group="shown")
     world.produce(3, 0)
     world.produce(4, 1)
     return world
@@ -39,14 +39,17 @@ def refusals(world: World, worker: Any = None) -> list[str]:
 
 
 def test_group_follows_the_watermarks(mirrored: World) -> None:
-    """After every advance the group has committed what is settled; without the key nobody is told anything."""
+    """After every advance the group has committed what is committed; without the key nobody is told anything."""
     done = mirrored.run()
     assert told(mirrored) == {0: 3, 1: 4}
-    assert [(item["partition"], item["offset"]) for item in done.followed["mirror"]["committed"]] == [(0, 3), (1, 4)]
+    assert [(item["partition"], item["offset"]) for item in done.followed["group_sync"]["committed"]] == [
+        (0, 3),
+        (1, 4),
+    ]
     mirrored.produce(2, 1)
     assert mirrored.run().exit_code == 0
     assert told(mirrored) == {0: 3, 1: 6}
-    mirrored.with_spec(mirror_group=None)
+    mirrored.with_spec(sync_group=None)
     assert sync_group(mirrored.worker(), mirrored.spec) is None
 
 
@@ -72,28 +75,28 @@ def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) ->
     mirrored.kafka.consumed.add("shown")
     done = mirrored.run()
     assert done.exit_code == 0
-    assert {item["reason"] for item in done.followed["mirror"]["refused"]} == {"UNKNOWN_MEMBER_ID"}
-    assert done.followed["mirror"]["committed"] == []
+    assert {item["reason"] for item in done.followed["group_sync"]["refused"]} == {"UNKNOWN_MEMBER_ID"}
+    assert done.followed["group_sync"]["committed"] == []
     assert told(mirrored) == {0: None, 1: None}
     mirrored.check()
 
 
-@pytest.mark.parametrize("call", ["source.describe", "source.snapshot", "mirror.commit"])
+@pytest.mark.parametrize("call", ["source.describe", "source.snapshot", "group_sync.commit"])
 def test_cluster_out_of_reach_fails_nothing(mirrored: World, call: str) -> None:
     """The watermarks stand in the ledger, whoever is told."""
-    mirrored.with_spec(mirror_group=None)
+    mirrored.with_spec(sync_group=None)
     mirrored.run()
-    mirrored.with_spec(mirror_group="shown")
+    mirrored.with_spec(sync_group="shown")
     away = Before(call, lambda: setattr(mirrored.kafka, "down", True))
     assert len(refusals(mirrored, mirrored.worker(away))) == 2
 
 
 def test_new_topic_never_receives_an_old_offset(mirrored: World) -> None:
     """Neither when it was created again before the group is read, nor between reading and committing."""
-    mirrored.with_spec(mirror_group=None)
+    mirrored.with_spec(sync_group=None)
     mirrored.run()
-    mirrored.with_spec(mirror_group="shown")
-    between = Before("mirror.commit", lambda: mirrored.create("orders", 2))
+    mirrored.with_spec(sync_group="shown")
+    between = Before("group_sync.commit", lambda: mirrored.create("orders", 2))
     assert refusals(mirrored, mirrored.worker(between)) == ["another id", "another id"]
     assert told(mirrored) == {0: None, 1: None}
     assert refusals(mirrored) == []
@@ -103,7 +106,7 @@ def test_new_topic_never_receives_an_old_offset(mirrored: World) -> None:
     assert told(mirrored) == {0: 1, 1: 0}
 
 
-def test_skipped_offsets_count_as_settled(mirrored: World) -> None:
+def test_skipped_offsets_count_as_committed(mirrored: World) -> None:
     """The group is told the watermark, which passes what a person skipped."""
     mirrored.planned_wave()
     decisions.skip(

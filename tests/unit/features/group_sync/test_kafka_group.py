@@ -48,10 +48,10 @@ def committed(coordinator: Coordinator, offsets: Mapping[int, int], *, recreated
     if recreated:
         kafka.create_topic("orders", 2)
     settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
-    mirror = KafkaGroupCommitter(settings, clock=clock, connect=lambda *_, **__: coordinator)  # type: ignore[arg-type, return-value]
-    mirror._source = kafka  # type: ignore[assignment]
+    group_sync = KafkaGroupCommitter(settings, clock=clock, connect=lambda *_, **__: coordinator)  # type: ignore[arg-type, return-value]
+    group_sync._source = kafka  # type: ignore[assignment]
     keys = {Stream("orders", topic_id, partition): offset for partition, offset in offsets.items()}
-    return {key.partition: why for key, why in mirror.commit("g", keys).items()}
+    return {key.partition: why for key, why in group_sync.commit("g", keys).items()}
 
 
 def error(code: int) -> Answer:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.timeline import Band
+from airflow_kafka_lake.core.audit.timeline import OffsetStatus
 from airflow_kafka_lake.features.pages.audit import audit_page
-from airflow_kafka_lake.features.pages.strip import COLUMNS, EXACT, WIDTH, strip_of
+from airflow_kafka_lake.features.pages.timeline import COLUMNS, EXACT, WIDTH, timeline_of
 
 pytestmark = pytest.mark.unit
 
@@ -48,8 +48,8 @@ def read(html: str) -> Reader:
     return reader
 
 
-def piece(start: int, end: int, band: Band = Band.SETTLED, words: str = "") -> dict[str, Any]:
-    return {"from": start, "to": end, "band": band.value, "words": words}
+def piece(start: int, end: int, status: OffsetStatus = OffsetStatus.COMMITTED, message: str = "") -> dict[str, Any]:
+    return {"from": start, "to": end, "status": status.value, "message": message}
 
 
 def stream(partition: int = 0, *pieces: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def stream(partition: int = 0, *pieces: dict[str, Any], **changes: Any) -> dict[
         "problems": [],
         "notes": [],
         "bounds_state": "observed",
-        "strip": list(pieces or (piece(0, 10),)),
+        "timeline": list(pieces or (piece(0, 10),)),
         **changes,
     }
 
@@ -93,11 +93,11 @@ def test_a_page_needs_nothing_else() -> None:
 
 def test_what_strangers_wrote_stays_text() -> None:
     """Topic names, reasons, findings and states can be anything."""
-    finding = {"kind": EVIL, "topic": EVIL, "partition": 0, "wave": None, "table": None, "words": EVIL}
-    evil = stream(0, piece(0, 5, Band.HELD, EVIL), topic=EVIL, topic_id=EVIL, sentence=EVIL, notes=[EVIL])
+    finding = {"kind": EVIL, "topic": EVIL, "partition": 0, "wave": None, "table": None, "message": EVIL}
+    evil = stream(0, piece(0, 5, OffsetStatus.HELD, EVIL), topic=EVIL, topic_id=EVIL, sentence=EVIL, notes=[EVIL])
     evil |= {"problems": [EVIL], "bounds_state": EVIL}
     part = {"sentence": EVIL, "lines": [EVIL]}
-    html = audit_page(document(evil, pipeline=EVIL, findings=[finding], ok=False, deep=part, seam=part))
+    html = audit_page(document(evil, pipeline=EVIL, findings=[finding], ok=False, deep=part, cutover=part))
     reader = read(html)
     assert "script" not in {tag for tag, _ in reader.tags}
     assert not {name for _, given in reader.tags for name in given if name.startswith("on")}
@@ -114,7 +114,7 @@ def test_the_verdict_and_every_problem_are_said_in_words() -> None:
         "partition": 3,
         "wave": "w",
         "table": None,
-        "words": "3 rows are gone",
+        "message": "3 rows are gone",
     }
     words = read(audit_page(document(stream(3), findings=[finding], ok=False))).words
     assert {"✗ the audit failed", "1 finding", "lost", "orders/3", "3 rows are gone"} <= set(words)
@@ -124,33 +124,37 @@ def test_the_verdict_and_every_problem_are_said_in_words() -> None:
 def rects(html: str) -> list[tuple[str, float, float]]:
     """Return `(class, x, width)` of every box."""
     found = re.findall(r'<rect class="(\w+)" x="([\d.]+)" y="0" width="([\d.]+)"', html)
-    return [(band, float(x), float(width)) for band, x, width in found]
+    return [(status, float(x), float(width)) for status, x, width in found]
 
 
-def test_a_strip_shows_every_piece_and_says_it_when_pointed_at() -> None:
+def test_a_timeline_shows_every_piece_and_says_it_when_pointed_at() -> None:
     """Where it is, how wide, and what it is."""
-    html = strip_of(stream(0, piece(0, 50), piece(50, 75, Band.HELD, "no file"), piece(75, 100, Band.UNREAD)))
-    assert sorted(rects(html)) == [("held", 500, 250), ("settled", 0, 500), ("unread", 750, 250)]
+    html = timeline_of(
+        stream(0, piece(0, 50), piece(50, 75, OffsetStatus.HELD, "no file"), piece(75, 100, OffsetStatus.UNREAD))
+    )
+    assert sorted(rects(html)) == [("committed", 0, 500), ("held", 500, 250), ("unread", 750, 250)]
     assert "<title>held [50, 75): no file</title>" in html
-    assert 'aria-label="offsets 0 to 100 of partition 0: 50 settled, 25 unread, 25 held"' in html
+    assert 'aria-label="offsets 0 to 100 of partition 0: 50 committed, 25 unread, 25 held"' in html
 
 
 def test_a_hold_of_one_offset_among_millions_is_seen() -> None:
-    """It is wider than it should be, within the strip, and above its neighbours."""
+    """It is wider than it should be, within the timeline, and above its neighbours."""
     last = 10_000_000
-    html = strip_of(stream(0, piece(0, last - 1), piece(last - 1, last, Band.HELD)))
-    (band, left, width) = rects(html)[-1]
-    assert (band, left + width) == ("held", WIDTH)
+    html = timeline_of(stream(0, piece(0, last - 1), piece(last - 1, last, OffsetStatus.HELD)))
+    (status, left, width) = rects(html)[-1]
+    assert (status, left + width) == ("held", WIDTH)
     assert width >= 1
 
 
-@pytest.mark.parametrize("urgent", [Band.LOST, Band.HELD])
-def test_a_strip_of_many_pieces_shows_the_most_urgent(urgent: Band) -> None:
+@pytest.mark.parametrize("urgent", [OffsetStatus.LOST, OffsetStatus.HELD])
+def test_a_timeline_of_many_pieces_shows_the_most_urgent(urgent: OffsetStatus) -> None:
     """However many pieces, the drawing stays small and one hold or loss shows."""
-    pieces = [piece(n * 10, n * 10 + 10, Band.PLANNED if n % 2 else Band.SETTLED) for n in range(20_000)]
+    pieces = [
+        piece(n * 10, n * 10 + 10, OffsetStatus.PLANNED if n % 2 else OffsetStatus.COMMITTED) for n in range(20_000)
+    ]
     pieces[7777] = piece(77770, 77780, urgent)
     assert len(pieces) > EXACT
-    boxes = rects(strip_of(stream(0, *pieces)))
+    boxes = rects(timeline_of(stream(0, *pieces)))
     assert len(boxes) <= COLUMNS
     ((_, left, width),) = [box for box in boxes if box[0] == urgent.value]
     assert left <= 77770 / 200_000 * WIDTH <= left + width
@@ -158,14 +162,17 @@ def test_a_strip_of_many_pieces_shows_the_most_urgent(urgent: Band) -> None:
 
 def test_seals_are_marked() -> None:
     """A line at the offset, with its words; also at the very end."""
-    html = strip_of(stream(0, piece(0, 100), seals=[40, 100, 4000]))
-    assert [(round(x), band) for band, x, _ in rects(html) if band == "sealed"] == [(400, "sealed"), (997, "sealed")]
+    html = timeline_of(stream(0, piece(0, 100), seals=[40, 100, 4000]))
+    assert [(round(x), status) for status, x, _ in rects(html) if status == "sealed"] == [
+        (400, "sealed"),
+        (997, "sealed"),
+    ]
     assert "<title>sealed at 40</title>" in html
 
 
 def test_a_stream_without_offsets_has_no_drawing() -> None:
     """Nothing to show is said in words."""
-    assert "no offset is known of yet" in strip_of(stream() | {"strip": []})
+    assert "no offset is known of yet" in timeline_of(stream() | {"timeline": []})
 
 
 def test_a_thousand_partitions_are_one_small_page() -> None:
@@ -179,7 +186,7 @@ def test_a_thousand_partitions_are_one_small_page() -> None:
 
 def test_many_findings_are_counted() -> None:
     """The page stays readable; the rest is in the JSON document."""
-    finding = {"kind": "lost", "topic": None, "partition": None, "wave": None, "table": "raw.t", "words": "gone"}
+    finding = {"kind": "lost", "topic": None, "partition": None, "wave": None, "table": "raw.t", "message": "gone"}
     words = read(audit_page(document(stream(), findings=[finding] * 1234, ok=False))).words
     assert "1,234 findings" in words
     assert "… and 734 more: all of them are in the JSON document" in words

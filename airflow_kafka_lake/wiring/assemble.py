@@ -1,0 +1,101 @@
+"""The world of a pipeline, opened from its connections for the length of a `with` block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_kafka_lake.adapters.clocks import SystemClock
+from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import Ledger, Ports
+from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.lake import LakeConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
+from airflow_kafka_lake.wiring.spark import SparkConnection, SparkJobs
+from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
+
+
+class OnFirstUse:
+    """Stands for an adapter that is built when its first method is asked for: `status` needs no Java, `db` no Kafka."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._built: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._built is None:
+            self._built = self._build()
+        return getattr(self._built, name)
+
+    def close(self) -> None:
+        """Close what was built, if it can be closed."""
+        close = getattr(self._built, "close", None)
+        if close is not None:
+            close()
+
+
+@contextmanager
+def open_ports(
+    spec: PipelineSpec,
+    *,
+    ledger_conn_id: str = DEFAULT_LEDGER,
+    actor: str,
+    progress: Callable[[str], None],
+    need_spark: bool = False,
+    need_kafka: bool = False,
+) -> Iterator[Ports]:
+    """Open ledger, Kafka, lake and Spark of a pipeline.
+
+    Adapters are built on first use. What is needed (`need_…`) is checked before the block begins, so that nothing is
+    claimed for a job that could not start: raises ConnectionSettingsError, or what is missing on this machine.
+    """
+    kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
+
+    def jobs() -> SparkJobs:
+        hook = SparkConnection(spec.spark_connection)
+        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java())
+
+    opened = [
+        OnFirstUse(LedgerConnection(ledger_conn_id).ledger),
+        OnFirstUse(kafka.source),
+        OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
+        OnFirstUse(lake.lake),
+        OnFirstUse(jobs),
+    ]
+    ledger, source, batches, tables, runner = opened
+    added = {name: OnFirstUse(build) for name, build in FEATURES.ports(spec).items()}
+    if need_kafka:
+        _ = kafka.settings, lake.settings
+    if need_spark:
+        runner.check()
+    try:
+        ports = Ports(
+            ledger=ledger,
+            source=source,
+            batches=batches,
+            lake=tables,
+            runner=runner,
+            clock=SystemClock(),
+            processes=HostProcesses(),
+            actor=actor,
+            progress=progress,
+            features=FEATURES,
+            added=added,
+        )
+        yield wrapped(ports)
+    finally:
+        for adapter in (*opened, *added.values()):
+            adapter.close()
+
+
+@contextmanager
+def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
+    """Open the ledger alone."""
+    ledger = LedgerConnection(ledger_conn_id).ledger()
+    try:
+        yield wrapped_ledger(ledger)
+    finally:
+        ledger.close()
