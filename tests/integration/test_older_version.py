@@ -39,9 +39,9 @@ target_range_bytes = "{size} KiB"
 {decode}
 """
 """A pipeline file in the words of that commit."""
-NEW_WORDS: Mapping[str, str] = {}
+NEW_WORDS: Mapping[str, str] = {"settle_time": "layout_grace", "mirror_group": "sync_group"}
 """What the words of such a file are called today."""
-MIGRATE, STATUS, RECOVER, RUN = ("db", "upgrade"), "status", "settle", "run"
+MIGRATE, STATUS, RECOVER, RUN = ("db", "upgrade"), "status", "recover", "run"
 RELEASE, AUDIT, REBUILD = "release", "audit", "rebuild"
 """The commands of today's version."""
 OLD_STATES = {

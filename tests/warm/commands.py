@@ -57,7 +57,7 @@ class WarmCommands:
         os.mkfifo(files["end"])
         end = os.open(files["end"], os.O_RDONLY | os.O_NONBLOCK)
         try:
-            order = {"message": list(words), "env": dict(env), "home": str(home)}
+            order = {"words": list(words), "env": dict(env), "home": str(home)}
             pid = self._ordered(order | {name: str(path) for name, path in files.items()})
             if not select.select([end], [], [], timeout)[0]:
                 os.killpg(pid, signal.SIGKILL)
