@@ -41,6 +41,7 @@ def upgrade() -> None:
     _waves()
     _skips()
     _ranges()
+    _index_ranges()
     _histories()
     _notified()
     meta = sa.table("kafka_lake_meta", sa.column("key"), sa.column("value"))
@@ -71,6 +72,7 @@ def _rename_columns() -> None:
     names = ", ".join(f'"{column.name}"' for column in _ranges().columns)
     op.execute(f"INSERT INTO kafka_lake_range ({names}) SELECT {names} FROM kafka_lake_range_before")
     op.drop_table("kafka_lake_range_before")
+    _index_ranges()  # over all rows at once
 
 
 def _accounting(*, null: bool) -> list[sa.Column[int]]:
@@ -190,8 +192,7 @@ def _plans() -> None:
 def _waves() -> None:
     parts.table(
         "wave",
-        parts.text("id"),
-        parts.text("plan"),
+        *map(parts.text, ("id", "plan")),
         parts.small("ordinal"),
         parts.text("pipeline"),
         parts.text("table_name", 600),
@@ -246,7 +247,7 @@ def _skips() -> None:
 
 def _ranges() -> sa.Table:
     proof = " + ".join(f"coalesce({name}, 0)" for name in SUMS)
-    table = parts.table(
+    return parts.table(
         "range",
         parts.text("id"),
         parts.big("stream"),
@@ -271,12 +272,14 @@ def _ranges() -> sa.Table:
         sa.CheckConstraint("state = 'SKIPPED' OR wave IS NOT NULL"),
         sa.CheckConstraint("state <> 'SKIPPED' OR skip IS NOT NULL"),
     )
+
+
+def _index_ranges() -> None:
     op.create_index("kafka_lake_range_by_stream", "kafka_lake_range", ["stream", "start_offset"])
     op.create_index("kafka_lake_range_by_wave", "kafka_lake_range", ["wave"])
     op.create_index("kafka_lake_range_by_plan", "kafka_lake_range", ["plan"])
     op.create_index("kafka_lake_range_by_state", "kafka_lake_range", ["state", "stream"])
     _forbid_overlap()
-    return table
 
 
 def _forbid_overlap() -> None:
@@ -329,10 +332,8 @@ def _histories() -> None:
         parts.text("pipeline"),
         parts.text("table_name", 600),
         parts.text("kind", 20),
-        parts.text("wave"),
-        parts.text("attempt"),
-        parts.big("fence"),
-        parts.big("stream"),
+        *map(parts.text, ("wave", "attempt")),
+        *map(parts.big, ("fence", "stream")),
         *parts.interval(),
         parts.small("generation"),
         *_accounting(null=False),
