@@ -146,7 +146,7 @@ class AuditOperator(BaseOperator):
         if found:
             raise refusal(
                 f"the audit of {document['pipeline']} has {len(found)} findings, the first: {found[0]['kind']}: "
-                f"{found[0]['words']}. All of them: {remedies.audit(document['pipeline'])}"
+                f"{found[0]['message']}. All of them: {remedies.audit(document['pipeline'])}"
             )
 
 

@@ -569,7 +569,7 @@ def test_every_decision_is_an_event(ledger: Ledger) -> None:
     committed(ledger, wave)
     ledger.advance(SPEC.name)
     events = ledger.events(SPEC.name)
-    assert [event.kind for event in events] == ["pipeline", "plan", "claim", "stage", "publish", "recover", "advance"]
+    assert [event.kind for event in events] == ["pipeline", "plan", "claim", "stage", "publish", "commit", "advance"]
     assert [event.sequence for event in events] == sorted({event.sequence for event in events})
     assert {event.subject for event in events[2:6]} == {wave}
     assert ledger.events(SPEC.name, after=events[2].sequence, limit=2) == events[3:5]

@@ -59,15 +59,15 @@ class Timestamp(TypeDecorator[datetime]):
 
 
 class Choice(TypeDecorator[StrEnum]):
-    """One of a closed set of words, stored as itself."""
+    """One of a closed set of choices, stored as its text."""
 
     impl = String(20)
     cache_ok = True
 
-    def __init__(self, words: type[StrEnum]) -> None:
+    def __init__(self, choices: type[StrEnum]) -> None:
         super().__init__()
-        self.message = words
-        self._members = {word.value: word for word in words}
+        self.choices = choices
+        self._members = {word.value: word for word in choices}
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
         """Bind the word."""

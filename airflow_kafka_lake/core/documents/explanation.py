@@ -45,7 +45,7 @@ def everything(done: str) -> str:
 
 def waiting_text(item: Json) -> str:
     """Return that a partition waits for an open transaction, and for which, as far as that is known."""
-    held = f", held by {item['words']}" if item["message"] else ""
+    held = f", held by {item['message']}" if item["message"] else ""
     where = f"{item['topic']}/{item['partition']}"
     return f"waiting for stable: {where} is stable to {item['last_stable']} of {item['high_watermark']}{held}"
 

@@ -57,7 +57,7 @@ class RecordCommit(AttemptWrite[None]):
                 )
                 for item in committed
             ),
-            entries=(self.entry(wave, "recover", history.committed(self.attempt, self.receipts)),),
+            entries=(self.entry(wave, "commit", history.committed(self.attempt, self.receipts)),),
         )
 
 
