@@ -32,15 +32,15 @@ def dag(name: str) -> DAG:
     return module.dag
 
 
-def form(**words: Any) -> Any:
+def form(**conf: Any) -> Any:
     """Fill the form of the manual Dag, for pipeline `orders`, and validate it as Airflow does before a run begins."""
-    return chosen(**{"pipeline": "orders", **words})
+    return chosen(**{"pipeline": "orders", **conf})
 
 
-def chosen(**words: Any) -> Any:
+def chosen(**conf: Any) -> Any:
     """Fill the form of the manual Dag with nothing but what is said."""
     params = dag("kafka_lake_manual").params
-    params.update(words)
+    params.update(conf)
     return params.validate()
 
 
@@ -106,7 +106,7 @@ def test_bad_file_fails_its_own_task_and_hides_no_other(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
+    "conf",
     [
         {},
         {"topic": "orders", "partitions": [0, 7]},
@@ -116,14 +116,14 @@ def test_bad_file_fails_its_own_task_and_hides_no_other(folder: Path) -> None:
     ],
     ids=str,
 )
-def test_form_takes_what_can_be_meant(folder: Path, words: dict[str, Any]) -> None:
+def test_form_takes_what_can_be_meant(folder: Path, conf: dict[str, Any]) -> None:
     """Offsets, times, lists and flags pass."""
     write_pipeline(folder, "orders")
-    assert form(**words)["pipeline"] == "orders"
+    assert form(**conf)["pipeline"] == "orders"
 
 
 @pytest.mark.parametrize(
-    "message",
+    "conf",
     [
         {"pipeline": "nobody"},
         {"pipeline": None},
@@ -147,24 +147,24 @@ def test_form_takes_what_can_be_meant(folder: Path, words: dict[str, Any]) -> No
     ],
     ids=str,
 )
-def test_form_refuses_what_cannot_be_meant(folder: Path, words: dict[str, Any]) -> None:
+def test_form_refuses_what_cannot_be_meant(folder: Path, conf: dict[str, Any]) -> None:
     """A wrong value is refused when the run is triggered, before anything starts."""
     from airflow.sdk.exceptions import ParamValidationError
 
     write_pipeline(folder, "orders")
     with pytest.raises(ParamValidationError):
-        form(**words)
+        form(**conf)
 
 
-@pytest.mark.parametrize("words", [{}, {"pipline": "orders"}, {"dry_run": True}], ids=str)
-def test_form_chooses_no_pipeline_by_itself(folder: Path, words: dict[str, Any]) -> None:
+@pytest.mark.parametrize("conf", [{}, {"pipline": "orders"}, {"dry_run": True}], ids=str)
+def test_form_chooses_no_pipeline_by_itself(folder: Path, conf: dict[str, Any]) -> None:
     """Who names none, or misspells the word for it, does not start the first of them."""
     from airflow.sdk.exceptions import ParamValidationError
 
     write_pipeline(folder, "orders")
     write_pipeline(folder, "another")
     with pytest.raises(ParamValidationError):
-        chosen(**words)
+        chosen(**conf)
     assert chosen(pipeline="orders")["pipeline"] == "orders"
 
 
@@ -179,13 +179,13 @@ def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
     """Where nothing can be chosen, nothing can be triggered."""
     from airflow.sdk.exceptions import ParamValidationError
 
-    for words in ({}, {"pipeline": "orders"}, {"pipeline": "o"}, {"pipeline": ""}):
+    for conf in ({}, {"pipeline": "orders"}, {"pipeline": "o"}, {"pipeline": ""}):
         with pytest.raises(ParamValidationError):
-            chosen(**words)
+            chosen(**conf)
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("conf", "expected"),
     [
         ({}, ("orders", "", "", "", "", "false", "false")),
         (
@@ -194,12 +194,12 @@ def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
         ),
     ],
 )
-def test_form_reaches_the_plan_as_text(folder: Path, words: dict[str, Any], expected: tuple[str, ...]) -> None:
+def test_form_reaches_the_plan_as_text(folder: Path, conf: dict[str, Any], expected: tuple[str, ...]) -> None:
     """Templates hand every field on exactly; what was left empty arrives empty."""
     write_pipeline(folder, "orders")
     found = dag("kafka_lake_manual")
     plan = found.get_task("kafka_lake.plan")
-    plan.render_template_fields({"params": form(**words), "dag": found})
+    plan.render_template_fields({"params": form(**conf), "dag": found})
     assert tuple(getattr(plan, field) for field in plan.template_fields) == (*expected, "kafka_lake_ledger")
 
 

@@ -47,11 +47,11 @@ from .conftest import ORDERS, OTHER, World, write_pipeline
 Context = dict[str, Any]
 
 
-def plan(world: World, context: Context, **words: Any) -> list[str]:
+def plan(world: World, context: Context, **given: Any) -> list[str]:
     """Run the plan operator as task `plan`."""
     context["ti"].task_id = "plan"
-    words = {{"dry_run": "is_dry_run"}.get(word, word): value for word, value in words.items()}
-    return PlanIngestOperator(task_id="plan", pipeline=words.pop("pipeline", ORDERS), **words).execute(context)
+    given = {{"dry_run": "is_dry_run"}.get(word, word): value for word, value in given.items()}
+    return PlanIngestOperator(task_id="plan", pipeline=given.pop("pipeline", ORDERS), **given).execute(context)
 
 
 def planned(context: Context) -> dict[str, Any]:
@@ -59,12 +59,12 @@ def planned(context: Context) -> dict[str, Any]:
     return context["ti"].xcom_pull(task_ids="plan", key="plan")
 
 
-def ingest(context: Context, wave: str, **words: Any) -> dict[str, Any]:
-    return IngestWaveOperator(task_id="ingest", wave=wave, **words).execute(context)
+def ingest(context: Context, wave: str, **given: Any) -> dict[str, Any]:
+    return IngestWaveOperator(task_id="ingest", wave=wave, **given).execute(context)
 
 
-def advance(context: Context, **words: Any) -> tuple[AdvanceWatermarkOperator, dict[str, Any]]:
-    operator = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **words)
+def advance(context: Context, **given: Any) -> tuple[AdvanceWatermarkOperator, dict[str, Any]]:
+    operator = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **given)
     context["task"] = operator
     return operator, operator.execute(context)
 
@@ -211,7 +211,7 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
 
 
 @pytest.mark.parametrize(
-    "message",
+    "given",
     [
         {"topic": "no topic"},
         {"topic": ["orders"]},
@@ -237,16 +237,16 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
     ids=str,
 )
 def test_wrong_words_are_refused_before_anything_is_opened(
-    world: World, context: Context, words: dict[str, Any]
+    world: World, context: Context, given: dict[str, Any]
 ) -> None:
     """Values come from people: what cannot be meant fails at once, without a retry, and nothing was opened."""
     with pytest.raises(AirflowFailException):
-        plan(world, context, **words)
+        plan(world, context, **given)
     assert world.opened == []
 
 
 @pytest.mark.parametrize(
-    ("message", "landed"),
+    ("given", "landed"),
     [
         ({"from_": "2", "to": "4", "partitions": "[0]"}, [2, 3]),
         ({"from_": 2, "to": 4, "partitions": [0]}, [2, 3]),
@@ -258,11 +258,11 @@ def test_wrong_words_are_refused_before_anything_is_opened(
     ids=str,
 )
 def test_bounds_are_read_as_templates_and_as_values(
-    world: World, context: Context, words: dict[str, Any], landed: list[int]
+    world: World, context: Context, given: dict[str, Any], landed: list[int]
 ) -> None:
     """Offsets, times, lists and flags come as text from a form, or as values from a Dag."""
     world.produce(5)
-    for wave in plan(world, context, **words):
+    for wave in plan(world, context, **given):
         ingest(context, wave)
     assert [offset for _, offset in world.offsets()] == landed
 
@@ -505,11 +505,11 @@ def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Cont
     world.produce(3)
     (later,) = plan(world, context)
     assert ingest(context, later)["state"] == "COMMITTED"
-    words = r"1 ranges of pipeline orders are on hold .*first orders/0 0-2 cancelled: not today\. Lead it out with: "
-    with pytest.raises(AirflowFailException, match=f"{words}kafka-lake release {wave}r0$"):
+    held = r"1 ranges of pipeline orders are on hold .*first orders/0 0-2 cancelled: not today\. Lead it out with: "
+    with pytest.raises(AirflowFailException, match=f"{held}kafka-lake release {wave}r0$"):
         finish(context)
     assert plan(world, context) == []
-    with pytest.raises(AirflowFailException, match=words):
+    with pytest.raises(AirflowFailException, match=held):
         finish(context)
     release(world.ports(), wave, None)
     for left in plan(world, context):

@@ -191,12 +191,12 @@ def waits(sensor: Any, context: dict[str, Any]) -> LedgerTrigger | None:
     return found.trigger
 
 
-def drained(**words: Any) -> SegmentDrainedSensor:
-    return SegmentDrainedSensor(deferrable=True, task_id="s", pipeline=ORDERS, **words)
+def drained(**goal: Any) -> SegmentDrainedSensor:
+    return SegmentDrainedSensor(deferrable=True, task_id="s", pipeline=ORDERS, **goal)
 
 
-def reached(**words: Any) -> WatermarkSensor:
-    return WatermarkSensor(deferrable=True, task_id="s", pipeline=ORDERS, topic="orders", **words)
+def reached(**goal: Any) -> WatermarkSensor:
+    return WatermarkSensor(deferrable=True, task_id="s", pipeline=ORDERS, topic="orders", **goal)
 
 
 def test_drained_sensor_waits_for_every_range_of_a_plan(world: World, context: dict[str, Any]) -> None:
@@ -302,8 +302,8 @@ def test_what_can_be_known_before_the_first_plan_is_refused(
     world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", **goal), context)
     assert trigger is not None
-    words = trigger.condition()(world.ledger, lambda: world.kafka).message
-    assert words == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
+    message = trigger.condition()(world.ledger, lambda: world.kafka).message
+    assert message == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
 
 
 @pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
@@ -609,8 +609,8 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
 def test_watermark_answers_name_what_is_missing(world: World) -> None:
     """Which partition, where its watermark is, and where it must be; a topic without records late enough is named."""
 
-    def look(**words: Any) -> Answer:
-        condition = WatermarkTrigger(pipeline="orders", topic="orders", **words).condition()
+    def look(**goal: Any) -> Answer:
+        condition = WatermarkTrigger(pipeline="orders", topic="orders", **goal).condition()
         return condition(world.ledger, lambda: world.kafka)
 
     assert look(offset=1).message == look(at_ms=1).message == "the ledger knows no pipeline 'orders' yet"
@@ -637,7 +637,7 @@ def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
+    "goal",
     [
         {"offset": True},
         {"offset": -1},
@@ -654,12 +654,12 @@ def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
     ids=str,
 )
 def test_numbers_and_times_that_cannot_be_meant_fail_at_once(
-    words: dict[str, Any], world: World, context: dict[str, Any]
+    goal: dict[str, Any], world: World, context: dict[str, Any]
 ) -> None:
     """A sensor waits for a whole number from 0 on, or for a time with its offset; a truth value is neither."""
     land(world, 1)
     with pytest.raises(AirflowFailException, match="UsageError"):
-        reached(**words).execute(context)
+        reached(**goal).execute(context)
     empty, none = reached(offset=0, partition="").trigger("orders"), reached(offset=0).trigger("orders")
     assert empty.condition() == none.condition()
 
@@ -672,9 +672,9 @@ def test_empty_plan_of_a_task_is_refused(world: World, context: dict[str, Any]) 
         sensor.execute(context)
 
 
-def poked(**words: Any) -> WatermarkSensor:
+def poked(**goal: Any) -> WatermarkSensor:
     """Return a sensor that waits for more than there is, and does not defer."""
-    return WatermarkSensor(task_id="s", pipeline=ORDERS, topic="orders", **{"partition": 0, "offset": 9, **words})
+    return WatermarkSensor(task_id="s", pipeline=ORDERS, topic="orders", **{"partition": 0, "offset": 9, **goal})
 
 
 def test_sensor_that_is_not_deferred_pokes_as_every_sensor_does(world: World, context: dict[str, Any]) -> None:

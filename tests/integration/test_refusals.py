@@ -17,7 +17,7 @@ RANGE = "a range is [from, to)"
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "says"),
+    ("command", "kind", "says"),
     [
         (("--topic", "payments"), "UnknownTopicError", ("'payments'", "it has {topic}")),
         (("--partition", "7"), "UnknownPartitionError", ("{topic} has no partition 7", "it has 0 to 1")),
@@ -43,11 +43,11 @@ RANGE = "a range is [from, to)"
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
 def test_bounds_that_cannot_be_met_are_refused(
-    words: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
+    command: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """Each message names the topic or the word, what was found there, and what would be right."""
     expected = tuple(part.format(topic=refusals.rig.topic) for part in says)
-    refusals.refused("plan", str(refusals.rig.file), *words, kind=kind, says=expected)
+    refusals.refused("plan", str(refusals.rig.file), *command, kind=kind, says=expected)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_topic_that_is_not_there_stops_nothing_but_itself(refusals: Refusals) 
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "says"),
+    ("command", "kind", "says"),
     [
         (("plan", "no.toml"), "PipelineFileError", ("place/no.toml does not exist", "Correct the path")),
         (("status", "./orders"), "PipelineFileError", ("place/orders does not exist", "the name of a pipeline")),
@@ -103,14 +103,14 @@ def test_a_topic_that_is_not_there_stops_nothing_but_itself(refusals: Refusals) 
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
 def test_a_subject_that_is_not_there_is_refused(
-    words: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
+    command: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """A missing file, pipeline, wave, range or command is named, with what there is instead."""
-    refusals.refused(*words, kind=kind, says=tuple(part.format(name=refusals.rig.name) for part in says))
+    refusals.refused(*command, kind=kind, says=tuple(part.format(name=refusals.rig.name) for part in says))
 
 
 @pytest.mark.parametrize(
-    "message",
+    "command",
     [
         ("status",),
         ("audit",),
@@ -121,10 +121,10 @@ def test_a_subject_that_is_not_there_is_refused(
     ],
     ids=" ".join,
 )
-def test_a_topic_or_partition_that_is_not_there_is_refused(words: tuple[str, ...], refusals: Refusals) -> None:
+def test_a_topic_or_partition_that_is_not_there_is_refused(command: tuple[str, ...], refusals: Refusals) -> None:
     """Nothing is no answer about what was not meant: the topics and partitions that there are, are named."""
     topic = refusals.rig.topic
-    act, more = [words[0], refusals.rig.name], words[1:]
+    act, more = [command[0], refusals.rig.name], command[1:]
     near = f"of topic '{topic}s': it has {topic}; did you mean '{topic}'?"
     refusals.refused(*act, "--topic", f"{topic}s", *more, kind="UnknownSubjectError", says=(near,))
     gone = f"no stream {topic}/7: it has 0 to 1"
@@ -132,7 +132,7 @@ def test_a_topic_or_partition_that_is_not_there_is_refused(words: tuple[str, ...
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "says"),
+    ("command", "kind", "says"),
     [
         (("--from", "5", "--to", "5", "--reason", "x"), "UsageError", ("from 5 is not before to 5", RANGE)),
         (("--from", "0", "--to", "5", "--reason", "  "), "UsageError", ("a reason is needed", "--reason")),
@@ -151,11 +151,11 @@ def test_a_topic_or_partition_that_is_not_there_is_refused(words: tuple[str, ...
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
 def test_a_skip_that_names_nothing_is_refused(
-    words: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
+    command: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """Passing offsets unread needs a slice, a reason and a stream that is there."""
     rig = refusals.rig
-    given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", *words)
+    given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", *command)
     refusals.refused(*given, kind=kind, says=tuple(part.format(topic=rig.topic) for part in says))
 
 
@@ -183,12 +183,12 @@ def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
         producer.produce(rig.topic, value=b"open", partition=0)
     assert producer.flush(120) == 0
     try:
-        words = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "12")
+        command = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "12")
         says = ("partition 0: offset 12 is beyond the last stable offset 10", "Ask for less")
-        found = fresh.refused(*words, kind="RangeBeyondEndError", says=says)
+        found = fresh.refused(*command, kind="RangeBeyondEndError", says=says)
         assert found["last_stable"] == 10
         rig.write_pipeline(source='isolation = "read_uncommitted"')
-        assert fresh.command(*words, "--dry-run").code == 0
+        assert fresh.command(*command, "--dry-run").code == 0
     finally:
         producer.abort_transaction(120)
 
@@ -198,9 +198,9 @@ def test_a_period_that_retention_has_taken_is_refused(fresh: Refusals) -> None:
     rig = fresh.rig
     rig.produce(40)
     rig.delete_before(0, 8)
-    words = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "15")
+    command = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "15")
     says = ("partition 0: offsets 5-8 are gone", "the log starts at 8", "Ask from 8 on")
-    found = fresh.refused(*words, kind="RangeExpiredError", says=says)
+    found = fresh.refused(*command, kind="RangeExpiredError", says=says)
     assert found["log_start"] == 8
 
 
@@ -208,8 +208,8 @@ def test_a_second_pipeline_on_the_same_topic_and_table_is_refused(refusals: Refu
     """Its records would land twice: the owner is named, also to a dry run."""
     file = refusals.variant(f'name = "{refusals.rig.name}"', 'name = "another"')
     says = (f"in table raw.orders belongs to pipeline {refusals.rig.name}", "twice", "Choose another table")
-    for words in (("plan", file), ("plan", file, "--dry-run"), ("run", file)):
-        found = refusals.refused(*words, kind="OwnershipError", says=says)
+    for command in (("plan", file), ("plan", file, "--dry-run"), ("run", file)):
+        found = refusals.refused(*command, kind="OwnershipError", says=says)
         assert found["owner"] == refusals.rig.name
 
 
@@ -244,8 +244,8 @@ def test_a_dry_run_refuses_a_table_with_other_columns(fresh: Refusals) -> None:
     """The dry run says what the real run would say, and the real one leaves no pipeline behind in the ledger."""
     fresh.rig.produce(10)
     file = _foreign_table(fresh)
-    for words in (("plan", file, "--dry-run"), ("plan", file)):
-        fresh.refused(*words, kind="SchemaMismatchError", says=DIFFERENCES)
+    for command in (("plan", file, "--dry-run"), ("plan", file)):
+        fresh.refused(*command, kind="SchemaMismatchError", says=DIFFERENCES)
 
 
 def test_a_skip_beyond_the_end_of_the_log_is_refused(fresh: Refusals) -> None:
