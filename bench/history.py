@@ -22,8 +22,8 @@ from pyiceberg.typedef import Record
 from sqlalchemy import text
 
 from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
-from airflow_kafka_lake.adapters.iceberg.compacting import FEW, LARGE_ROWS
 from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
+from airflow_kafka_lake.adapters.iceberg.receipts import FEW, LARGE_ROWS
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.lake.accounting import Accounting

@@ -20,7 +20,7 @@ from pyiceberg.typedef import Record
 
 from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
 from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
-from airflow_kafka_lake.adapters.iceberg.reading import written_files_of
+from airflow_kafka_lake.adapters.iceberg.rows import written_files_of
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.lake.accounting import Accounting

@@ -11,7 +11,8 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
-from airflow_kafka_lake.adapters.iceberg import compacting, merging, receipts
+from airflow_kafka_lake.adapters.iceberg import manifests, receipts
+from airflow_kafka_lake.adapters.iceberg.replacing import Replacement
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING_PROPERTIES
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, TableHead
@@ -23,7 +24,7 @@ MOST = 4
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IcebergWorld]:
     """A table whose small manifests are merged from four on, and that keeps three metadata files."""
-    monkeypatch.setattr(merging, "MOST_SMALL", MOST)
+    monkeypatch.setattr(manifests, "MOST_SMALL", MOST)
     monkeypatch.setattr(receipts, "_SNAPSHOTS_KEPT", MOST)
     monkeypatch.setitem(LANDING_PROPERTIES, "write.metadata.previous-versions-max", "3")
     made = IcebergWorld(tmp_path)
@@ -108,7 +109,7 @@ def test_receipts_files_are_put_together_and_no_row_changes(
 ) -> None:
     """However many waves there were the files stay few, and those of other attempts are left out by their bounds."""
     monkeypatch.setattr(receipts, "EVERY", 10)
-    monkeypatch.setattr(compacting, "FEW", 3)
+    monkeypatch.setattr(receipts, "FEW", 3)
     added = [receipt(f"{number % 16:x}{number:015x}", end=number + 1) for number in range(60)]
     for item in added:
         world.table.add_receipts([item])
@@ -125,11 +126,11 @@ def test_receipts_are_there_though_they_cannot_be_put_together(
 ) -> None:
     """A compaction that meets another commit, or a file that is gone, fails no receipt that was added."""
     monkeypatch.setattr(receipts, "EVERY", 1)
-    monkeypatch.setattr(compacting, "FEW", 2)
+    monkeypatch.setattr(receipts, "FEW", 2)
     first, second, third = (receipt(f"a{number:015x}") for number in range(3))
-    real = compacting.compaction
+    real = receipts.compaction
 
-    def overtaken(table: Table) -> compacting.Replacement | None:
+    def overtaken(table: Table) -> Replacement | None:
         found = real(table)
         rows = pa.Table.from_pylist([{"pipeline": "orders"}], schema=table.schema().as_arrow())
         world.catalog.load_table(f"{NAME}__receipts").append(rows)

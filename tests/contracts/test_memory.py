@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg.runs import Runs
+from airflow_kafka_lake.adapters.iceberg.positions import Runs
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.lake.positions import PositionColumns

@@ -8,7 +8,7 @@ _COMMIT = "airflow_kafka_lake.adapters.iceberg.commit"
 _PUBLISH = "airflow_kafka_lake.adapters.iceberg.publish"
 _LOOK = "airflow_kafka_lake.adapters.iceberg.find_commit"
 _STAGED = "airflow_kafka_lake.adapters.iceberg.staged"
-_TIME = "airflow_kafka_lake.adapters.iceberg.commit_time"
+_TIME = "airflow_kafka_lake.adapters.iceberg.changes"
 _SNAPSHOTS = "airflow_kafka_lake.core.kafka.snapshots"
 _HISTORY = "tests/contracts/test_iceberg_history.py"
 _CONTRACT = "tests/contracts/test_lake_table.py"
@@ -243,7 +243,7 @@ ICEBERG = (
         name="merge-brings-back",
         law="L9",
         guard="In Iceberg: a merged manifest takes its sources' place only while main has all of them.",
-        module="airflow_kafka_lake.adapters.iceberg.merging",
+        module="airflow_kafka_lake.adapters.iceberg.manifests",
         function="Merge.applied",
         old="not self.paths <= {item.manifest_path for item in manifests}",
         new="False",

@@ -1,4 +1,4 @@
-"""The open catalog: load tables, and say what went wrong without a secret."""
+"""The open catalog: load tables, bound every request, and name what went wrong without a secret."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest.auth import AuthManager
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -25,13 +28,14 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from requests import Session
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from airflow_kafka_lake.adapters.denied import denied
-from airflow_kafka_lake.adapters.iceberg.rest import BoundedRestCatalog
 from airflow_kafka_lake.adapters.redaction import Secrets
+from airflow_kafka_lake.adapters.timeouts import REST, REST_ANSWER, REST_CONNECT
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
 
@@ -209,3 +213,14 @@ def checked_identifier(identifier: str) -> str:
             f"Table name {identifier!r} is not legal: use namespace.table of letters, digits and _.", table=identifier
         )
     return identifier
+
+
+class BoundedRestCatalog(RestCatalog):
+    """A REST catalog that raises `requests.Timeout` when the server stays silent."""
+
+    def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
+        # The first thing that PyIceberg does with a new session, and it may already ask the server for a token.
+        given = {**REST, **self.properties}
+        limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
+        session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]
+        return super()._create_legacy_oauth2_auth_manager(session)

@@ -1,9 +1,10 @@
-"""Requirements and updates of a commit, in the words of Iceberg's REST specification."""
+"""Requirements, updates and the time of a commit, in the words of Iceberg's REST specification."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
@@ -19,6 +20,13 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
+
+from airflow_kafka_lake.adapters.processes import host
+from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.wire import PREFIX
+
+_TOLERATED_MS = 50_000
+"""Java tolerates a minute."""
 
 
 def require_uuid(uuid: str) -> TableRequirement:
@@ -60,3 +68,36 @@ def forget_snapshots(snapshots: Iterable[int]) -> TableUpdate:
 def remove_branch(branch: str) -> TableUpdate:
     """Remove a branch; the files of its snapshots go with the next expiry."""
     return RemoveSnapshotRefUpdate.model_validate({"ref-name": branch})
+
+
+def commit_time_ms(metadata: TableMetadata, now_ms: int) -> int:
+    """Return now, or just after the table's last change when this clock is behind."""
+    return max(now_ms, _latest_ms(metadata) + 1)
+
+
+def require_clock(metadata: TableMetadata, now_ms: int, identifier: str) -> None:
+    """Refuse a commit whose time PyIceberg takes from this clock, when the clock is behind the table's last change."""
+    behind = _latest_ms(metadata) - now_ms
+    if behind > _TOLERATED_MS:
+        raise UnavailableError(
+            f"The clock of {host()} is {behind // 1000} s behind the last change of {identifier}, which "
+            f"{_who(metadata)} made: one of the two clocks is wrong. A commit made now would leave the table "
+            "unreadable for Spark. Set the clock that is wrong; if it was the other one, the table takes commits "
+            "again when its last change is past.",
+            table=identifier,
+            behind_ms=behind,
+        )
+
+
+def _who(metadata: TableMetadata) -> str:
+    """Name who made the last snapshot of main, as far as it says."""
+    last = metadata.current_snapshot()
+    said = last.summary.additional_properties if last is not None and last.summary is not None else {}
+    for key, word in ((f"{PREFIX}wave", "wave"), ("spark.app.id", "Spark application"), ("app-id", "application")):
+        if key in said:
+            return f"{word} {said[key]}"
+    return "another writer"
+
+
+def _latest_ms(metadata: TableMetadata) -> int:
+    return max(metadata.last_updated_ms, *(entry.timestamp_ms for entry in metadata.snapshot_log), 0)

@@ -9,9 +9,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table, main_history
-from airflow_kafka_lake.adapters.iceberg.reading import batches_of, written_files_of
+from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, written_files_of
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,

@@ -1,4 +1,4 @@
-"""The receipts table: the lake's own long memory, beside the table it speaks of."""
+"""The receipts table: a record in the lake of what each attempt published, beside the table that it published to."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, TableAlreadyExistsError
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableUpdate
@@ -28,17 +31,28 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
     require_uuid,
 )
 from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure
-from airflow_kafka_lake.adapters.iceberg.compacting import EVERY, compaction
-from airflow_kafka_lake.adapters.iceberg.filters import among
 from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
+from airflow_kafka_lake.adapters.iceberg.replacing import Replacement
+from airflow_kafka_lake.adapters.iceberg.rows import among, data_files
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
-from airflow_kafka_lake.adapters.iceberg.writing import data_files
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
+
+EVERY = 50
+"""Commits of the table after which it is looked through."""
+
+FEW = 8
+"""So many small files of one beginning may stay; sixteen hexadecimal digits begin an attempt."""
+
+LARGE_ROWS = 5_000
+"""A file with as many rows is written anew never more: what one compaction costs does not grow with the history."""
+
+MOST_FILES = 400
+"""What one compaction reads at most; more, in a table that was never looked through, are left to the next."""
 
 _TIMEOUT_SECONDS = 45
 """Half of a lease and less: who waits here still holds its wave."""
@@ -82,6 +96,45 @@ _PROPERTIES = {
 _SNAPSHOTS_KEPT = 20
 
 Identity = tuple[str, str, str, int, int, int, int]
+
+
+def compaction(table: Table) -> Replacement | None:
+    """Write the rows of small files into fewer ones; None when there are few, or another engine has deleted rows."""
+    groups: dict[bytes, list[DataFile]] = defaultdict(list)
+    for file in _small_files(table):
+        if beginning := _beginning(table, file):
+            groups[beginning].append(file)
+    removed: list[DataFile] = []
+    rewritten: list[DataFile] = []
+    for _, group in sorted(groups.items()):
+        chosen = group[: MOST_FILES - len(removed)]
+        if len(chosen) >= FEW:
+            removed += chosen
+            rewritten += _together(table, chosen)
+    return Replacement(removed=tuple(removed), rewritten=tuple(rewritten)) if removed else None
+
+
+def _small_files(table: Table) -> Iterator[DataFile]:
+    snapshot = table.metadata.current_snapshot()
+    manifests = snapshot.manifests(table.io) if snapshot else []
+    if any(item.content is not ManifestContent.DATA for item in manifests):
+        return
+    for manifest in manifests:
+        for entry in manifest.fetch_manifest_entry(table.io):
+            if entry.data_file.record_count < LARGE_ROWS and entry.data_file.spec_id == table.spec().spec_id:
+                yield entry.data_file
+
+
+def _beginning(table: Table, file: DataFile) -> bytes | None:
+    """Return how all attempts of a file begin; None where they differ, or that is not known."""
+    field = table.schema().find_field("attempt").field_id
+    lower, upper = (bounds.get(field, b"")[:1] for bounds in (file.lower_bounds or {}, file.upper_bounds or {}))
+    return lower if lower == upper and lower else None
+
+
+def _together(table: Table, files: Sequence[DataFile]) -> Sequence[DataFile]:
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    return data_files(table, scan.to_table([FileScanTask(file) for file in files]))
 
 
 class Receipts:

@@ -17,10 +17,8 @@ from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
-from airflow_kafka_lake.adapters.iceberg.filters import near
-from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
-from airflow_kafka_lake.adapters.iceberg.runs import HELD, attempt_rows_of
-from airflow_kafka_lake.adapters.iceberg.writing import data_files
+from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, POSITION, attempt_rows_of
+from airflow_kafka_lake.adapters.iceberg.rows import batches_of, data_files, files_of, near
 from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet
@@ -65,7 +63,7 @@ def visible(
     chosen, wanted = near(slices), SliceSet(slices)
 
     def chosen_rows() -> Iterator[pa.RecordBatch]:
-        for batch in batches_of(table, chosen, HELD, files_of(table, chosen, identifier)):
+        for batch in batches_of(table, chosen, (*POSITION, ATTEMPT), files_of(table, chosen, identifier)):
             heartbeat()
             yield batch.filter(pa.array(_inside(batch, wanted)))
 

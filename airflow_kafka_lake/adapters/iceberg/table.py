@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
-from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_ref, require_uuid
-from airflow_kafka_lake.adapters.iceberg.commit_time import require_clock
-from airflow_kafka_lake.adapters.iceberg.filters import among
+from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_clock, require_ref, require_uuid
 from airflow_kafka_lake.adapters.iceberg.find_commit import find_commit
 from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
-from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
-from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, positions_of, require_columns
+from airflow_kafka_lake.adapters.iceberg.positions import (
+    ATTEMPT,
+    POSITION,
+    attempt_rows_of,
+    positions_of,
+    require_columns,
+)
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
-from airflow_kafka_lake.adapters.iceberg.reading import batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.replacing import visible
-from airflow_kafka_lake.adapters.iceberg.runs import HELD, attempt_rows_of
-from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, require_fit
+from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, files_of
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, partition_spec, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
@@ -34,6 +37,7 @@ from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publicat
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, CommitSearch, PublishOutcome, TableHead, Token
 from airflow_kafka_lake.core.slices import Slice
 
+T = TypeVar("T")
 _DROP_TRIES = 10
 
 
@@ -176,13 +180,8 @@ class IcebergTable:
         """Read position columns and `ingest_attempt` of main, in batches."""
         table = self._catalog.load(self.identifier)
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
-        with self._catalog.reaching(f"read {self.identifier}"):
-            files = files_of(table, chosen, self.identifier)
-            try:
-                return attempt_rows_of(batches_of(table, chosen, HELD, files), self.identifier)
-            except (FileNotFoundError, pa.ArrowInvalid):
-                self._require_whole(table, files)
-                raise
+        columns = [*POSITION, ATTEMPT]
+        return self._collected(table, chosen, columns, lambda batches: attempt_rows_of(batches, self.identifier))
 
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
@@ -197,11 +196,25 @@ class IcebergTable:
         require_columns(table, columns, self.identifier, live_only=live_only)
         chosen = AlwaysTrue() if columns.topic is None else among(columns.topic, topics)
         fields = (columns.topic, columns.partition, columns.offset, ATTEMPT if live_only else None)
+        return self._collected(
+            table,
+            chosen,
+            list(filter(None, fields)),
+            lambda batches: positions_of(batches, columns, self.identifier, live_only=live_only),
+        )
+
+    def _collected(
+        self,
+        table: Table,
+        chosen: BooleanExpression,
+        columns: Sequence[str],
+        collect: Callable[[Iterator[pa.RecordBatch]], T],
+    ) -> T:
+        """Collect some columns of main's rows, in batches; DamagedTableError for a file that cannot be read."""
         with self._catalog.reaching(f"read {self.identifier}"):
             files = files_of(table, chosen, self.identifier)
-            batches = batches_of(table, chosen, list(filter(None, fields)), files)
             try:
-                return positions_of(batches, columns, self.identifier, live_only=live_only)
+                return collect(batches_of(table, chosen, columns, files))
             except (FileNotFoundError, pa.ArrowInvalid):
                 self._require_whole(table, files)
                 raise

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.adapters.iceberg.runs import Runs
+from airflow_kafka_lake.adapters.iceberg.positions import Runs
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 Position = tuple[str, str, int, int]

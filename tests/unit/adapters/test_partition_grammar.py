@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
-from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
 from airflow_kafka_lake.core.errors import PipelineFileError
 
 

@@ -550,7 +550,7 @@ def test_reference_names_every_key_and_default() -> None:
 
 def test_every_legal_partitioning_is_understood_by_the_table() -> None:
     """What the file accepts, the adapter can build."""
-    from airflow_kafka_lake.adapters.iceberg.partitioning import partition_spec
+    from airflow_kafka_lake.adapters.iceberg.schema import partition_spec
     from airflow_kafka_lake.adapters.iceberg.table import LANDING
 
     terms = [*COLUMNS, *(f"{unit}(kafka_timestamp)" for unit in ("years", "months", "days", "hours"))]
