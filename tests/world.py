@@ -10,7 +10,6 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.ledger.records import Advance, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
@@ -24,6 +23,7 @@ from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import advance, planning, recovery, reopening, running, staging
 from tests import truth
 from tests.gates import Passing, gated
+from tests.kit.clock import FakeClock
 from tests.kit.memory_kafka import MemoryKafka
 from tests.kit.memory_lake import MemoryLake, MemoryTable
 from tests.kit.memory_lake.store import Commit

@@ -1,4 +1,4 @@
-"""What a feature may add to the main path, which knows of no feature: everything in a `Feature` is optional."""
+"""What a feature may add to the main path, which knows no feature: everything in a `Feature` is optional."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Json = Mapping[str, Any]
 
 
 class Checked(Protocol):
-    """What a further check of an audit found."""
+    """The result of a further check of an audit."""
 
     def findings(self) -> Iterable[Finding]:
         """Return what is wrong."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return its part of `audit --json`: `sentence` and `lines` are shown to people."""
+        """Return its part of `audit --json`; people are shown its `sentence` and `lines`."""
 
 
 class AuditCheck(Protocol):
-    """A further check that an audit was asked for; Kafka must answer for it."""
+    """A further check of an audit; it needs Kafka."""
 
     @property
     def name(self) -> str:
@@ -42,17 +42,17 @@ class AuditCheck(Protocol):
         """Return whether it runs a job."""
 
     def narrow(self, inputs: AuditInputs) -> AuditInputs:
-        """Leave out of the evidence what this check knows not to be the pipeline's."""
+        """Return the inputs without what this check knows not to belong to the pipeline."""
 
     def check(self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: Observed, scope: Scope) -> Checked:
-        """Look, and judge."""
+        """Gather what the check needs through ports, and return its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOption:
     """One option of `audit`, `--name` on the command line; a flag unless it has a `metavar`.
 
-    `beside` is the option without which it means nothing, and `does` says what it does to that one.
+    `beside` is the option that it needs, and `does` describes what it adds to that one.
     """
 
     name: str
@@ -63,32 +63,32 @@ class AuditOption:
 
     @property
     def flag(self) -> str:
-        """How it is written on the command line."""
+        """The option as it is written on the command line."""
         return "--" + self.name.replace("_", "-")
 
 
 class ValueDecoding(Protocol):
-    """Turns values into columns beside them."""
+    """Decodes values into further columns."""
 
     def decoders(self, ports: Ports, asked: Decoding, topics: Iterable[str]) -> tuple[Decoder, ...]:
-        """Return how the values of some topics are decoded, with the schemas that are registered now.
+        """Return the decoders of some topics' values, with the schemas that are registered now.
 
-        Raises what the registry raises, and SchemaMismatchError for a subject of another kind.
+        Raises the registry's errors, and SchemaMismatchError for a subject of another kind.
         """
 
     def refuse(self, asked: Decoding, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
-        """Hold the ranges with values that do not decode, when the wave has more of them than the pipeline allows."""
+        """Return verdicts that hold the ranges with undecoded values, if the wave has more of them than is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """One feature that can be taken out; importing its value is cheap, what it does is imported when it is used.
+    """One feature that can be taken out; importing its value is cheap, its code is imported when it is used.
 
-    `ports` are what it needs of the world, by name: each is opened for a pipeline when it is first used, and is in
-    `Ports.added` then. `decoding` decodes what a job stages. `after_advance` is called when the watermarks have moved,
-    or could have; it raises nothing, and what it returns is part of the answer of `run` and `advance`. `audit_check`
-    makes a check of the values of its `audit_options`, or None where it was not asked for. `pages` draw a document: by
-    name, from the document that a command also shows as JSON to the text of a file.
+    `ports` makes its own ports for a pipeline, by name; each is opened when it is first used, through `Ports.added`.
+    `decoding` decodes what a job stages. `after_advance` is called after each `advance`, whether or not a watermark
+    moved; it raises nothing, and its result is part of the output of `run` and `advance`. `audit_check` makes a check
+    from the values of its `audit_options`; None where none of them was given. `pages` are functions, by name, from the
+    document that a command also prints as JSON to the text of a file.
     """
 
     name: str
@@ -102,16 +102,16 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features of an installation, in the order in which each is asked."""
+    """The features of an installation, in the order in which they act."""
 
     all: tuple[Feature, ...] = ()
 
     def ports(self, spec: PipelineSpec) -> dict[str, Callable[[], Any]]:
-        """Return what opens the features' ports for a pipeline, by name."""
+        """Return functions that open the features' ports for a pipeline, by name."""
         return {name: partial(build, spec) for item in self.all for name, build in item.ports.items()}
 
     def after_advance(self, ports: Ports, spec: PipelineSpec) -> dict[str, Any]:
-        """Let every feature follow the watermarks; returns what each adds to the answer."""
+        """Call every feature's `after_advance`; return their results together."""
         done: dict[str, Any] = {}
         for item in self.all:
             if item.after_advance is not None:
@@ -124,8 +124,9 @@ class Features:
         return tuple(option for item in self.all for option in item.audit_options)
 
     def audit_checks(self, given: Json) -> tuple[AuditCheck, ...]:
-        """Return the checks that were asked for; UsageError for an option of no feature, or without the one that it is
-        beside. Values that are None, False or empty were not given."""
+        """Return the checks that the given options ask for; values that are None, False or empty are not given.
+
+        Raises UsageError for an option of no feature, or without the option that it needs."""
         asked = {name: value for name, value in given.items() if value not in {None, False, ""}}
         known = {option.name: option for option in self.audit_options}
         for name in asked:
@@ -139,11 +140,11 @@ class Features:
         return tuple(check for check in made if check is not None)
 
     def decoders(self, ports: Ports, asked: Decoding | None, topics: Iterable[str]) -> tuple[Decoder, ...]:
-        """Return how values are decoded (`ValueDecoding.decoders`); none where the pipeline asks for nothing."""
+        """Return the decoders of values (`ValueDecoding.decoders`); none where the pipeline asks for none."""
         return () if asked is None else self._decoding.decoders(ports, asked, topics)
 
     def refuse_undecoded(self, asked: Decoding | None, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
-        """Hold what does not decode (`ValueDecoding.refuse`)."""
+        """Return verdicts about values that do not decode (`ValueDecoding.refuse`)."""
         return () if asked is None else self._decoding.refuse(asked, claim, staged)
 
     @property
@@ -156,7 +157,7 @@ class Features:
         return found
 
     def page(self, name: str) -> Callable[[Json], str]:
-        """Return what draws a document; UsageError where no feature does."""
+        """Return the function that draws a document; UsageError where no feature has one."""
         found = next((item.pages[name] for item in self.all if name in item.pages), None)
         if found is None:
             raise UsageError(f"this installation draws no page {name!r}: the feature that does was taken out")

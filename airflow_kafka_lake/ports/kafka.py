@@ -1,4 +1,4 @@
-"""Kafka as the services need it: where the log ends, and what its batches say."""
+"""Kafka as the services need it: the bounds of the log, and its raw record batches."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from airflow_kafka_lake.core.spec import Isolation
 
 
 class OffsetSource(Protocol):
-    """Kafka as the planner sees it. Any call may raise UnavailableError; nothing unknown is ever a number.
+    """Kafka as the planner sees it. Any call may raise UnavailableError; an unknown value is never a number.
 
-    A topic is missing (UnknownTopicError) when every broker that the cluster has said so about its very name, and said
-    so again a while later; where they differ, or one is silent, that is UnavailableError.
+    A topic is missing (UnknownTopicError) when every broker of the cluster answers so for its name, twice, some time
+    apart; when brokers differ or one does not answer, that is UnavailableError.
     """
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
         """Return existing topics, sorted: `names` as given (UnknownTopicError names a missing one) or all that match
-        the pattern (`core.spec.topic_matcher`). A list may lack topics, such as those that we may not see."""
+        the pattern (`core.spec.topic_matcher`), without those that the connection's user may not describe."""
 
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
         """Return id, partition count and retention of each topic; UnknownTopicError names a missing one."""
@@ -37,31 +37,31 @@ class OffsetSource(Protocol):
     def offsets_at(
         self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
     ) -> Mapping[tuple[str, int], int | None]:
-        """Return the first offset at or after a time, whether or not its transaction has ended; None where no record
-        is that late."""
+        """Return each partition's first offset at or after a time, even of an open transaction; None where no record is
+        that late."""
 
     def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
-        """Ask the leaders where leader epochs ended: the offset that the next epoch began at, or the log's end.
+        """Return where leader epochs ended, as the leaders know it: the first offset of the next epoch, or the log end.
 
-        None: the leader knows neither that epoch nor a later one. What could not be learned is left out.
+        None: the leader knows neither that epoch nor a later one. Epochs without an answer are left out.
         """
 
     def transactions(self, partitions: Sequence[tuple[str, int]], group: str | None) -> tuple[OpenTransaction, ...]:
-        """Return the transactions that are open in partitions, and those where a group's commits are written (other
-        groups' commits may be among them). What could not be learned is left out."""
+        """Return the open transactions of partitions and of the `__consumer_offsets` partition of a group, which other
+        groups share. Partitions without an answer are left out."""
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
-        """Read a little at the start of each slice; slices that gave nothing within the bound are left out."""
+        """Read a few records at the start of each slice; slices without a record within the limits are left out."""
 
 
 class BatchReader(Protocol):
-    """Kafka's raw record batches: the witness for offsets without a row."""
+    """Kafka's raw record batches: they explain offsets without a row."""
 
     def explain(
         self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
-        """Return of every gap what its offsets are; what cannot be explained is in no Explanation or UNEXPLAINED.
+        """Return the explanations of each gap's offsets; the others are in none, or UNEXPLAINED.
 
-        `heartbeat` is called whenever something was read, and an exception it raises ends the reading. Raises
-        IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot be read.
+        `heartbeat` is called after each read, and an exception it raises ends the reading. Raises IdentityError when a
+        topic's id is not the gap's, UnavailableError when the broker cannot be read.
         """

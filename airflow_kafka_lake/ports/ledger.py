@@ -1,24 +1,15 @@
-"""The record that decides: read by everyone, written only under a fence."""
+"""The ledger: what plans, waves and ranges are on record. Everyone reads it; it is written only under a fence.
+
+The reads are three ports, by who asks: planning reads pipelines, an attempt its wave, people and audits the history.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from airflow_kafka_lake.core.ledger.attempts import (
-    ClaimWave,
-    EndAttempt,
-    MarkPublishing,
-    MarkStaged,
-    RecordBase,
-    RecordJob,
-    Renew,
-)
 from airflow_kafka_lake.core.ledger.changes import Write
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
-from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.events import Event, Line
-from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
@@ -27,47 +18,48 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     WaveRecord,
 )
-from airflow_kafka_lake.core.ledger.rereading import Reopen
-from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
-from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import (
-    AttemptRecord,
-    RangeState,
-    Token,
-    WaveState,
-)
-from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, Token, WaveState
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
-from airflow_kafka_lake.core.rebuilding.restore import Restore
 
 T = TypeVar("T")
 
 
-class LedgerReader(Protocol):
-    """What is on record. One consistent read per call, O(1) statements whatever the number of partitions."""
-
-    def ledger_id(self) -> str:
-        """Return the id this ledger was given at its creation (32 hex digits)."""
-
-    def pipeline(self, name: str) -> PipelineRecord | None:
-        """Return a pipeline's newest configuration."""
+class PipelineReader(Protocol):
+    """The pipelines: configurations, streams and layouts, and what their waves cost."""
 
     def pipelines(self) -> tuple[str, ...]:
         """Return all names, sorted."""
+
+    def pipeline(self, name: str) -> PipelineRecord | None:
+        """Return a pipeline's newest configuration."""
 
     def streams(
         self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
     ) -> tuple[StreamRecord, ...]:
         """Return the pipeline's streams, sorted by key; every generation of a re-created topic."""
 
-    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
-        """Return waves, oldest plan first, in plan order."""
+    def layouts(self, pipeline: str) -> tuple[Layout, ...]:
+        """Return the layouts in which the pipeline's topics were observed, also those that are not in force yet."""
+
+    def segments(self, pipeline: str) -> tuple[Segment, ...]:
+        """Return the pipeline's segments, sorted by stream and start."""
+
+    def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
+        """Return what the last committed waves of each table cost, without those that have no committed range or that
+        a rebuild restored."""
+
+
+class WaveReader(Protocol):
+    """The waves: their ranges and attempts, and what they must wait for."""
 
     def wave(self, wave: str) -> WaveRecord:
         """Return one wave; UnknownSubjectError when there is none."""
+
+    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
+        """Return waves, oldest plan first, in plan order."""
 
     def range(self, range_id: str) -> RangeRecord:
         """Return one range; UnknownSubjectError when there is none."""
@@ -85,86 +77,61 @@ class LedgerReader(Protocol):
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         """Return the attempts of one wave by fence, or those of a whole pipeline by wave and fence."""
 
-    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
-        """Return the committed waves that brought rows, newest committed first; `newest` is how many at most."""
-
-    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
-        """Return each of some attempts that is on record, by its id, with the state of its wave."""
-
-    def knows(self, token: Token, line: Line | None = None) -> Line | None:
-        """Return the newest line of the pipeline's history when what a table says is known: the token, whose wave has
-        an attempt of that id and fence (or it speaks of an ownership), and `line` of the history, if it names one.
-        None where either is not on record: the ledger is older than the table."""
-
-    def layouts(self, pipeline: str) -> tuple[Layout, ...]:
-        """Return the layouts that the pipeline's topics were seen in, those that are not in force yet included."""
-
-    def segments(self, pipeline: str) -> tuple[Segment, ...]:
-        """Return the pipeline's segments, sorted by stream and start."""
-
     def gate(self, wave: str) -> tuple[Blocker, ...]:
         """Return what a wave must wait for: ancestors of its PLANNED ranges' segments that are not drained (law L14).
 
-        What is on hold is not read with the wave, and waits for nothing; nor does a plan made without ordering."""
+        HELD ranges are not read with the wave and wait for nothing, nor does a plan made without ordering."""
 
-    def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
-        """Return what the last committed waves of each table cost; those without a committed range, or restored by a
-        rebuild, tell nothing."""
+
+class HistoryReader(Protocol):
+    """The history: events, watermark moves, published attempts, and receipts on their way to the lake."""
+
+    def ledger_id(self) -> str:
+        """Return the id this ledger was given at its creation (32 hex digits)."""
+
+    def knows(self, token: Token, line: Line | None = None) -> Line | None:
+        """Return the newest line of the pipeline's history if a table's newest commit is on record: the attempt of its
+        token (an ownership token has none) and `line`, the history's newest line at that commit, if the table has one.
+        None: one of them is not on record, so the ledger is older than the table."""
+
+    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
+        """Return those of some attempts that are on record, by id, each with the state of its wave."""
+
+    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
+        """Return the committed waves with rows, newest commit first; at most `newest` of them."""
 
     def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
         """Return the events of a pipeline with a sequence above `after`."""
 
     def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
-        """Return the watermark moves that were not told yet, by sequence."""
+        """Return the watermark moves after the last notified one, by sequence."""
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
-        """Return the receipts, all or of one kind, that the lake does not have yet."""
+        """Return the receipts, all or of one kind, that still have to be written to the lake."""
 
 
-WRITES: Mapping[str, type[Write[Any]]] = {
-    write.name: write
-    for write in (
-        SavePipeline,
-        BindTable,
-        RecordPlan,
-        ClaimWave,
-        Renew,
-        RecordBase,
-        RecordJob,
-        MarkStaged,
-        MarkPublishing,
-        RecordCommit,
-        EndAttempt,
-        Revoke,
-        Release,
-        Skip,
-        Reopen,
-        Withdraw,
-        AcceptDeletes,
-        Restore,
-    )
-}
-"""Every write that a ledger commits, by its name: each decides in one place what it changes, and refuses there."""
+class LedgerReader(PipelineReader, WaveReader, HistoryReader, Protocol):
+    """All reads: each call is one consistent read of O(1) statements, whatever the number of partitions."""
 
 
 class Ledger(LedgerReader, Protocol):
-    """The record, and the one way to change it: a write is one transaction, and changes everything it says or nothing.
+    """All reads, and the one way to write: a write decides in one transaction, and all of its changes are made or none.
 
     A write that is refused with StaleFenceError leaves one event `refused`, which names the attempt and its fence.
-    What is no decision is a method of its own: how far the watermarks go, and what is known to have arrived elsewhere.
+    Three methods decide nothing and are no writes: `advance`, and two acknowledgements of what others have received.
     """
 
     def commit(self, write: Write[T]) -> T:
-        """Let a write decide from the records of its scope, under lock, and write what it changes: all or nothing.
+        """Load the scope of a write under lock, let it decide, and apply its change: all or nothing.
 
-        Raises what the write refuses with, and ConcurrentError where another writer was first.
+        Raises the write's refusal, and ConcurrentError when another writer changed a row of it first.
         """
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         """Move every watermark to the end of the unbroken committed run, set-based; returns the moves of this call."""
 
     def mark_notified(self, pipeline: str, sequence: int) -> None:
-        """Record that all moves up to `sequence` were told; never moves back."""
+        """Record that all moves up to `sequence` were notified; never moves back."""
 
     def sent(self, items: Sequence[int]) -> None:
-        """Remove outbox items that the lake has now."""
+        """Remove outbox items that are now in the lake."""

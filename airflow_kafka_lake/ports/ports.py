@@ -15,7 +15,7 @@ from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """The world as one value, handed to every service."""
+    """All ports as one value, which every service takes."""
 
     ledger: Ledger
     source: OffsetSource
@@ -26,8 +26,8 @@ class Ports:
     processes: Processes
     actor: str
     progress: Callable[[str], None]
-    """Tells a person what is being done, one short sentence at a time."""
+    """Shows a person what is being done, one short sentence at a time."""
     features: Features = field(default_factory=Features)
-    """What else is done at the points where a feature may join in."""
+    """What the installed features add to the main path."""
     added: Mapping[str, Any] = field(default_factory=dict)
-    """The ports that the features brought, by name."""
+    """The features' own ports, by name."""

@@ -31,8 +31,8 @@ class KafkaConnection:
 
     def source(self) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
-        from airflow_kafka_lake.adapters.clocks import SystemClock
         from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+        from airflow_kafka_lake.adapters.machine import SystemClock
 
         return KafkaOffsetSource(self.settings, clock=SystemClock())
 

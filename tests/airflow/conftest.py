@@ -19,13 +19,13 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 # Before anything imports Airflow, which makes its home at import.
 os.environ["AIRFLOW_HOME"] = HOME
 
-from airflow_kafka_lake.adapters.clocks import FakeClock  # noqa: E402
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
 from airflow_kafka_lake.registration import FEATURES  # noqa: E402
 from airflow_kafka_lake.wiring import assemble  # noqa: E402
+from tests.kit.clock import FakeClock  # noqa: E402
 from tests.kit.memory_kafka import MemoryKafka  # noqa: E402
 from tests.kit.memory_lake import MemoryLake  # noqa: E402
 from tests.kit.memory_ledger import MemoryLedger  # noqa: E402

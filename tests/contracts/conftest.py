@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.ports import Ledger
+from tests.kit.clock import FakeClock
 from tests.kit.memory_ledger import MemoryLedger
 
 _schemas = itertools.count(1)

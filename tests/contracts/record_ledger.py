@@ -15,11 +15,12 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import inspect, text
 
-from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema, tables
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
+from tests.kit.clock import FakeClock
 from tests.world import SPEC, World
 
 RECORDED = Path(__file__).parent / "ledgers"

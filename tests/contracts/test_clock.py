@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.ports import Clock
+from tests.kit.clock import FakeClock
 
 A_MOMENT = 0.01
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer
 
-from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
 from airflow_kafka_lake.features.group_sync.port import GroupCommitter

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     StaleFenceError,
@@ -57,6 +56,7 @@ from tests.contracts.ledger_world import (
     staged,
     taken,
 )
+from tests.kit.clock import FakeClock
 from tests.kit.memory_ledger import MemoryLedger
 
 Write = Callable[[Ledger, AttemptKey], None]

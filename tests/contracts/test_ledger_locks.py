@@ -14,7 +14,6 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import Connection, text, update
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.adapters.sql_ledger.committing import commit
 from airflow_kafka_lake.adapters.sql_ledger.types import now
@@ -25,6 +24,7 @@ from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from tests.contracts.ledger_world import AT, LEASE, claimed, planned, skipped
+from tests.kit.clock import FakeClock
 from tests.kit.memory_ledger import MemoryLedger
 
 T = TypeVar("T")

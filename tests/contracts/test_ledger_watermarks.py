@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.revoking import Release
@@ -25,6 +24,7 @@ from tests.contracts.ledger_world import (
     skipped,
     taken,
 )
+from tests.kit.clock import FakeClock
 from tests.kit.memory_ledger import MemoryLedger
 
 

@@ -19,7 +19,7 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core.errors import UnavailableError
@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.services import decisions
+from tests.kit.clock import FakeClock
 from tests.kit.memory_lake import store as lake_store
 from tests.world import SPEC, World
 

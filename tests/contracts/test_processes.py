@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.ports import Processes
 from tests.world import FakeProcesses

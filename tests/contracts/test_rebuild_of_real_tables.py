@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.audit.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
@@ -21,6 +21,7 @@ from airflow_kafka_lake.services.accepted_deletes import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before
+from tests.kit.clock import FakeClock
 from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 from tests.world import World

@@ -13,12 +13,12 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import CommitTableRequest
 
-from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.spark_submit.standalone import end_application
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import UnavailableError

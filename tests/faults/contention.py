@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, MarkPublishing, MarkStaged, RecordBase

@@ -26,7 +26,7 @@ from typing import Any
 from pyiceberg.table import Table
 
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.errors import KafkaLakeError

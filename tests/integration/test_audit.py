@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.cli import main
 from airflow_kafka_lake.core.audit.inputs import Finding
 from airflow_kafka_lake.services.pipeline_audit import gather
 from airflow_kafka_lake.services.reporting import known_spec
 from tests.contracts.lake_worlds import NAME, IcebergWorld
+from tests.kit.clock import FakeClock
 from tests.kit.history_check import check
 from tests.kit.memory_runner import MemoryRunner
 from tests.kit.operations import operations

@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from airflow_kafka_lake.adapters.clocks import FakeClock, SystemClock
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
 from airflow_kafka_lake.adapters.kafka.groups import errors
 from airflow_kafka_lake.adapters.kafka.identities import Heard
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     IdentityError,
@@ -28,6 +28,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.local.processes import wait_until
+from tests.kit.clock import FakeClock
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka

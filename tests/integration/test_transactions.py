@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
-from airflow_kafka_lake.adapters.clocks import SystemClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.local.processes import wait_until
 from tests.groups import commit_in
 from tests.rig import Rig

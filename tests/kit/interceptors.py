@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, Protocol
 
 from airflow_kafka_lake.features.decoding.port import SchemaRegistry
 from airflow_kafka_lake.features.group_sync.port import GroupCommitter
@@ -13,22 +13,21 @@ from airflow_kafka_lake.ports import (
     JobRunner,
     LakeTable,
     Ledger,
-    LedgerReader,
     OffsetSource,
     Ports,
 )
-from airflow_kafka_lake.ports.ledger import WRITES
+from tests.kit.writes import WRITES
 
-PORTS: Mapping[str, tuple[type, ...]] = {
-    "ledger": (LedgerReader, Ledger),
-    "source": (OffsetSource,),
-    "batches": (BatchReader,),
-    "group_sync": (GroupCommitter,),
-    "table": (LakeTable,),
-    "runner": (JobRunner,),
-    "schemas": (SchemaRegistry,),
+PORTS: Mapping[str, type] = {
+    "ledger": Ledger,
+    "source": OffsetSource,
+    "batches": BatchReader,
+    "group_sync": GroupCommitter,
+    "table": LakeTable,
+    "runner": JobRunner,
+    "schemas": SchemaRegistry,
 }
-"""Port → the protocols of its methods, the last one with all of them."""
+"""Port → the protocol with all of its methods."""
 
 _NO_CALL = frozenset({"runner.where", "ledger.commit"})
 """The one answers in words, and asks nobody for them; the other has the name of what is committed."""
@@ -53,8 +52,11 @@ Interceptor = Callable[[PortCall], Any]
 
 
 def methods(port: type) -> frozenset[str]:
-    """Return the names of a port's own methods."""
-    return frozenset(name for name, value in vars(port).items() if callable(value) and not name.startswith("_"))
+    """Return the names of a port's methods, those of the protocols that it is made of included."""
+    parts = (part for part in port.__mro__ if part not in {object, Generic, Protocol})
+    return frozenset(
+        name for part in parts for name, value in vars(part).items() if callable(value) and not name.startswith("_")
+    )
 
 
 def calls() -> tuple[str, ...]:
@@ -62,8 +64,8 @@ def calls() -> tuple[str, ...]:
     more = {"ledger": WRITES.keys()}
     named = (
         f"{port}.{name}"
-        for port, protocols in PORTS.items()
-        for name in sorted(frozenset().union(*map(methods, protocols), more.get(port, ())))
+        for port, protocol in PORTS.items()
+        for name in sorted(methods(protocol).union(more.get(port, ())))
     )
     return tuple(name for name in named if name not in _NO_CALL)
 

@@ -17,14 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.ports import Ledger, LedgerReader, Ports
-from airflow_kafka_lake.ports.ledger import WRITES
 from tests.kit import facts
 from tests.kit.interceptors import PORTS, Intercepted, PortCall, calls, intercepted, methods
 from tests.kit.operations import Line, Phase, outcome_of, outcome_of_error
+from tests.kit.writes import WRITES
 
 _READS = frozenset(f"ledger.{name}" for name in methods(LedgerReader))
 """Reads of the ledger: they are many, change nothing, and tell what its writes have told."""
@@ -35,7 +35,7 @@ _WRITES = frozenset(f"ledger.{name}" for name in WRITES)
 
 def _signatures() -> dict[str, inspect.Signature]:
     split = [(call, *call.split(".")) for call in calls() if call not in _READS | _WRITES]
-    return {call: inspect.signature(getattr(PORTS[port][-1], method)) for call, port, method in split}
+    return {call: inspect.signature(getattr(PORTS[port], method)) for call, port, method in split}
 
 
 class Recorder:

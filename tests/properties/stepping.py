@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.registration import FEATURES
 from tests.gates import UNGATED
+from tests.kit.clock import FakeClock
 from tests.kit.memory_lake import store as lake_store
 from tests.kit.memory_ledger import State
 from tests.kit.memory_runner import MemoryRunner, Position

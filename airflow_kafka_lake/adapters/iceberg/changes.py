@@ -21,7 +21,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from airflow_kafka_lake.adapters.processes import host
+from airflow_kafka_lake.adapters.machine import host
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.wire import PREFIX
 

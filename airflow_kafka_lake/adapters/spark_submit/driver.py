@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 PREFIX = "kafka-lake-stage-"

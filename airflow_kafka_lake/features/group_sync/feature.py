@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _committer(spec: PipelineSpec) -> GroupCommitter:
-    from airflow_kafka_lake.adapters.clocks import SystemClock
+    from airflow_kafka_lake.adapters.machine import SystemClock
     from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
     from airflow_kafka_lake.wiring.kafka import KafkaConnection
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.folder import OWNER_FILE, PREFIX, private_folder, sweep_folders
 
 pytestmark = pytest.mark.unit

@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.kafka import client as module
 from airflow_kafka_lake.adapters.kafka.client import Client
 from airflow_kafka_lake.adapters.kafka.identities import Heard
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownTopicError
+from tests.kit.clock import FakeClock
 
 pytestmark = pytest.mark.unit
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.errors import IdentityError, RangeBeyondEndError, RangeExpiredError, UnavailableError
 from airflow_kafka_lake.core.lake.accounting import Fate, account
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from tests.kit.clock import FakeClock
 from tests.kit.memory_kafka import MemoryKafka
 
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED

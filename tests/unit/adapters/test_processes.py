@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_kafka_lake.adapters.processes import HostProcesses
+from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 pytestmark = pytest.mark.unit

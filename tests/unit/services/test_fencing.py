@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -21,6 +20,7 @@ from airflow_kafka_lake.core.lake.staging import StageJob, job_name
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.services.claims import RENEW_AFTER, Heartbeat, claim
 from tests.gates import Before, Calls, Killed, KilledError, gated
+from tests.kit.clock import FakeClock
 from tests.kit.memory_runner import Position
 from tests.world import World
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.core.errors import (
     GateClosedError,
     HeldError,
@@ -26,6 +25,7 @@ from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKi
 from airflow_kafka_lake.services import decisions, reopening, segment_declarations
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
+from tests.kit.clock import FakeClock
 from tests.kit.memory_lake import Answer
 from tests.world import SPEC, World
 

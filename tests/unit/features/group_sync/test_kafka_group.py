@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
-from airflow_kafka_lake.adapters.clocks import FakeClock
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
+from tests.kit.clock import FakeClock
 from tests.kit.memory_kafka import MemoryKafka
 
 pytestmark = pytest.mark.unit

@@ -1,29 +1,12 @@
-"""Clocks: the system's, and one that stands still until it is told."""
+"""A clock whose time passes only when a test lets it."""
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
 
-class SystemClock:
-    """`ports.Clock` of this machine."""
-
-    def now(self) -> datetime:
-        """Return the current time, aware, UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Return seconds that no setting of the clock moves."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
-
-
 class FakeClock:
-    """`ports.Clock` for simulations: time passes only through `sleep` and `advance`."""
+    """`ports.Clock` for tests: time passes only through `sleep` and `advance`."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start

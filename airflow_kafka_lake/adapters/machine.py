@@ -1,10 +1,12 @@
-"""Processes of this machine, told apart by start time where a pid is used again."""
+"""This machine: its clock, and its processes, told apart by start time where a pid is used again."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import socket
+import time
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +25,22 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _INITIAL_NAMESPACE = "4026531836"
 
 MACHINE_ID = Path("/etc/machine-id")
+
+
+class SystemClock:
+    """`ports.Clock` of this machine."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that no setting of the clock moves."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
 
 
 class HostProcesses:

@@ -1,0 +1,49 @@
+"""Every write of the ledger, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_kafka_lake.core.ledger.attempts import (
+    ClaimWave,
+    EndAttempt,
+    MarkPublishing,
+    MarkStaged,
+    RecordBase,
+    RecordJob,
+    Renew,
+)
+from airflow_kafka_lake.core.ledger.changes import Write
+from airflow_kafka_lake.core.ledger.commits import RecordCommit
+from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
+from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
+from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
+from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
+from airflow_kafka_lake.core.rebuilding.restore import Restore
+
+WRITES: Mapping[str, type[Write[Any]]] = {
+    write.name: write
+    for write in (
+        SavePipeline,
+        BindTable,
+        RecordPlan,
+        ClaimWave,
+        Renew,
+        RecordBase,
+        RecordJob,
+        MarkStaged,
+        MarkPublishing,
+        RecordCommit,
+        EndAttempt,
+        Revoke,
+        Release,
+        Skip,
+        Reopen,
+        Withdraw,
+        AcceptDeletes,
+        Restore,
+    )
+}
