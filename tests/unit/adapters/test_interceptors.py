@@ -1,4 +1,4 @@
-"""Whoever stands at a port sees every call, and decides whether it is made."""
+"""An interceptor sees every call of a port, and decides whether it is made."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.kit.interceptors import PortCall, calls, intercepted
+from tests.kit.interceptors import PORTS, PortCall, calls, intercepted
 from tests.world import World
 
 pytestmark = pytest.mark.unit
 
 
 def test_every_call_of_every_port_is_seen() -> None:
-    """A whole run, with the names of the calls in their order; what is no call is handed through."""
+    """A whole run, with the names of the calls in their order; attributes are handed through."""
     world, seen = World(), []
     world.produce(2)
 
@@ -30,8 +30,8 @@ def test_every_call_of_every_port_is_seen() -> None:
     assert ports.lake.table("raw.orders").identifier == "raw.orders"
 
 
-def test_a_watcher_may_keep_a_call_from_being_made() -> None:
-    """Nothing happens behind its back."""
+def test_an_interceptor_may_keep_a_call_from_being_made() -> None:
+    """A call that it does not make is not made."""
     world = World()
     ports = intercepted(world.worker(), lambda call: call.name)
     assert ports.lake.table("raw.orders").drop("0" * 16) == "table.drop"
@@ -40,7 +40,15 @@ def test_a_watcher_may_keep_a_call_from_being_made() -> None:
 
 
 def test_the_calls_are_computed_from_the_ports() -> None:
-    """A new method of a port is one by itself; where jobs run is asked of nobody."""
+    """A new method of a port is a call without further ado; `runner.where` asks no other system and is none."""
     some = {"ledger.claim", "ledger.waves", "source.snapshot", "batches.explain", "table.publish", "runner.stage"}
     assert some <= set(calls())
     assert "runner.where" not in calls()
+
+
+@pytest.mark.parametrize("port", PORTS)
+def test_a_port_has_at_most_seven_methods(port: str) -> None:
+    """More belong to ports of their own, by who asks; only unions of ports are larger."""
+    for protocol in PORTS[port].__mro__:
+        own = [name for name, value in vars(protocol).items() if callable(value) and not name.startswith("_")]
+        assert len(own) <= 7, f"{protocol.__name__}: {own}"
