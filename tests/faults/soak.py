@@ -64,7 +64,7 @@ def show_faults() -> int:
     """Print every kind of fault."""
     from tests.soak.faults import FAULTS
 
-    rows = [(name, fault.message) for name, fault in FAULTS.items()]
+    rows = [(name, fault.words) for name, fault in FAULTS.items()]
     screen().table(f"{len(rows)} kinds of faults", ("fault", "what it does"), rows)
     return 0
 

@@ -50,7 +50,7 @@ def test_half_an_hour_has_every_kind_of_fault(seed: int) -> None:
 def test_there_are_enough_kinds_and_each_has_words() -> None:
     """At least sixteen kinds, none of them twice, each with a line for people."""
     assert len(FAULTS) >= 16
-    assert len({fault.message for fault in FAULTS.values()}) == len(FAULTS)
+    assert len({fault.words for fault in FAULTS.values()}) == len(FAULTS)
 
 
 @pytest.fixture

@@ -51,10 +51,10 @@ from airflow.sdk import DAG, task
 with DAG("echo", schedule=None):
 
     @task
-    def progress(dag_run=None):
+    def say(dag_run=None):
         print("said", dag_run.conf["word"], os.environ["EXTRA"])
 
-    progress()
+    say()
 """
 
 pytestmark = pytest.mark.timeout(600)

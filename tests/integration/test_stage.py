@@ -196,7 +196,7 @@ def test_a_plain_range_is_staged_in_one_commit(spark: SparkSession, lake: Lake, 
     """Exactly the range's records come, with position, topic id and attempt, in one commit that names the attempt."""
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"value": b"v%d" % number, "key": b"k", "timestamp": 1_700_000_000_123} for number in range(100)))
-    work = job(table, topic.interval(10, 90))
+    work = job(table, topic.slice_(10, 90))
     run(spark, topic, work)
     found = rows(table, work)
     assert [row["kafka_offset"] for row in found] == list(range(10, 90))
@@ -222,7 +222,7 @@ def test_nothing_of_a_record_is_dropped(spark: SparkSession, lake: Lake, kafka: 
         {"key": b"\x00\xff", "value": TWO_MB},
         {"value": b"h", "headers": [("a", b"1"), ("a", b"\x00\xff"), ("none", None), ("", b"")]},
     )
-    work = job(table, topic.interval(0, 5))
+    work = job(table, topic.slice_(0, 5))
     run(spark, topic, work)
     found = rows(table, work)
     assert [(row["key"], row["value"]) for row in found[:3]] == [(None, b"no key"), (b"gone", None), (b"", b"")]
@@ -241,7 +241,7 @@ def test_aborted_records_are_not_staged(spark: SparkSession, lake: Lake, kafka: 
     topic.send({"value": b"a"}, {"value": b"b"}, end="commit")
     topic.send({"value": b"never"}, {"value": b"never"}, end="abort")
     topic.send({"value": b"c"})
-    work = job(table, topic.interval(0, 7))
+    work = job(table, topic.slice_(0, 7))
     run(spark, topic, work)
     assert [(row["kafka_offset"], row["value"]) for row in rows(table, work)] == [(0, b"a"), (1, b"b"), (6, b"c")]
 
@@ -251,7 +251,7 @@ def test_a_range_without_rows_ends_in_a_commit(spark: SparkSession, lake: Lake, 
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"never"}, {"value": b"never"}, end="abort")
     topic.send({"value": b"a"}, end="commit")
-    work = job(table, topic.interval(0, 3), topic.interval(4, 5))
+    work = job(table, topic.slice_(0, 3), topic.slice_(4, 5))
     run(spark, topic, work)
     assert summary(staged(table, work))[STAGED_BY] == work.attempt
     assert rows(table, work) == []
@@ -261,7 +261,7 @@ def test_disjoint_slices_of_one_partition_are_one_commit(spark: SparkSession, la
     """Islands of a partition are read apart and committed together, with what other partitions have."""
     topic, table = Topic(kafka, 2), lake.create()
     topic.send(*({"value": b"v", "partition": number % 2} for number in range(100)))
-    work = job(table, topic.interval(0, 5), topic.interval(10, 12), topic.interval(40, 50), topic.interval(3, 4, 1))
+    work = job(table, topic.slice_(0, 5), topic.slice_(10, 12), topic.slice_(40, 50), topic.slice_(3, 4, 1))
     run(spark, topic, work)
     found = [(row["kafka_partition"], row["kafka_offset"]) for row in rows(table, work)]
     assert found == [(0, offset) for offset in (*range(5), 10, 11, *range(40, 50))] + [(1, 3)]
@@ -272,7 +272,7 @@ def test_an_uneven_topic_is_split(spark: SparkSession, lake: Lake, kafka: LocalK
     """A heavy slice becomes several files, a light one goes beside them, and every offset comes once."""
     topic, table = Topic(kafka, 2), lake.create()
     topic.send(*({"value": b"v"} for _ in range(3000)), *({"value": b"v", "partition": 1} for _ in range(30)))
-    work = job(table, topic.interval(0, 3000), topic.interval(0, 30, 1), tasks=4, limit=800)
+    work = job(table, topic.slice_(0, 3000), topic.slice_(0, 30, 1), tasks=4, limit=800)
     run(spark, topic, work)
     assert offsets(table, work) == [*range(3000), *range(30)]
     files = table.inspect.files(staged(table, work).snapshot_id).column("record_count").to_pylist()
@@ -283,7 +283,7 @@ def test_small_partitions_are_gathered_into_few_files(spark: SparkSession, lake:
     """Fifty quiet partitions are read by the tasks the job asks for, and every record comes once."""
     topic, table = Topic(kafka, 50), lake.create()
     topic.send(*({"value": b"v", "partition": number % 50} for number in range(150)))
-    work = job(table, *(topic.interval(0, 3, partition) for partition in range(50)), tasks=3)
+    work = job(table, *(topic.slice_(0, 3, partition) for partition in range(50)), tasks=3)
     run(spark, topic, work)
     assert offsets(table, work) == [0, 1, 2] * 50
     assert summary(staged(table, work))["added-data-files"] == "3"
@@ -293,7 +293,7 @@ def test_an_existing_branch_stops_the_job(spark: SparkSession, lake: Lake, kafka
     """An attempt that was begun before is not written to again."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     run(spark, topic, work)
     before = staged(table, work)
     with pytest.raises(Exception, match="already exists"):
@@ -305,13 +305,13 @@ def test_staged_rows_are_invisible_on_main(spark: SparkSession, lake: Lake, kafk
     """No reader of main sees a staged row, before and beside what main has."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     run(spark, topic, work)
     name = f"lake.{work.table}"
     assert table.refresh().current_snapshot() is None
     assert spark.table(name).count() == 0
     table.append(table.scan(snapshot_id=staged(table, work).snapshot_id).to_arrow())
-    later = job(table, topic.interval(0, 1))
+    later = job(table, topic.slice_(0, 1))
     run(spark, topic, later)
     assert spark.table(name).count() == 1
 
@@ -324,7 +324,7 @@ def test_offsets_below_the_log_start_stop_the_job(spark: SparkSession, lake: Lak
     topic.send(*({"value": b"v"} for _ in range(10)))
     (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 0, 5)]).values()
     deleted.result()
-    work = job(table, topic.interval(0, 10))
+    work = job(table, topic.slice_(0, 10))
     with pytest.raises(Exception, match=r"(?i)data ?loss|lost"):
         run(spark, topic, work)
     assert STAGED_BY not in summary(staged(table, work))
@@ -338,7 +338,7 @@ def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lak
     with table.update_schema() as change:
         change.add_column("decoded", StringType())
     topic.send({"value": b"v"})
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     run(spark, topic, work)
     assert [row["decoded"] for row in rows(table, work)] == [None]
 
@@ -405,7 +405,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"value": b"v"} for _ in range(10)))
-    work = job(table, topic.interval(0, 10))
+    work = job(table, topic.slice_(0, 10))
     refs: list[str] = []
     shown: list[str] = []
     pages: list[str] = []
@@ -459,7 +459,7 @@ def test_a_rehearsed_driver_maps_its_class_archive(
     refuse to start."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     assert kafka_lake(["jars", "fetch"]) == 0
     assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={}).check() == {"jars": spark_jars}
     assert archive_path(spark_jars).exists()
@@ -484,7 +484,7 @@ def test_a_failed_submit_says_what_to_do(
     caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     lake.catalog.drop_table(work.table)
     with pytest.raises(JobFailedError) as failure:
         runner(lake, topic, spark_jars, tmp_path).stage(work, started=lambda _: None, heartbeat=lambda: None)
@@ -497,7 +497,7 @@ def test_a_silent_catalog_ends_a_submitted_job(
 ) -> None:
     """Spark waits for it as long as the lake connection says, and the failure names what was not reached."""
     topic, table = Topic(kafka), lake.create()
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     with SilentServer() as server:
         extra = {"catalog": "rest", "uri": f"http://127.0.0.1:{server.port}", "rest.client.socket-timeout-ms": 500}
         away = LakeSettings.parse("lake_default", extra).spark()
@@ -514,7 +514,7 @@ def test_a_stale_fence_ends_a_submitted_driver(
     """Who lost the wave leaves no driver, no file and nothing that looks finished."""
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
-    work = job(table, topic.interval(0, 1))
+    work = job(table, topic.slice_(0, 1))
     refs: list[str] = []
 
     def heartbeat() -> None:
