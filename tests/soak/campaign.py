@@ -305,8 +305,7 @@ class Campaign:
             "seed": self.wish.seed,
             "numbers": numbers,
             "faults": {
-                name: {"struck": self.findings.struck[name], "message": FAULTS[name].words}
-                for name in self.wish.faults
+                name: {"struck": self.findings.struck[name], "message": FAULTS[name].words} for name in self.wish.faults
             },
             "exit_codes": {str(code): count for code, count in sorted(codes.items())},
             "dag_runs": dict(self.dag_runs),
