@@ -21,7 +21,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "operators": _modules("operators.plan", "operators.ingest", "operators.advance", "operators.audit"),
         "sensors": _modules("sensors.drained", "sensors.watermark"),
-        "triggers": _modules("triggers.stable", "triggers.waits"),
+        "triggers": _modules("triggers.waits"),
         "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
         "connection-types": _connection_types(),
         "asset-uris": [{"schemes": ["kafka-lake"], "handler": None}],

@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import parse_bound, shown
 from airflow_kafka_lake.services.planning import check_bounds
-from airflow_kafka_lake.triggers.waits import WaitEvent
+from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.wiring import pipelines
 
 MAX_PARTITION = 2**31 - 1

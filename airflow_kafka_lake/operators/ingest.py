@@ -23,7 +23,8 @@ from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, mess
 from airflow_kafka_lake.services.branch_cleanup import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.triggers.waits import WaitEvent, WaveFreeTrigger, WaveLaunchableTrigger
+from airflow_kafka_lake.triggers.ledger import WaitEvent
+from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 

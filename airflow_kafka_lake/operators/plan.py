@@ -29,8 +29,8 @@ from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.wave_choice import chosen
-from airflow_kafka_lake.triggers.stable import StableTrigger
-from airflow_kafka_lake.triggers.waits import WaitEvent
+from airflow_kafka_lake.triggers.ledger import WaitEvent
+from airflow_kafka_lake.triggers.waits import StableTrigger
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.lake.staging import LANDED
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.spec import (
@@ -29,7 +30,7 @@ from airflow_kafka_lake.core.spec import (
     PolicyKind,
 )
 from airflow_kafka_lake.pipeline.offsets_file import read_offsets_file
-from airflow_kafka_lake.pipeline.units import milliseconds, parse_limit, parse_size, parse_span, parse_time, shown
+from airflow_kafka_lake.pipeline.units import parse_limit, parse_size, parse_span, parse_time, shown
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000

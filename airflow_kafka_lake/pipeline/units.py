@@ -100,16 +100,6 @@ def _time_advice(text: object) -> str:
     return ""
 
 
-def milliseconds(at: datetime) -> int:
-    """Return Kafka's timestamp for a time: milliseconds since 1970, rounded up.
-
-    Kafka answers with the first record at or after a timestamp; rounding down would let an earlier record in.
-    """
-    elapsed = at - _EPOCH
-    micros = (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
-    return -(-micros // 1000)
-
-
 def parse_size(value: str | int) -> int:
     """Read a size in bytes: a positive integer, or text such as "256 MiB" or "1.5 GB" (rounded down to whole bytes)."""
     number = value if isinstance(value, int) and not isinstance(value, bool) else _size_of_text(value)

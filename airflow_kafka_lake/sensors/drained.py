@@ -10,8 +10,8 @@ from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.operators.boundary import text_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.sensors.waiting import LedgerSensor
-from airflow_kafka_lake.triggers.conditions import checked_until
-from airflow_kafka_lake.triggers.waits import DrainedTrigger, LedgerTrigger, PlanResolvedTrigger
+from airflow_kafka_lake.triggers.ledger import LedgerTrigger
+from airflow_kafka_lake.triggers.waits import DrainedTrigger, PlanResolvedTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
@@ -61,3 +61,21 @@ class SegmentDrainedSensor(LedgerSensor):
         if plan is None:
             return None
         return PlanResolvedTrigger(pipeline=pipeline, plan=text_of(plan, "plan"), ledger_conn_id=self.ledger_conn_id)
+
+
+def checked_until(until: Any) -> dict[str, dict[str, int]]:
+    """Read `{topic: {partition: end}}` as people give it; UsageError otherwise."""
+    if not _is_until(until):
+        raise UsageError('until must be {"TOPIC": {"PARTITION": END}}, such as {"orders": {"0": 120}}')
+    return {topic: {str(partition): end for partition, end in ends.items()} for topic, ends in until.items()}
+
+
+def _is_until(until: Any) -> bool:
+    return isinstance(until, Mapping) and bool(until) and all(map(_is_topic, until.items()))
+
+
+def _is_topic(item: tuple[Any, Any]) -> bool:
+    topic, ends = item
+    if not isinstance(topic, str) or not isinstance(ends, Mapping) or not ends:
+        return False
+    return all(str(partition).isdecimal() and type(end) is int and end >= 0 for partition, end in ends.items())

@@ -19,7 +19,7 @@ from airflow_kafka_lake.operators.boundary import airflow_errors, message_of, sp
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.triggers.waits import LedgerTrigger, WaitEvent
+from airflow_kafka_lake.triggers.ledger import LedgerTrigger, WaitEvent
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
@@ -94,7 +94,7 @@ class LedgerSensor(BaseSensorOperator):
             try:
                 with assemble.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)
-                    answer = trigger.condition()(ledger, lambda: self._source(trigger.pipeline))
+                    answer = trigger.ask(ledger, lambda: self._source(trigger.pipeline))
             except TransientError as unknown:
                 self.log.info("not known: %s", unknown.message)
                 return trigger, PokeReturnValue(is_done=False)

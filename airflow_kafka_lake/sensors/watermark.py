@@ -8,11 +8,11 @@ from os import PathLike
 from typing import Any
 
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.operators.boundary import bounds_of, text_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.sensors.waiting import LedgerSensor
-from airflow_kafka_lake.triggers.conditions import time_in_ms
-from airflow_kafka_lake.triggers.waits import LedgerTrigger, WatermarkTrigger
+from airflow_kafka_lake.triggers.waits import WatermarkTrigger
 
 
 class WatermarkSensor(LedgerSensor):
@@ -51,7 +51,7 @@ class WatermarkSensor(LedgerSensor):
         """See `LedgerSensor`."""
         return (self.topic,)
 
-    def trigger(self, pipeline: str) -> LedgerTrigger:
+    def trigger(self, pipeline: str) -> WatermarkTrigger:
         """See `LedgerSensor`."""
         if (self.offset is None) == (self.time is None):
             raise UsageError("either offset or time is needed, and exactly one")
@@ -68,6 +68,13 @@ class WatermarkSensor(LedgerSensor):
             at_ms=None if bounds.end is None else time_in_ms(bounds.end),
             ledger_conn_id=self.ledger_conn_id,
         )
+
+
+def time_in_ms(at: int | datetime) -> int:
+    """Return Kafka's time of a bound that was read as a time; an offset is refused."""
+    if isinstance(at, int):
+        raise UsageError("time must be a time with its offset from UTC; for an offset use offset")
+    return milliseconds(at)
 
 
 def number_of(value: Any, what: str) -> int:

@@ -1,159 +1,22 @@
-"""Triggers that ask the ledger now and then: at once faster when something happens, slower and slower otherwise (L15).
-
-Constructor arguments are exactly what `serialize` returns. A ledger, a Kafka or an Airflow that does not answer makes
-the answer unknown: the wait goes on.
-"""
+"""What a task waits for: each trigger asks one question, answered with yes or with what is missing."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal, TypedDict, TypeVar
+from collections.abc import Mapping, Sequence
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
-
-from airflow_kafka_lake.core.backoff import Wait
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError, UnavailableError
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.errors import HeldError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import FINISHED, UNRESOLVED
+from airflow_kafka_lake.core.naming import nearest, unknown_topic
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.ordering.order import Order
+from airflow_kafka_lake.core.ordering.segments import Graph, describe
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
-from airflow_kafka_lake.triggers.conditions import (
-    Condition,
-    Drained,
-    PlanResolved,
-    WatermarkReached,
-    WaveFree,
-    WaveLaunchable,
-)
-from airflow_kafka_lake.wiring.connections import aget_connection
-from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
-from airflow_kafka_lake.wiring.ledger import TYPES as LEDGER_TYPES
-
-T = TypeVar("T")
-POLL_SECONDS = 5.0
-EVENTS_AT_ONCE = 1000
-_UNKNOWN = (TransientError, ConnectionSettingsError)
-"""The task resolved the same connections a moment ago: one that Airflow does not find now is unknown, not missing."""
-
-
-class WaitEvent(TypedDict):
-    """What a wait ends with: what was waited for is there, or an error that waiting cannot help."""
-
-    status: Literal["success", "error"]
-    message: str
-
-
-class LedgerTrigger(BaseTrigger):
-    """Waits until a condition on the ledger holds; then fires one `WaitEvent`."""
-
-    def __init__(self, *, pipeline: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
-        super().__init__()
-        self.pipeline = pipeline
-        self.ledger_conn_id = ledger_conn_id
-        self._ledger: LedgerReader | None = None
-        self._source: OffsetSource | None = None
-
-    @abstractmethod
-    def condition(self) -> Condition:
-        """Return what is waited for."""
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class's path and the constructor's arguments."""
-        path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {"pipeline": self.pipeline, "ledger_conn_id": self.ledger_conn_id, **self.own_arguments()}
-
-    def own_arguments(self) -> dict[str, Any]:
-        """Return the arguments that a subclass adds."""
-        return {}
-
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Check when the wait says so; watch the ledger's events in between."""
-        wait = Wait.begin(self.now())
-        seen: int | None = None
-        while True:
-            await self.sleep(min(POLL_SECONDS, max(0.0, (wait.due or 0.0) - self.now())))
-            newest = await self._newest(seen)
-            if seen is not None and newest is not None and newest > seen:
-                wait = wait.progressed(self.now())
-            seen = seen if newest is None else newest
-            if not (wait.is_due(self.now()) or self.time_is_over()):
-                continue
-            event = await self._look()
-            if event is not None:
-                wait = wait.closed()
-                yield TriggerEvent(dict(event))
-                return
-            wait = wait.checked(self.now())
-
-    async def cleanup(self) -> None:
-        """Close the ledger."""
-        close = getattr(self._ledger, "close", None)
-        self._ledger = None
-        if close is not None:
-            await asyncio.to_thread(close)
-
-    async def _look(self) -> WaitEvent | None:
-        """Return the event that ends the wait; None to go on."""
-        try:
-            await self.prepare()
-            answer = await self._ask(lambda ledger: self.condition()(ledger, self._opened_source))
-        except _UNKNOWN as error:
-            self.log.info("not known: %s", error.message)
-            return None
-        except KafkaLakeError as error:
-            return {"status": "error", "message": f"{type(error).__name__}: {error.message}"}
-        self.log.info("%s", answer.message)
-        return {"status": "success", "message": answer.message} if answer.done else None
-
-    async def _newest(self, after: int | None) -> int | None:
-        """Return the newest event's sequence; None when it cannot be known."""
-        try:
-            return await self._ask(lambda ledger: newest_event(ledger, self.pipeline, after or 0))
-        except KafkaLakeError:
-            return None
-
-    async def _ask(self, question: Callable[[LedgerReader], T]) -> T:
-        if self._ledger is None:
-            await self.open()
-        ledger = self._ledger
-        assert ledger is not None
-        return await asyncio.to_thread(question, ledger)
-
-    async def open(self) -> None:
-        """Resolve the connections; each is opened on first use."""
-        connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
-        self._ledger = await asyncio.to_thread(LedgerConnection(self.ledger_conn_id, connection=connection).ledger)
-
-    async def prepare(self) -> None:
-        """Resolve, before a look, what the ledger did not tell earlier."""
-
-    def _opened_source(self) -> OffsetSource:
-        if self._source is None:
-            raise UnavailableError("the pipeline's connection to Kafka is not known yet")
-        return self._source
-
-    def time_is_over(self) -> bool:
-        """Return whether the wait ends now, whatever the answer: then it is asked for at once."""
-        return False
-
-    def now(self) -> float:
-        """Return the time on a clock that does not run backwards."""
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Let others work."""
-        await asyncio.sleep(seconds)
-
-
-def newest_event(ledger: LedgerReader, pipeline: str, after: int) -> int:
-    """Return the sequence of a pipeline's newest event; `after` when there is none above it."""
-    while events := ledger.events(pipeline, after=after, limit=EVENTS_AT_ONCE):
-        after = events[-1].sequence
-        if len(events) < EVENTS_AT_ONCE:
-            break
-    return after
+from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger, Source
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 
 class PlanResolvedTrigger(LedgerTrigger):
@@ -163,52 +26,88 @@ class PlanResolvedTrigger(LedgerTrigger):
         super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.plan = plan
 
-    def own_arguments(self) -> dict[str, Any]:
-        return {"plan": self.plan}
-
-    def condition(self) -> Condition:
-        return PlanResolved(plan=self.plan)
+    def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
+        """See `LedgerTrigger`; a plan that the ledger does not know is not resolved."""
+        if not ledger.ranges(plan=self.plan):
+            return Answer(done=False, message=f"the ledger knows no range of plan {self.plan}")
+        open_ranges = ledger.ranges(plan=self.plan, states=UNRESOLVED)
+        if not open_ranges:
+            return Answer(done=True, message=f"every range of plan {self.plan} is committed or skipped")
+        first = open_ranges[0]
+        where = f"first {first.stream} {first.range}, {first.state}"
+        return Answer(done=False, message=f"{len(open_ranges)} ranges of plan {self.plan} are open, {where}")
 
 
 class DrainedTrigger(LedgerTrigger):
-    """Waits until streams are drained up to given ends, `{topic: {partition: end}}`."""
+    """Waits until every offset of some streams, from their origin up to an end, is committed or skipped.
+
+    `until` is `{topic: {partition: end}}` with partitions as text, the form of an offsets file.
+    """
 
     def __init__(
-        self, *, pipeline: str, until: dict[str, dict[str, int]], ledger_conn_id: str = DEFAULT_LEDGER
+        self, *, pipeline: str, until: Mapping[str, Mapping[str, int]], ledger_conn_id: str = DEFAULT_LEDGER
     ) -> None:
         super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.until = until
 
-    def own_arguments(self) -> dict[str, Any]:
-        return {"until": self.until}
-
-    def condition(self) -> Condition:
-        return Drained(pipeline=self.pipeline, until=self.until)
+    def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
+        """See `LedgerTrigger`; a stream that the ledger does not know is not drained."""
+        streams = ledger.streams(self.pipeline)
+        for topic, ends in self.until.items():
+            if missing := _not_known_yet(ledger, self.pipeline, topic, streams):
+                return Answer(done=False, message=missing)
+            for partition, end in ends.items():
+                stream = _only(streams, topic, int(partition))
+                if stream is None:
+                    return Answer(done=False, message=f"the ledger knows no stream {topic}/{partition} yet")
+                if left := RangeSet.between(stream.origin, end) - stream.covered:
+                    message = f"{topic}/{partition}: {left.span} offsets are open, first {left}"
+                    return Answer(done=False, message=message)
+        return Answer(done=True, message="every stream is drained up to its end")
 
 
 class WaveFreeTrigger(LedgerTrigger):
-    """Waits until no task works on a wave."""
+    """Waits until no process works on a wave."""
 
     def __init__(self, *, pipeline: str, wave: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
         super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
         self.wave = wave
 
-    def own_arguments(self) -> dict[str, Any]:
-        return {"wave": self.wave}
-
-    def condition(self) -> Condition:
-        return WaveFree(wave=self.wave)
+    def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
+        """See `LedgerTrigger`."""
+        record = ledger.wave(self.wave)
+        if record.state in FINISHED or not record.lease_live:
+            return Answer(done=True, message=f"wave {self.wave} is {record.state} and free")
+        return Answer(done=False, message=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
 
 
 class WaveLaunchableTrigger(WaveFreeTrigger):
-    """Waits until everything is drained that must come before a wave; fails when only a person can go on."""
+    """Waits until everything is drained that must come before a wave; a HeldError where only a person can go on."""
 
-    def condition(self) -> Condition:
-        return WaveLaunchable(wave=self.wave)
+    def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
+        """See `LedgerTrigger`."""
+        closed = ledger.gate(self.wave)
+        if not closed:
+            return Answer(done=True, message=f"everything that comes before wave {self.wave} is drained")
+        pipeline = ledger.wave(self.wave).pipeline
+        order = Order(
+            pipeline,
+            Graph(ledger.segments(pipeline)),
+            ledger.streams(pipeline),
+            ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
+        )
+        message = f"wave {self.wave} waits for its turn: {describe(closed[0], pipeline)}{order.because(closed[0])}"
+        if any(order.needs_person(blocker) for blocker in closed):
+            raise HeldError(f"{message}. See: {remedies.status(pipeline)}", wave=self.wave)
+        return Answer(done=False, message=message)
 
 
 class WatermarkTrigger(LedgerTrigger):
-    """Waits until watermarks reach an offset, or a time in milliseconds; only a time asks Kafka."""
+    """Waits until the watermark of one partition, or of all of a topic, reaches an offset or a time (milliseconds).
+
+    A time is reached when Kafka knows a first record at or after it and everything before that record is committed.
+    Only a time asks Kafka.
+    """
 
     def __init__(
         self,
@@ -226,25 +125,140 @@ class WatermarkTrigger(LedgerTrigger):
         self.offset = offset
         self.at_ms = at_ms
 
-    def own_arguments(self) -> dict[str, Any]:
-        names = ("topic", "partition", "offset", "at_ms")
-        return {name: getattr(self, name) for name in names}
+    async def kafka(self) -> str | None:
+        """Return the connection that the pipeline's first plan has recorded."""
+        if self.at_ms is None:
+            return None
+        record = await self.query(lambda ledger: ledger.pipeline(self.pipeline))
+        return record.spec.kafka_connection if record else None
 
-    def condition(self) -> Condition:
-        return WatermarkReached(
-            pipeline=self.pipeline,
-            topic=self.topic,
-            partition=self.partition,
-            offset=self.offset,
-            at_ms=self.at_ms,
+    def ask(self, ledger: LedgerReader, source: Source) -> Answer:
+        """See `LedgerTrigger`."""
+        known = ledger.streams(self.pipeline)
+        if missing := _not_known_yet(ledger, self.pipeline, self.topic, known):
+            return Answer(done=False, message=missing)
+        streams: Sequence[StreamRecord] = [stream for stream in known if stream.key.topic == self.topic]
+        try:
+            if self.at_ms is None:
+                ends = self._ends_by_offset(ledger, streams)
+            else:
+                streams, ends = self._ends_by_time(self.at_ms, streams, source())
+        except LookupError as unknown:
+            return Answer(done=False, message=str(unknown))
+        for partition, end in ends.items():
+            name = f"{self.topic}/{partition}"
+            stream = _only(streams, self.topic, partition)
+            if stream is None:
+                return Answer(done=False, message=f"the ledger knows no stream {name} yet")
+            if stream.watermark < end:
+                message = f"{name}: the watermark is {stream.watermark}, and {end} is waited for"
+                return Answer(done=False, message=message)
+        return Answer(done=True, message=f"the watermarks of {self.topic} are there")
+
+    def _ends_by_offset(self, ledger: LedgerReader, streams: Sequence[StreamRecord]) -> dict[int, int]:
+        """Return the end that each partition has to reach; LookupError while no partition is known."""
+        if self.partition is not None:
+            return {self.partition: self.offset or 0}
+        partitions = {stream.key.partition for stream in streams}
+        if not partitions:
+            raise LookupError(f"the ledger knows no stream of {self.topic} yet")
+        # Also those that a plan has seen and could not observe.
+        for layout in ledger.layouts(self.pipeline):
+            if layout.topic == self.topic:
+                partitions.update(range(layout.partitions))
+        return dict.fromkeys(sorted(partitions), self.offset or 0)
+
+    def _ends_by_time(
+        self, at_ms: int, streams: Sequence[StreamRecord], kafka: OffsetSource
+    ) -> tuple[Sequence[StreamRecord], dict[int, int]]:
+        """Return the streams of the topic as Kafka has it now, and the end that each partition has to reach.
+
+        The watermark of an older generation says nothing about a time. LookupError while Kafka has no end.
+        """
+        try:
+            topic = kafka.describe([self.topic])[0]
+        except UnknownTopicError as error:
+            if streams:
+                raise
+            raise LookupError(error.message) from error
+        partitions = range(topic.partitions) if self.partition is None else [self.partition]
+        found = kafka.offsets_at([(self.topic, partition) for partition in partitions], at_ms)
+        ends: dict[int, int] = {}
+        for partition in partitions:
+            end = found.get((self.topic, partition))
+            if end is None:
+                raise LookupError(f"Kafka has no record of {self.topic}/{partition} that late yet")
+            ends[partition] = end
+        return [stream for stream in streams if stream.key.topic_id == topic.topic_id], ends
+
+
+class StableTrigger(LedgerTrigger):
+    """Waits until no commit of a group is pending in some partitions, at most until a time (epoch seconds)."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        kafka_conn_id: str,
+        group: str,
+        partitions: Sequence[Sequence[str | int]],
+        until: float,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.kafka_conn_id = kafka_conn_id
+        self.group = group
+        self.partitions = [list(item) for item in partitions]
+        self.until = until
+
+    async def kafka(self) -> str:
+        """Return the connection that the task uses: its pipeline may have no plan yet."""
+        return self.kafka_conn_id
+
+    def time_is_over(self) -> bool:
+        """Return whether the longest wait is over."""
+        return time.time() >= self.until
+
+    def ask(self, _ledger: LedgerReader, source: Source) -> Answer:
+        """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
+        if self.time_is_over():
+            return Answer(done=True, message=f"commits of group {self.group!r} are still pending, and the time is over")
+        snapshot = source().snapshot(sorted({str(topic) for topic, _ in self.partitions}), self.group)
+        pending = [
+            str(item.stream)
+            for item in snapshot.partitions
+            if [item.stream.topic, item.stream.partition] in self.partitions
+            and item.group_offset_state is GroupOffsetState.UNSTABLE
+        ]
+        if not pending:
+            return Answer(done=True, message=f"no commit of group {self.group!r} is pending")
+        return Answer(done=False, message=f"commits of group {self.group!r} are pending on {', '.join(pending)}")
+
+
+def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
+    """Return the stream of a partition, None when there is none; refuse to choose between generations of a topic."""
+    found = [stream for stream in streams if (stream.key.topic, stream.key.partition) == (topic, partition)]
+    if len(found) > 1:
+        raise UsageError(
+            f"topic {topic} was re-created, and the ledger knows {len(found)} generations of partition {partition}: "
+            "wait for a plan instead of an offset",
+            topic=topic,
+            partition=partition,
         )
+    return found[0] if found else None
 
-    async def prepare(self) -> None:
-        """Open Kafka by the connection that the pipeline's first plan has recorded."""
-        if self.at_ms is None or self._source is not None:
-            return
-        record = await self._ask(lambda ledger: ledger.pipeline(self.pipeline))
-        if record is not None:
-            name = record.spec.kafka_connection
-            connection = await aget_connection(name, *KAFKA_TYPES)
-            self._source = KafkaConnection(name, connection=connection).source()
+
+def _not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, streams: Sequence[StreamRecord]) -> str | None:
+    """Return why nothing can be known of a topic before its pipeline's first plan; None once something can.
+
+    Refuses a topic that the pipeline does not read and never did: the wait would not end.
+    """
+    topics = {stream.key.topic for stream in streams}
+    if topic in topics:
+        return None
+    record = ledger.pipeline(pipeline)
+    if record is None:
+        return f"the ledger knows no pipeline {pipeline!r} yet{nearest(pipeline, ledger.pipelines())}"
+    if not record.spec.reads(topic):
+        raise unknown_topic(pipeline, topic, topics | set(record.spec.topics))
+    return None

@@ -43,17 +43,15 @@ from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.triggers import waits as waits_module
-from airflow_kafka_lake.triggers.conditions import Answer
-from airflow_kafka_lake.triggers.stable import GroupStable, StableTrigger
+from airflow_kafka_lake.triggers import ledger as ledger_module
+from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger, newest_event
 from airflow_kafka_lake.triggers.waits import (
     DrainedTrigger,
-    LedgerTrigger,
     PlanResolvedTrigger,
+    StableTrigger,
     WatermarkTrigger,
     WaveFreeTrigger,
     WaveLaunchableTrigger,
-    newest_event,
 )
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
@@ -80,7 +78,6 @@ def test_trigger_survives_serialisation(trigger: LedgerTrigger) -> None:
     again: BaseTrigger = import_string(path)(**arguments)
     assert again.serialize() == (path, arguments)
     assert isinstance(again, type(trigger))
-    assert again.condition() == trigger.condition()
 
 
 class Clocked(LedgerTrigger):
@@ -94,12 +91,9 @@ class Clocked(LedgerTrigger):
         self._ledger = ledger
         self._answer = answer
 
-    def condition(self) -> Callable[..., Answer]:
-        def look(*_: Any) -> Answer:
-            self.checks.append(self.at)
-            return self._answer(self.at)
-
-        return look
+    def ask(self, *_: Any) -> Answer:
+        self.checks.append(self.at)
+        return self._answer(self.at)
 
     def now(self) -> float:
         return self.at
@@ -159,7 +153,7 @@ def test_error_that_cannot_pass_ends_the_wait_with_its_words(world: World) -> No
 
 def test_newest_event_is_found_over_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long history is read to its end, a page at a time."""
-    monkeypatch.setattr("airflow_kafka_lake.triggers.waits.EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr("airflow_kafka_lake.triggers.ledger.EVENTS_AT_ONCE", 2)
     land(world, 3)
     events = world.ledger.events("orders", limit=1000)
     assert len(events) > 4
@@ -262,15 +256,15 @@ def test_pipeline_that_was_never_planned_is_waited_for(
     sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
     trigger = waits(sensor, context)
     assert isinstance(trigger, WatermarkTrigger)
-    assert trigger.condition()(world.ledger, lambda: world.kafka).message == "the ledger knows no pipeline 'orders' yet"
+    assert trigger.ask(world.ledger, lambda: world.kafka).message == "the ledger knows no pipeline 'orders' yet"
 
     class Quick(Clocked, WatermarkTrigger):
         def __init__(self, **arguments: Any) -> None:
             WatermarkTrigger.__init__(self, **arguments)
             self.at, self.happens, self._ledger = 0.0, dict[float, Callable[[], None]](), world.ledger
 
-        def condition(self) -> Any:
-            return WatermarkTrigger.condition(self)
+        def ask(self, *asked: Any) -> Answer:
+            return WatermarkTrigger.ask(self, *asked)
 
     def lands() -> None:
         world.kafka.produce("orders", 0, b"a", b"b", timestamp_ms=1_000)
@@ -302,7 +296,7 @@ def test_what_can_be_known_before_the_first_plan_is_refused(
     world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", **goal), context)
     assert trigger is not None
-    message = trigger.condition()(world.ledger, lambda: world.kafka).message
+    message = trigger.ask(world.ledger, lambda: world.kafka).message
     assert message == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
 
 
@@ -370,8 +364,8 @@ def test_wait_for_an_offset_opens_no_kafka(world: World, monkeypatch: pytest.Mon
     async def asked(*_: object) -> None:
         raise AssertionError("Kafka was asked for")
 
-    monkeypatch.setattr(waits_module, "aget_connection", asked)
-    asyncio.run(WatermarkTrigger(pipeline="orders", topic="orders", offset=6).prepare())
+    monkeypatch.setattr(ledger_module, "aget_connection", asked)
+    assert asyncio.run(WatermarkTrigger(pipeline="orders", topic="orders", offset=6).kafka()) is None
 
 
 def test_sensor_that_cannot_ask_waits(world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,13 +413,13 @@ def test_wave_is_free_when_its_holder_is_gone(world: World) -> None:
     """A live lease keeps waiting; its end, or the wave's, ends the wait."""
     land(world, 3, run=False)
     (wave,) = world.ledger.waves("orders")
-    condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
+    trigger = WaveFreeTrigger(pipeline="orders", wave=wave.id)
     world.ledger.commit(ClaimWave(wave=wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2)))
-    assert not condition(world.ledger, lambda: world.kafka).done
+    assert not trigger.ask(world.ledger, lambda: world.kafka).done
     world.clock.advance(timedelta(minutes=3))
-    assert condition(world.ledger, lambda: world.kafka).done
+    assert trigger.ask(world.ledger, lambda: world.kafka).done
     ingest(world.ports(), wave.id)
-    assert "COMMITTED" in condition(world.ledger, lambda: world.kafka).message
+    assert "COMMITTED" in trigger.ask(world.ledger, lambda: world.kafka).message
 
 
 def test_pending_commits_are_waited_for_without_a_slot(world: World, context: dict[str, Any]) -> None:
@@ -460,8 +454,9 @@ def test_group_is_stable_when_nothing_is_pending_or_the_time_is_over(world: Worl
     world.kafka.commit_group("live", "orders", 0, None, GroupOffsetState.UNSTABLE)
 
     def look(partition: int, until: float = 4e9) -> Answer:
-        condition = GroupStable(group="live", partitions=[("orders", partition)], until=until)
-        return condition(world.ledger, lambda: world.kafka)
+        at = [["orders", partition]]
+        trigger = StableTrigger(pipeline="orders", kafka_conn_id="k", group="live", partitions=at, until=until)
+        return trigger.ask(world.ledger, lambda: world.kafka)
 
     assert look(1).done
     assert not look(0).done
@@ -508,8 +503,8 @@ def child_of_an_expansion(world: World) -> tuple[list[str], str, str]:
 def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World, context: dict[str, Any]) -> None:
     """Until then its task waits, and the words name the partition and the offsets that are waited for."""
     parents, child, _ = child_of_an_expansion(world)
-    condition = WaveLaunchableTrigger(pipeline="orders", wave=child).condition()
-    answer = condition(world.ledger, lambda: world.kafka)
+    trigger = WaveLaunchableTrigger(pipeline="orders", wave=child)
+    answer = trigger.ask(world.ledger, lambda: world.kafka)
     assert not answer.done
     assert f"wave {child} waits for its turn: " in answer.message
     assert "orders/0 from 0 to its seal 7 has 1 open offsets: 6-7" in answer.message
@@ -518,18 +513,18 @@ def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World, conte
     assert (type(deferred.value.trigger), deferred.value.timeout) == (WaveLaunchableTrigger, timedelta(hours=7))
     for wave in parents:
         ingest(world.ports(), wave)
-    assert condition(world.ledger, lambda: world.kafka).done
+    assert trigger.ask(world.ledger, lambda: world.kafka).done
 
 
 def test_wave_that_only_a_person_can_let_go_on_is_not_waited_for(world: World) -> None:
     """A cancelled range of a parent ends the wait as an error; its release lets it be waited for again."""
     _, child, old = child_of_an_expansion(world)
-    condition = WaveLaunchableTrigger(pipeline="orders", wave=child).condition()
+    trigger = WaveLaunchableTrigger(pipeline="orders", wave=child)
     cancel(world.ports(), old, "look at it first")
     with pytest.raises(HeldError, match=r"6-7.*See: kafka-lake status orders"):
-        condition(world.ledger, lambda: world.kafka)
+        trigger.ask(world.ledger, lambda: world.kafka)
     release(world.ports(), old, None)
-    assert not condition(world.ledger, lambda: world.kafka).done
+    assert not trigger.ask(world.ledger, lambda: world.kafka).done
 
 
 def test_error_that_no_part_expects_fails_the_trigger_itself(world: World) -> None:
@@ -586,7 +581,7 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
     (wave,) = world.ledger.waves("orders")
 
     def look(trigger: LedgerTrigger) -> str:
-        answer = trigger.condition()(world.ledger, lambda: world.kafka)
+        answer = trigger.ask(world.ledger, lambda: world.kafka)
         assert not answer.done
         return answer.message
 
@@ -603,15 +598,15 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
     assert look(until(0, 7)) == "orders/0: 2 offsets are open, first 5-7"
     assert look(until(7, 1)) == "the ledger knows no stream orders/7 yet"
     both = DrainedTrigger(pipeline="orders", until={"orders": {"0": 5, "1": 0}})
-    assert both.condition()(world.ledger, lambda: world.kafka).done
+    assert both.ask(world.ledger, lambda: world.kafka).done
 
 
 def test_watermark_answers_name_what_is_missing(world: World) -> None:
     """Which partition, where its watermark is, and where it must be; a topic without records late enough is named."""
 
     def look(**goal: Any) -> Answer:
-        condition = WatermarkTrigger(pipeline="orders", topic="orders", **goal).condition()
-        return condition(world.ledger, lambda: world.kafka)
+        trigger = WatermarkTrigger(pipeline="orders", topic="orders", **goal)
+        return trigger.ask(world.ledger, lambda: world.kafka)
 
     assert look(offset=1).message == look(at_ms=1).message == "the ledger knows no pipeline 'orders' yet"
     world.ledger.commit(SavePipeline(spec=ORDERS.spec))
@@ -631,9 +626,9 @@ def test_live_lease_is_named_while_it_is_waited_for(world: World) -> None:
     """Who works on the wave."""
     land(world, 3, run=False)
     (wave,) = world.ledger.waves("orders")
-    condition = WaveFreeTrigger(pipeline="orders", wave=wave.id).condition()
+    trigger = WaveFreeTrigger(pipeline="orders", wave=wave.id)
     world.ledger.commit(ClaimWave(wave=wave.id, attempt="a" * 16, holder=OTHER, lease=timedelta(minutes=2)))
-    assert str(OTHER) in condition(world.ledger, lambda: world.kafka).message
+    assert str(OTHER) in trigger.ask(world.ledger, lambda: world.kafka).message
 
 
 @pytest.mark.parametrize(
@@ -661,7 +656,7 @@ def test_numbers_and_times_that_cannot_be_meant_fail_at_once(
     with pytest.raises(AirflowFailException, match="UsageError"):
         reached(**goal).execute(context)
     empty, none = reached(offset=0, partition="").trigger("orders"), reached(offset=0).trigger("orders")
-    assert empty.condition() == none.condition()
+    assert empty.serialize() == none.serialize()
 
 
 def test_empty_plan_of_a_task_is_refused(world: World, context: dict[str, Any]) -> None:

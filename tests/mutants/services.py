@@ -800,23 +800,20 @@ IDENTITY = (
         name="measure-a-new-topic-by-an-old-watermark",
         law="L12",
         guard="A time is reached by the watermark of the topic as it is, not by one of an older generation.",
-        module="airflow_kafka_lake.triggers.conditions",
-        function="WatermarkReached._targets",
-        old="[stream for stream in known if stream.key.topic_id == topic.topic_id]",
-        new="known",
+        module="airflow_kafka_lake.triggers.waits",
+        function="WatermarkTrigger._ends_by_time",
+        old="[stream for stream in streams if stream.key.topic_id == topic.topic_id]",
+        new="streams",
         red=(f"{_PARTIAL}test_watermark_of_an_older_generation_reaches_no_time",),
     ),
     Mutant(
         name="all-partitions-are-those-that-are-known",
         law="L5",
         guard="An offset is reached by all of a topic only when partitions that no plan could observe have reached it.",
-        module="airflow_kafka_lake.triggers.conditions",
-        function="WatermarkReached._targets",
-        old=(
-            "partitions |= {p for i in ledger.layouts(self.pipeline) if i.topic == self.topic for p in "
-            "range(i.partitions)}"
-        ),
-        new=("_ = {p for i in ledger.layouts(self.pipeline) if i.topic == self.topic for p in range(i.partitions)}"),
+        module="airflow_kafka_lake.triggers.waits",
+        function="WatermarkTrigger._ends_by_offset",
+        old="partitions.update(...)",
+        new="pass",
         red=(f"{_PARTIAL}test_partition_that_was_never_observed_reaches_no_offset",),
     ),
     Mutant(

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.pipeline.units import MAX_OFFSET, milliseconds, parse_bound, parse_size, parse_time, shown
+from airflow_kafka_lake.core.kafka.times import milliseconds
+from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, parse_size, parse_time, shown
 
 pytestmark = pytest.mark.unit
 

@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -25,7 +26,7 @@ from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.services import decisions, pipeline_audit, withdrawals
 from airflow_kafka_lake.services.stream_choice import choose
-from airflow_kafka_lake.triggers.conditions import WatermarkReached, time_in_ms
+from airflow_kafka_lake.triggers.waits import WatermarkTrigger
 from tests.unit.services.test_identity import held_reasons
 from tests.world import World
 
@@ -202,23 +203,23 @@ def test_watermark_of_an_older_generation_reaches_no_time(world: World) -> None:
     world.produce(50)
     world.run()
     world.create("orders")
-    at = time_in_ms(world.clock.now())
+    at = milliseconds(world.clock.now())
     world.produce(2)
-    reached = WatermarkReached(pipeline="orders", topic="orders", at_ms=at)
-    assert reached(world.ledger, lambda: world.kafka).message == "the ledger knows no stream orders/0 yet"
+    reached = WatermarkTrigger(pipeline="orders", topic="orders", at_ms=at)
+    assert reached.ask(world.ledger, lambda: world.kafka).message == "the ledger knows no stream orders/0 yet"
     world.run()
-    assert reached(world.ledger, lambda: world.kafka).done
+    assert reached.ask(world.ledger, lambda: world.kafka).done
 
 
 def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None:
     """All of a topic are also the partitions that no plan could look at yet."""
     two.kafka.log("orders", 1).unreachable = "it has no leader now"
     two.run()
-    reached = WatermarkReached(pipeline="orders", topic="orders", offset=5)
-    assert reached(two.ledger, lambda: two.kafka).message == "the ledger knows no stream orders/1 yet"
+    reached = WatermarkTrigger(pipeline="orders", topic="orders", offset=5)
+    assert reached.ask(two.ledger, lambda: two.kafka).message == "the ledger knows no stream orders/1 yet"
     two.kafka.log("orders", 1).unreachable = ""
     two.run()
-    assert reached(two.ledger, lambda: two.kafka).done
+    assert reached.ask(two.ledger, lambda: two.kafka).done
 
 
 def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None:
