@@ -24,7 +24,7 @@ from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Res
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.planning.selection import Chosen
-from airflow_kafka_lake.services import decisions, reopening, withdrawals
+from airflow_kafka_lake.services import decisions, reopening
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 from airflow_kafka_lake.wiring.assemble import open_ledger
@@ -185,15 +185,15 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
     selection = selection_of(arguments)
     name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
     with open_ledger(arguments.ledger) as ledger:
-        subject = withdrawals.named(ledger, name)
+        subject = decisions.named(ledger, name)
         spec = known_spec(ledger, subject.pipeline)
     with ports_of(arguments, output, spec) as ports:
-        done = withdrawals.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
+        done = decisions.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
     document = _withdrawn(spec.name, done, dry_run=arguments.dry_run)
     return Result(document=document, exit_code=REFUSED if done.kept else 0)
 
 
-def _withdrawn(pipeline: str, done: withdrawals.Done, *, dry_run: bool) -> Json:
+def _withdrawn(pipeline: str, done: decisions.Done, *, dry_run: bool) -> Json:
     what = done.what
     return {
         "pipeline": pipeline,

@@ -23,14 +23,7 @@ from airflow_kafka_lake.core.documents.plan import plan_document, waiting_docume
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.services import (
-    branch_cleanup,
-    decisions,
-    planning,
-    reporting,
-    running,
-    staging,
-)
+from airflow_kafka_lake.services import decisions, planning, recovery, reporting, running, staging
 from airflow_kafka_lake.services.advance import advance as move_watermarks
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
@@ -138,7 +131,7 @@ def ingest(arguments: argparse.Namespace, output: Output) -> Result:
         spec = spec_of_subject(ledger, arguments.wave)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         record = staging.ingest(ports, arguments.wave)
-        branch_cleanup.clean_up(ports, record)
+        recovery.clean_up(ports, record)
         document = reporting.wave(ports.ledger, record.id)
     return Result(document=document, exit_code=0 if record.state is WaveState.COMMITTED else REFUSED)
 

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, message_of, text_of
-from airflow_kafka_lake.services.branch_cleanup import clean_up
+from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers.ledger import WaitEvent

@@ -28,7 +28,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.recovery import recover
-from airflow_kafka_lake.services.wave_choice import chosen
+from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.triggers.waits import StableTrigger
 from airflow_kafka_lake.wiring import assemble

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.core.ledger.records import Advance
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.outbox import flush
 
 
 def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
@@ -12,3 +15,34 @@ def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
     moves = ports.ledger.advance(pipeline)
     flush(ports, pipeline)
     return moves
+
+
+def flush(ports: Ports, pipeline: str) -> None:
+    """Send commits and skips to the receipts tables (ledger first, lake second); what fails is sent next time."""
+    for table, items in _by_table(ports.ledger.outbox(pipeline)).items():
+        try:
+            _send(ports, table, items)
+        except KafkaLakeError as error:
+            ports.progress(f"receipts for {table} are sent next time: {error}")
+
+
+def send_first(ports: Ports, claim: Claim) -> None:
+    """Send what a table must know before the rows of a claim are there, or a rebuild would read them wrongly.
+
+    That is where each stream begins; and, for what is read again, that it was reopened, with the share of what was cut.
+    """
+    kind = None if any(item.generation for item in claim.ranges) else "origin"
+    if items := _by_table(ports.ledger.outbox(claim.pipeline, kind=kind)).get(claim.table):
+        _send(ports, claim.table, items)
+
+
+def _by_table(items: Sequence[OutboxItem]) -> Mapping[str, list[OutboxItem]]:
+    found: dict[str, list[OutboxItem]] = defaultdict(list)
+    for item in items:
+        found[item.table].append(item)
+    return found
+
+
+def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:
+    ports.lake.table(table).add_receipts([item.row for item in items])
+    ports.ledger.sent([item.id for item in items])

@@ -15,8 +15,7 @@ from airflow_kafka_lake.core.ledger.records import AttemptRows, Claim, RangeReco
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.losses import check_losses
-from airflow_kafka_lake.services.topics import changed_topics
+from airflow_kafka_lake.services.topics import changed_topics, check_losses
 
 NAMED_RANGES = 5
 MOST_PASSED = 100
@@ -29,13 +28,13 @@ GAPS_AT_ONCE = 20_000
 class Audited:
     """The receipts of a staged attempt; `failed` names the ranges that must not be published, with the reason.
 
-    `stands` says that these are parts without a row, and that all else is proven: once they are taken away, what is
-    staged can be published as it is.
+    `rest_is_proven`: the failed ones are parts without a row, and all else is proven, so that what is staged can be
+    published as it is once they are revoked.
     """
 
     receipts: tuple[Receipt, ...]
     failed: tuple[Verdict, ...]
-    stands: bool = False
+    rest_is_proven: bool = False
 
 
 def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None) -> Audited:
@@ -68,7 +67,7 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
             failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, tallies[item.id])
     failed |= {i: hold(i, reason) for i, reason in _unplanned(claim.ranges, contents).items()}
     beside = _passed(claim.ranges, failed, seen, tallies)
-    return Audited(receipts=tuple(receipts), failed=beside or tuple(failed.values()), stands=bool(beside))
+    return Audited(receipts=tuple(receipts), failed=beside or tuple(failed.values()), rest_is_proven=bool(beside))
 
 
 def _passed(

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
-from airflow_kafka_lake.core.errors import AttemptRejectedError, KafkaLakeError, StaleFenceError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    KafkaLakeError,
+    StaleFenceError,
+    TransientError,
+    UnknownOutcomeError,
+)
 from airflow_kafka_lake.core.lake.staging import job_name
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Renew
 from airflow_kafka_lake.core.ledger.records import Claim
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, LeaseHolder
+from airflow_kafka_lake.core.ledger.waves import (
+    Absent,
+    AttemptKey,
+    AttemptOutcome,
+    AttemptRecord,
+    Found,
+    LeaseHolder,
+    TableHead,
+)
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.in_doubt import InDoubt
 
 LEASE = timedelta(minutes=2)
 RENEW_AFTER = timedelta(seconds=20)
 
 
-def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
+def claim_wave(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     """Claim a wave; a holder that is known to be dead on this host is taken over at once, others after their lease.
 
     `by_force` takes it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
@@ -33,14 +47,14 @@ def claim(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
     over = record.fence if by_force or dead else None
     attempt = secrets.token_hex(8)
     clock = host_clock(ports)
-    held = ports.ledger.commit(
+    claim = ports.ledger.commit(
         ClaimWave(wave=wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over)
     )
-    _refuse_fast_clock(ports, held, clock)
-    for earlier in held.attempts:
+    _refuse_fast_clock(ports, claim, clock)
+    for earlier in claim.attempts:
         if earlier.outcome is AttemptOutcome.ABANDONED:
-            _end_orphan(ports, held.pipeline, earlier)
-    return held
+            _end_orphan(ports, claim.pipeline, earlier)
+    return claim
 
 
 def host_clock(ports: Ports) -> HostClock:
@@ -48,13 +62,13 @@ def host_clock(ports: Ports) -> HostClock:
     return HostClock(host=ports.processes.this().host, now=ports.clock.now())
 
 
-def _refuse_fast_clock(ports: Ports, held: Claim, clock: HostClock) -> None:
-    ahead = clock.now - held.claimed_at
+def _refuse_fast_clock(ports: Ports, claim: Claim, clock: HostClock) -> None:
+    ahead = clock.now - claim.claimed_at
     if ahead <= TOLERANCE:
         return
     why = "Commits made by it would keep every other writer from the table until that time has come"
     error = clock.wrong(ahead, f"{why}, so nothing was begun")
-    end_attempt(ports, held, error)
+    end_attempt(ports, claim, error)
     raise error
 
 
@@ -121,3 +135,44 @@ class Heartbeat:
         if now - self._renewed >= RENEW_AFTER.total_seconds():
             self._ports.ledger.commit(Renew(key=self._key, lease=LEASE))
             self._renewed = now
+
+
+_UNTOLD = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})
+
+
+class InDoubt:
+    """True while a commit of the wave, of this attempt or an earlier one, may have landed or may still land.
+
+    Only a look decides: one that finds nothing on the very head that a commit requires leaves it in doubt, because
+    that commit may still be on its way. What was found, or answered as committed, stays so until it is recorded.
+    """
+
+    def __init__(self, attempts: Iterable[AttemptRecord]) -> None:
+        self._open = any(item.audited is not None and item.outcome in _UNTOLD for item in attempts)
+        self._required: TableHead | None = None
+
+    def __bool__(self) -> bool:
+        return self._open
+
+    def sent(self, head: TableHead) -> None:
+        """Note that a commit on this head was sent, and was not rejected."""
+        self._open, self._required = True, head
+
+    def searched(self, found: Found | Absent) -> None:
+        """Note what a look has answered."""
+        moved = self._required is None or (found.head.uuid, found.head.snapshot) != (
+            self._required.uuid,
+            self._required.snapshot,
+        )
+        self._open = isinstance(found, Found) or (self._open and not moved)
+
+    def explained(self, claim: Claim, problem: KafkaLakeError) -> KafkaLakeError:
+        """Return the error of an attempt: an unknown outcome for whatever is worth repeating, while in doubt."""
+        if not self._open or isinstance(problem, AttemptRejectedError) or not isinstance(problem, TransientError):
+            return problem
+        wave = claim.key.wave
+        return UnknownOutcomeError(
+            f"wave {wave} may be in the lake: a commit of it was sent, and the look for it or its record failed: "
+            f"{problem.message.rstrip('.')}. Run: {remedies.recover(claim.pipeline)}",
+            wave=wave,
+        )

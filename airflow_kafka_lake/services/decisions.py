@@ -5,30 +5,34 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
     RangeBeyondEndError,
     StateError,
     UnknownSubjectError,
     UsageError,
 )
+from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.skips import Skip, cut_for_skip, skipped_range
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import FINISHED, RangeState
-from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
+from airflow_kafka_lake.core.ledger.waves import FINISHED, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED, Kept, Withdraw, Withdrawal, withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import LedgerReader, Ports
+from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import ending_on_error
-from airflow_kafka_lake.services.fencing import fenced
-from airflow_kafka_lake.services.losses import accepted_epoch
+from airflow_kafka_lake.services.fencing import fenced, revoke
 from airflow_kafka_lake.services.only_copies import REPEAT
-from airflow_kafka_lake.services.outbox import flush
-from airflow_kafka_lake.services.revocation import revoke
+from airflow_kafka_lake.services.stream_choice import refuse_gone, slices
 
 
 def new_id() -> str:
@@ -170,3 +174,95 @@ def _touched(ports: Ports, pipeline: str, stream: StreamRecord, interval: Offset
     unresolved = (RangeState.PLANNED, RangeState.HELD, RangeState.CANCELLED)
     found = ports.ledger.ranges(pipeline=pipeline, states=unresolved)
     return [item for item in found if item.stream == stream.key and item.range.overlaps(interval)]
+
+
+def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) -> int | None:
+    """Return the leader epoch of the log as it is, when a skip passes all that the log lost since its newest plan.
+
+    None when it passes less, when nothing was lost, or when that cannot be known now: what stopped the next plan before
+    then stops it again.
+    """
+    if stream.leader_epoch is None or interval.end < stream.end_seen:
+        return None
+    try:
+        snapshot = ports.source.snapshot((stream.key.topic,), None)
+        seen = next((item for item in snapshot.partitions if item.stream == stream.key), None)
+        if seen is None:
+            return None
+        doubts = epochs_in_doubt([(seen, stream.leader_epoch)])
+        ends = ports.source.epoch_ends(doubts) if doubts else {}
+        cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ends, set_back=True)
+    except KafkaLakeError as error:
+        ports.progress(f"whether {stream.key} lost records is not known: {error.message}")
+        return None
+    return seen.leader_epoch if cut is not None and interval.start <= cut else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What was withdrawn, or would be, and what of the scope stays planned and why."""
+
+    what: Withdrawal
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a person names, the pipeline that it is of, and its ranges that are not resolved."""
+
+    name: str
+    pipeline: str
+    ranges: tuple[RangeRecord, ...]
+
+
+def named(ledger: LedgerReader, name: str) -> Subject:
+    """Return a pipeline, a plan, a wave or a range by its name or id; UnknownSubjectError for none of these."""
+    if ledger.pipeline(name) is not None:
+        return Subject(name=name, pipeline=name, ranges=ledger.ranges(pipeline=name, states=UNRESOLVED))
+    for found in (ledger.ranges(plan=name), ledger.ranges(wave=name)):
+        if found:
+            open_ = tuple(item for item in found if item.state in UNRESOLVED)
+            return Subject(name=name, pipeline=found[0].pipeline, ranges=open_)
+    try:
+        item = ledger.range(name)
+    except UnknownSubjectError:
+        known = ", ".join(ledger.pipelines()) or "none yet"
+        raise UnknownSubjectError(
+            f"the ledger knows no pipeline, plan, wave or range {name!r} with anything planned: take one from "
+            f"{remedies.status('PIPELINE')} (pipelines that it knows: {known})",
+            subject=name,
+        ) from None
+    return Subject(name=name, pipeline=item.pipeline, ranges=(item,) if item.state in UNRESOLVED else ())
+
+
+def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False) -> Done:
+    """Take ranges off the plan, as far as they are selected and their waves were never claimed.
+
+    Raises StateError when nothing of it can be withdrawn, naming the first that stays; ConcurrentError when another
+    has claimed or decided about any of it meanwhile (nothing is withdrawn); RangeExpiredError for a period by time that
+    may begin among what is planned and gone.
+    """
+    reason = needed_reason(reason)
+    streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
+    selection.require(subject.pipeline, streams.values())
+    found = [item for item in subject.ranges if selection.has(item.stream)]
+    touched = [streams[key] for key in sorted({item.stream for item in found})]
+    asked = slices(ports, touched, selection)
+    if isinstance(selection.start, datetime) and touched:
+        seen = ports.source.snapshot(sorted({item.key.topic for item in touched}), None).partitions
+        low = {
+            item.stream: item
+            for item in seen
+            if any(i.stream == item.stream and i.range.start < item.log_start for i in found)
+        }
+        refuse_gone(ports, selection.start, touched, low)
+    wanted = [(i, asked[i.stream]) for i in found if i.stream in asked and i.range.overlaps(asked[i.stream])]
+    waves = ports.ledger.waves(subject.pipeline) if wanted else ()
+    what, kept = withdrawal(subject.pipeline, subject.name, reason, streams.values(), waves, wanted)
+    if not what.ranges:
+        stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
+        why = stays[0] if stays else f"nothing is planned there that is not read yet (see {remedies.status()})"
+        raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
+    if not dry_run:
+        ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
+    return Done(what=what, kept=kept)

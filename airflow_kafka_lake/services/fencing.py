@@ -1,31 +1,35 @@
-"""Fence up, move main, look again: after that no earlier publisher can succeed (law L11)."""
+"""The fence commit: raise the fence, move main, search again; then no earlier publisher can succeed (law L11)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import secrets
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, StateError, UnavailableError
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import Claim
+from airflow_kafka_lake.core.ledger.records import Claim, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptRecord,
     Committed,
     Found,
+    RangeState,
     Rejected,
     Requirement,
     TableHead,
     Token,
+    WaveState,
     is_resumable,
 )
+from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.claims import claim as claim_wave
-from airflow_kafka_lake.services.claims import ending_on_error
+from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import check_head
-from airflow_kafka_lake.services.only_copies import refuse_to_lose
-from airflow_kafka_lake.services.publishing import adopt, probe, token_of
+from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
+from airflow_kafka_lake.services.publishing import adopt, probe, token_of, topic_ids_of
 
 FENCE_TRIES = 30
 OTHERWISE_CUT = "It has receipts of other ranges than the wave has now, so no run publishes it"
@@ -116,9 +120,8 @@ def _move_main_from(
         if ended is None:
             ended = _ended(ports, claim, table, spared=spared, skipped=skipped, give_up=give_up)
         # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
-        topic_ids = sorted({item.stream.topic_id for item in claim.ranges})
         return FenceCommit(
-            ended=ended, line=check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids)
+            ended=ended, line=check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids_of(claim))
         )
 
     return move_main(
@@ -177,3 +180,47 @@ def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
     candidates = [item for item in claim.attempts if is_resumable(item)]
     branches = frozenset(table.branches()) if candidates else frozenset()
     return next((item for item in reversed(candidates) if item.attempt in branches), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """What must be taken away from a wave before the rest of it can be published: ranges or parts of them, each to a
+    hold or, still PLANNED, to a wave of its own. `spared` is the attempt whose branch holds just that rest."""
+
+    verdicts: tuple[Verdict, ...]
+    spared: str | None = None
+
+
+def revoke(
+    ports: Ports,
+    wave: WaveRecord,
+    verdicts: Sequence[Verdict],
+    *,
+    by_force: bool = False,
+    spared: str | None = None,
+    drop_staged: bool = False,
+) -> None:
+    """Take ranges away from a wave, also while a worker may still be publishing it; PLANNED ones go to a new wave.
+
+    What is staged of the wave goes too. Raises StateError when the wave turns out to be published: what is visible is
+    not taken away; OnlyCopyError where what is staged is the only copy of records, unless `drop_staged` gives that up.
+    """
+    apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
+    if wave.fence == NEVER_CLAIMED:
+        ports.ledger.commit(
+            Revoke(wave=wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
+        )
+        return
+    if wave.state is WaveState.COMMITTED:
+        raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
+    give_up = None if drop_staged else cancelled(wave.id)
+    claim = fenced(ports, wave.id, by_force=by_force, spared=spared, give_up=give_up)
+    if claim is None:
+        raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
+    key = claim.key
+    with ending_on_error(ports, [claim]):
+        ports.ledger.commit(
+            Revoke(
+                wave=wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart
+            )
+        )

@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_r
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.losses import check_losses
+from airflow_kafka_lake.services.topics import check_losses
 
 REPEAT = "repeat with --drop-staged"
 """How a person gives a branch up by the command that is refused."""

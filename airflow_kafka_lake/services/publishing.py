@@ -35,9 +35,8 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.claims import Heartbeat
+from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
 from airflow_kafka_lake.services.identity import check_committed, check_head
-from airflow_kafka_lake.services.in_doubt import InDoubt
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 
 PUBLISH_TRIES = 30
@@ -67,6 +66,11 @@ def require_replaceable(table: LakeTable, slices: Sequence[Slice]) -> None:
         table.visible([first.part(OffsetRange(first.range.start, first.range.start + 1))])
 
 
+def topic_ids_of(claim: Claim) -> list[str]:
+    """Return the ids of the topics that a claim's ranges are of, sorted."""
+    return sorted({item.stream.topic_id for item in claim.ranges})
+
+
 def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Token:
     """Return what a commit says about itself that this claim makes, in the name of `attempt` (its own by default).
 
@@ -90,11 +94,11 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
     or its ranges are read again. Its receipts prove nothing: they are written before the commit, also by a writer of a
     lost ledger, whose commit main refuses.
     """
-    look = ports.lake.table(claim.table).find_commit(attempts)
-    if not isinstance(look, Unclear):
-        return look
-    ports.progress(f"wave {claim.key.wave}: {look.reason}; it counts as not published")
-    return Absent(head=look.head)
+    found = ports.lake.table(claim.table).find_commit(attempts)
+    if not isinstance(found, Unclear):
+        return found
+    ports.progress(f"wave {claim.key.wave}: {found.reason}; it counts as not published")
+    return Absent(head=found.head)
 
 
 def adopt(ports: Ports, claim: Claim, found: Found) -> None:
@@ -174,16 +178,16 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)
     for _ in range(PUBLISH_TRIES):
-        look = probe(ports, claim, attempts)
-        in_doubt.looked(look)
-        if isinstance(look, Found):
-            if look.attempt != claim.key.attempt:
-                return adopt(ports, claim, look)
-            return _settle(ports, claim, look.snapshot, proven)
-        outcome = _commit(ports, claim, table, head=look.head, proven=proven, in_doubt=in_doubt)
+        found = probe(ports, claim, attempts)
+        in_doubt.searched(found)
+        if isinstance(found, Found):
+            if found.attempt != claim.key.attempt:
+                return adopt(ports, claim, found)
+            return _record(ports, claim, found.snapshot, proven)
+        outcome = _commit(ports, claim, table, head=found.head, proven=proven, in_doubt=in_doubt)
         match outcome:
             case Committed(snapshot=snapshot):
-                return _settle(ports, claim, snapshot, proven)
+                return _record(ports, claim, snapshot, proven)
             case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
                 _refuse_to_lose(ports, claim, table, proven=proven, rejection=f"{requirement}: {outcome.detail}")
                 if proven.attempt != claim.key:  # or it would be tried again by each that comes after
@@ -212,9 +216,7 @@ def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: Pro
 def _commit(
     ports: Ports, claim: Claim, table: LakeTable, *, head: TableHead, proven: Proven, in_doubt: InDoubt
 ) -> Committed | Rejected | Unknown:
-    line = check_head(
-        ports, claim.pipeline, claim.table, head=head, topic_ids=sorted({item.stream.topic_id for item in claim.ranges})
-    )
+    line = check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids_of(claim))
     check_committed(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
     ports.ledger.commit(MarkPublishing(key=claim.key))
@@ -242,7 +244,7 @@ def _commit(
     return outcome
 
 
-def _settle(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) -> None:
+def _record(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) -> None:
     if proven.attempt == claim.key:
         ports.ledger.commit(
             RecordCommit(key=claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)

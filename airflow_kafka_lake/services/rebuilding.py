@@ -39,8 +39,7 @@ from airflow_kafka_lake.core.rebuilding.restore import Restore
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import advance
-from airflow_kafka_lake.services.claims import claim as claim_wave
-from airflow_kafka_lake.services.claims import ending_on_error
+from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
 from airflow_kafka_lake.services.topics import there

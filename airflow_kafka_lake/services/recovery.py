@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError, expected
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState, is_over
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.branch_cleanup import Swept, sweep
-from airflow_kafka_lake.services.claims import claim as claim_wave
-from airflow_kafka_lake.services.claims import ending_on_error
-from airflow_kafka_lake.services.outbox import flush
+from airflow_kafka_lake.services.advance import flush
+from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.publishing import adopt, probe
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
@@ -59,9 +58,9 @@ def recover(ports: Ports, pipeline: str) -> Recovered:
 def _recover_wave(ports: Ports, wave: WaveRecord) -> bool:
     claim = claim_wave(ports, wave.id)
     with ending_on_error(ports, [claim]):
-        look = probe(ports, claim, claim.attempts)
-        if isinstance(look, Found):
-            adopt(ports, claim, look)
+        found = probe(ports, claim, claim.attempts)
+        if isinstance(found, Found):
+            adopt(ports, claim, found)
             return True
     ports.ledger.commit(
         EndAttempt(
@@ -69,3 +68,51 @@ def _recover_wave(ports: Ports, wave: WaveRecord) -> bool:
         )
     )
     return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """Attempts whose branches were dropped, and attempts that this ledger does not know, whose branches stay."""
+
+    dropped: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+
+def sweep(ports: Ports, tables: Sequence[str]) -> Swept:
+    """Drop the staging branches of attempts that are over; what fails is dropped next time.
+
+    Only the ledger says what is over, so the branch of an attempt that it does not know is left alone: it belongs to
+    another ledger, or to a part of this one that was lost. A branch is listed before the ledger is asked about it, and
+    what is over stays so. Should an ended attempt still be about to publish, its commit requires the branch and fails.
+    """
+    dropped: list[str] = []
+    foreign: list[str] = []
+    for table in tables:
+        try:
+            _sweep_table(ports, table, dropped, foreign)
+        except KafkaLakeError as error:
+            ports.progress(f"staging branches of {table} are swept next time: {error}")
+    return Swept(dropped=tuple(dropped), foreign=tuple(foreign))
+
+
+def _sweep_table(ports: Ports, name: str, dropped: list[str], foreign: list[str]) -> None:
+    table = ports.lake.table(name)
+    branches = table.branches()
+    if not branches:
+        return
+    known = ports.ledger.standing(branches)
+    for attempt in branches:
+        if attempt not in known:
+            foreign.append(attempt)
+            ports.progress(
+                f"{name} has a staging branch of attempt {attempt}, which this ledger does not know: left alone"
+            )
+        elif is_over(*known[attempt]):
+            table.drop(attempt)
+            dropped.append(attempt)
+
+
+def clean_up(ports: Ports, wave: WaveRecord) -> None:
+    """Sweep the table of a wave that took more than one attempt."""
+    if len(ports.ledger.attempts(wave.id)) > 1:
+        sweep(ports, [wave.table])

@@ -1,29 +1,34 @@
-"""A person's decision to read again what is committed or skipped: decide, record, move main, tell the lake."""
+"""A person's decision to read again what is committed or skipped: decide, record, stop publishers, send receipts."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
+    IdentityError,
     LogRewrittenError,
     RangeBeyondEndError,
     RangeExpiredError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below, epochs_in_doubt
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     Reopening,
+    Share,
+    parts,
     refuse_uncommitted,
     reopening,
     table_of,
+    to_be_shared,
 )
 from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.shares import shares
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
@@ -32,13 +37,12 @@ from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_af
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.decisions import needed_reason, new_id
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
-from airflow_kafka_lake.services.outbox import flush
 from airflow_kafka_lake.services.publishing import require_replaceable
-from airflow_kafka_lake.services.row_shares import count_shares
 from airflow_kafka_lake.services.topics import changed_topics
 
 
@@ -122,25 +126,26 @@ def prepare(
     exists nowhere else (unless `drop_staged` gives that up).
     """
     reason = needed_reason(reason)
-    ranges = _overlapping(ports, spec.name, stream, interval)
+    found = ports.ledger.ranges(pipeline=spec.name)
+    ranges = tuple(item for item in found if item.stream == stream.key and item.range.overlaps(interval))
     table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in ports.ledger.waves(spec.name)})
     if token := _begun(ports, interval, ranges, accept_fewer=accept_fewer):
         return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
     _refuse_leased(ports, ranges)
     refuse_uncommitted(stream, spec.name, interval, ranges, accept_fewer=accept_fewer)
-    seen = _observed(ports, stream)
+    seen = _observe(ports, stream)
     _refuse_lost(spec.name, stream, interval, seen)
-    _refuse_others_records(ports, stream, interval, ranges=ranges, seen=seen)
+    doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
+    _refuse_rewritten(interval, ranges, seen, ends=ports.source.epoch_ends(doubts) if doubts else {})
     check_table(ports, spec.name, table, [stream.key.topic_id])
-    asked = Slice(stream.key, interval)
-    require_replaceable(ports.lake.table(table), [asked])
+    require_replaceable(ports.lake.table(table), [Slice(stream.key, interval)])
     what = reopening(
         new_id(),
         spec,
         stream,
         interval,
         ranges,
-        count_shares(ports, spec, table, interval=interval, ranges=ranges, seen=seen),
+        _count_shares(ports, spec, table, interval=interval, ranges=ranges, seen=seen),
         table=table,
         seen=seen,
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
@@ -149,29 +154,30 @@ def prepare(
         accept_fewer=accept_fewer,
     )
     if not drop_staged:
-        left = replace(stream, covered=stream.covered - RangeSet((interval,)))
-        refuse_to_lose_waves(ports, spec.name, _made_to_wait(ports, spec.name, left))
+        reopened = replace(stream, covered=stream.covered - RangeSet((interval,)))
+        refuse_to_lose_waves(ports, spec.name, _attempts_that_wait(ports, spec.name, reopened))
     return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, what=what)
 
 
 def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
     """Record a reopen, and stop who publishes beside it. ConcurrentError when the stream was changed meanwhile."""
-    stream, interval, what = prepared.stream, prepared.interval, prepared.what
-    if what is None:
+    stream = prepared.stream
+    if prepared.what is not None:
+        token, watermark = prepared.what.token, ports.ledger.commit(Reopen(what=prepared.what, actor=ports.actor))
+    else:
         assert prepared.begun is not None
-        return _finish(
-            ports, spec, stream, interval=interval, token=prepared.begun, ranges=prepared.ranges, table=prepared.table
-        )
-    watermark = ports.ledger.commit(Reopen(what=what, actor=ports.actor))
-    _stop_publishers(ports, spec, stream, token=what.token, table=prepared.table)
+        token, watermark = prepared.begun, stream.watermark
+        ports.progress("these offsets were reopened before: finishing what that call had begun")
+    _stop_publishers(ports, spec, stream, token=token, table=prepared.table)
     flush(ports, spec.name)
-    started = _started(ports, spec, stream, interval)
-    return Reopened(offsets=what.offsets, waves=what.waves, watermark=watermark, started=started)
-
-
-def _overlapping(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> tuple[RangeRecord, ...]:
-    found = ports.ledger.ranges(pipeline=pipeline)
-    return tuple(item for item in found if item.stream == stream.key and item.range.overlaps(interval))
+    # Asked after main has moved: nothing more that continues the slice can be published unseen.
+    graph = Graph(ports.ledger.segments(spec.name))
+    return Reopened(
+        offsets=prepared.offsets,
+        waves=prepared.waves,
+        watermark=watermark,
+        started=started_after(graph, ports.ledger.streams(spec.name), stream.key, prepared.interval),
+    )
 
 
 def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool) -> Token | None:
@@ -184,79 +190,10 @@ def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *
     attempts = ports.ledger.attempts(wave.id)
     if len(attempts) != 1 or attempts[0].holder != guards.REOPEN_HOLDER:
         return None
-    return _token(wave.pipeline, wave.id, attempts[0].attempt, attempts[0].fence)
-
-
-def _token(pipeline: str, wave: str, attempt: str, fence: int) -> Token:
-    return Token(pipeline=pipeline, wave=wave, attempt=attempt, fence=fence, ranges="", kind="fence")
-
-
-def _finish(
-    ports: Ports,
-    spec: PipelineSpec,
-    stream: StreamRecord,
-    *,
-    interval: OffsetRange,
-    token: Token,
-    ranges: Sequence[RangeRecord],
-    table: str,
-) -> Reopened:
-    ports.progress("these offsets were reopened before: finishing what that call had begun")
-    _stop_publishers(ports, spec, stream, token=token, table=table)
-    flush(ports, spec.name)
-    return Reopened(
-        offsets=sum(item.range.span for item in ranges),
-        waves=tuple(dict.fromkeys(item.wave for item in ranges)),
-        watermark=stream.watermark,
-        started=_started(ports, spec, stream, interval),
+    attempt = attempts[0]
+    return Token(
+        pipeline=wave.pipeline, wave=wave.id, attempt=attempt.attempt, fence=attempt.fence, ranges="", kind="fence"
     )
-
-
-def _started(ports: Ports, spec: PipelineSpec, stream: StreamRecord, interval: OffsetRange) -> tuple[Segment, ...]:
-    """Look for what continues the slice after main has moved: nothing more of it can be published unseen."""
-    graph = Graph(ports.ledger.segments(spec.name))
-    return started_after(graph, ports.ledger.streams(spec.name), stream.key, interval)
-
-
-def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, table: str) -> None:
-    """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
-
-    What continues the slice may land in other tables: main of each is moved. Attempts whose gate is closed now could
-    not publish any more, but for a commit that is on its way: they end. So does one that was planned without ordering,
-    which is then staged anew.
-    """
-    ended = {table: [], **_made_to_wait(ports, spec.name)}
-    for identifier, attempts in ended.items():
-        _move_main(ports, spec, stream, token=token, identifier=identifier, ended=[item.attempt for item in attempts])
-
-
-def _made_to_wait(ports: Ports, pipeline: str, changed: StreamRecord | None = None) -> dict[str, list[AttemptRecord]]:
-    """Return the attempts, by table, whose gate is closed; one stream may be thought of as `changed`."""
-    ended: dict[str, list[AttemptRecord]] = {}
-    begun = {wave.id: wave for wave in ports.ledger.waves(pipeline, UNFINISHED) if wave.fence != NEVER_CLAIMED}
-    planned = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)) if begun else ()
-    graph = Graph(ports.ledger.segments(pipeline))
-    streams = [changed if changed and item.key == changed.key else item for item in ports.ledger.streams(pipeline)]
-    closed = waiting(graph, streams, (item for item in planned if item.wave in begun))
-    for item in ports.ledger.attempts(pipeline=pipeline) if closed else ():
-        if item.wave in closed:
-            ended.setdefault(begun[item.wave].table, []).append(item)
-    return ended
-
-
-def _move_main(
-    ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, identifier: str, ended: Sequence[str]
-) -> None:
-    def check(head: TableHead) -> FenceCommit:
-        # Who moved it may be a rebuild, and this the ledger that was lost: it has nothing to tell the lake any more.
-        line = check_head(ports, spec.name, identifier, head=head, topic_ids=[stream.key.topic_id])
-        return FenceCommit(ended=ended, line=line)
-
-    unmoved = UnavailableError(
-        f"main of {identifier} could not be moved. The offsets are reopened; repeat the call to finish it",
-        table=identifier,
-    )
-    move_main(ports, ports.lake.table(identifier), token, check, unmoved=unmoved)
 
 
 def _refuse_leased(ports: Ports, ranges: Sequence[RangeRecord]) -> None:
@@ -266,7 +203,7 @@ def _refuse_leased(ports: Ports, ranges: Sequence[RangeRecord]) -> None:
             raise guards.busy(wave.id, wave.fence, str(wave.holder))
 
 
-def _observed(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
+def _observe(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
     key = (stream.key.topic, stream.key.topic_id)
     if changed := changed_topics(ports, [key]).get(key):
         raise type(changed)(
@@ -284,39 +221,114 @@ def _observed(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
 
 def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, seen: PartitionSnapshot) -> None:
     """Refuse what Kafka cannot give once more: nothing could take the place of its rows."""
-    where, stays = f"{stream.key}", "What is in the lake stays as it is"
+    stays = "What is in the lake stays as it is"
     facts = {"topic": stream.key.topic, "partition": stream.key.partition}
     if interval.start < seen.log_start:
         gone = OffsetRange(interval.start, min(interval.end, seen.log_start))
         left = OffsetRange(gone.end, interval.end) if gone.end < interval.end else None
         rest = f"; reopen the rest with: {remedies.reopen(pipeline, Slice(stream.key, left))}" if left else ""
         raise RangeExpiredError(
-            f"{where}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could take the "
-            f"place of their rows. {stays}{rest}",
+            f"{stream.key}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could "
+            f"take the place of their rows. {stays}{rest}",
             **facts,
             log_start=seen.log_start,
         )
     if interval.end > seen.high_watermark:
         raise RangeBeyondEndError(
-            f"{where}: the log ends at {seen.high_watermark} now, Kafka lost records: {interval} cannot be read again. "
-            f"{stays}",
+            f"{stream.key}: the log ends at {seen.high_watermark} now, Kafka lost records: {interval} cannot be read "
+            f"again. {stays}",
             **facts,
             high_watermark=seen.high_watermark,
         )
 
 
-def _refuse_others_records(
-    ports: Ports, stream: StreamRecord, interval: OffsetRange, *, ranges: Sequence[RangeRecord], seen: PartitionSnapshot
+def _refuse_rewritten(
+    interval: OffsetRange, ranges: Sequence[RangeRecord], seen: PartitionSnapshot, *, ends: EpochEnds
 ) -> None:
     """Refuse offsets that have other records now: the log was cut below them, and has grown again since."""
-    doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
-    ends = ports.source.epoch_ends(doubts) if doubts else {}
     for item in ranges:
         cut = cut_below(seen, item.leader_epoch, min(item.range.end, interval.end), ends)
         if cut is not None:
             raise LogRewrittenError(
-                f"{stream.key}: the log was cut at {cut} and written again, so offsets from there "
+                f"{seen.stream}: the log was cut at {cut} and written again, so offsets from there "
                 f"on are other records than those of range {item.range}. What is in the lake stays as it is",
-                topic=stream.key.topic,
-                partition=stream.key.partition,
+                topic=seen.stream.topic,
+                partition=seen.stream.partition,
             )
+
+
+def _count_shares(
+    ports: Ports,
+    spec: PipelineSpec,
+    table: str,
+    *,
+    interval: OffsetRange,
+    ranges: Sequence[RangeRecord],
+    seen: PartitionSnapshot,
+) -> Mapping[tuple[str, OffsetRange], Share]:
+    """Split the accounting of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
+    found: dict[tuple[str, OffsetRange], Share] = {}
+    for item in to_be_shared(ranges, interval):
+        ports.progress(f"counting the rows of {item.range}, which is cut")
+        visible = RangeSet.union(rows.offsets for rows in ports.lake.table(table).visible([item.slice]))
+        readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
+        gaps = [Slice(item.stream, gap) for gap in visible.gaps(readable)]
+        explained = ports.batches.explain(gaps, spec.isolation) if gaps else {}
+        assert item.accounting is not None
+        try:
+            numbers = shares(
+                item.accounting, parts(item, interval), visible, [e for its in explained.values() for e in its]
+            )
+        except ValueError as error:
+            raise IdentityError(
+                f"the table shows other rows of range {item.range} than were published ({error}). See "
+                f"{remedies.audit(spec.name)}; the whole range can be reopened: "
+                f"--from {item.range.start} --to {item.range.end}",
+                range=item.id,
+            ) from None
+        for part, accounting in zip(parts(item, interval), numbers, strict=True):
+            found[item.id, part] = Share(accounting=accounting, visible=visible)
+    return found
+
+
+def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, table: str) -> None:
+    """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
+
+    What continues the slice may land in other tables: main of each is moved. Attempts whose gate is closed now could
+    not publish any more, but for a commit that was sent already: they end. So does one that was planned without
+    ordering, which is then staged again.
+    """
+    ended = {table: [], **_attempts_that_wait(ports, spec.name)}
+    for identifier, attempts in ended.items():
+        _move_main(ports, spec, stream, token=token, identifier=identifier, ended=[item.attempt for item in attempts])
+
+
+def _attempts_that_wait(
+    ports: Ports, pipeline: str, reopened: StreamRecord | None = None
+) -> dict[str, list[AttemptRecord]]:
+    """Return the attempts, by table, whose gate is closed, also once a stream is as `reopened` would have it."""
+    begun = {wave.id: wave for wave in ports.ledger.waves(pipeline, UNFINISHED) if wave.fence != NEVER_CLAIMED}
+    planned = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)) if begun else ()
+    graph = Graph(ports.ledger.segments(pipeline))
+    streams = [reopened if reopened and item.key == reopened.key else item for item in ports.ledger.streams(pipeline)]
+    closed = waiting(graph, streams, (item for item in planned if item.wave in begun))
+    found: dict[str, list[AttemptRecord]] = {}
+    for item in ports.ledger.attempts(pipeline=pipeline) if closed else ():
+        if item.wave in closed:
+            found.setdefault(begun[item.wave].table, []).append(item)
+    return found
+
+
+def _move_main(
+    ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, identifier: str, ended: Sequence[str]
+) -> None:
+    def check(head: TableHead) -> FenceCommit:
+        # A rebuild may have moved it, and this be the ledger that was lost: it must not send the lake anything then.
+        line = check_head(ports, spec.name, identifier, head=head, topic_ids=[stream.key.topic_id])
+        return FenceCommit(ended=ended, line=line)
+
+    unmoved = UnavailableError(
+        f"main of {identifier} could not be moved. The offsets are reopened; repeat the call to finish it",
+        table=identifier,
+    )
+    move_main(ports, ports.lake.table(identifier), token, check, unmoved=unmoved)

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
-from airflow_kafka_lake.services.stability import holders
+from airflow_kafka_lake.services.planning import holders
 from airflow_kafka_lake.services.topics import there
 
 

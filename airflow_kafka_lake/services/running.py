@@ -18,20 +18,19 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
 from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.work import Work
+from airflow_kafka_lake.core.planning.work import Choice, Work, choose
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import advance
-from airflow_kafka_lake.services.branch_cleanup import clean_up
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import plan
-from airflow_kafka_lake.services.recovery import recover
+from airflow_kafka_lake.services.recovery import clean_up, recover
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.services.wave_choice import chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,3 +183,15 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
             f"first {stuck[0]}",
             pipeline=pipeline,
         )
+
+
+def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> Choice:
+    """Choose the unfinished waves that hold something of what a plan was asked for; without a plan, all of them."""
+    waves = ports.ledger.waves(pipeline, UNFINISHED)
+    if not waves:
+        return Choice()
+    asked = None
+    if plan is not None:
+        streams = [item for item in plan.streams if item.start < item.end]
+        asked = {item.snapshot.stream: OffsetRange(item.start, item.end) for item in streams}
+    return choose(waves, ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)), asked)

@@ -21,9 +21,9 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.services.fencing import revoke
 from airflow_kafka_lake.services.observation import observe
 from airflow_kafka_lake.services.planning import gather, plan_from, record
-from airflow_kafka_lake.services.revocation import revoke
 
 
 def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Segment:

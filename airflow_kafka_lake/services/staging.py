@@ -1,67 +1,72 @@
-"""One wave from claim to commit: probe, stage, audit, publish."""
+"""One wave from claim to commit: search the lake, resume or stage, audit, publish."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.decoding import Decoder, Decoding
+from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
     HeldError,
     JobFailedError,
-    KafkaLakeError,
+    SchemaMismatchError,
     StaleFenceError,
     StateError,
-    TransientError,
     UnavailableError,
+    UnexplainedError,
     expected,
 )
 from airflow_kafka_lake.core.kafka.loss_check import Losses
-from airflow_kafka_lake.core.kafka.losses import held_by
-from airflow_kafka_lake.core.lake.halving import History
-from airflow_kafka_lake.core.lake.staging import StageJob, packing
-from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase, RecordJob, Renew
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase, Renew
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
-from airflow_kafka_lake.core.ledger.waves import EMPTY_TABLE, AttemptOutcome, Found, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.waves import (
+    EMPTY_TABLE,
+    AttemptOutcome,
+    AttemptRecord,
+    Found,
+    RangeState,
+    WaveState,
+)
 from airflow_kafka_lake.core.ordering.segments import gate_closed
-from airflow_kafka_lake.core.slices import Slice, SliceSet
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
-from airflow_kafka_lake.services.bisection import lighten, read_otherwise
-from airflow_kafka_lake.services.claims import LEASE, Heartbeat, claim, ending_on_error
-from airflow_kafka_lake.services.earlier_attempts import resumed
+from airflow_kafka_lake.services.claims import LEASE, Heartbeat, InDoubt, claim_wave, ending_on_error
+from airflow_kafka_lake.services.fencing import Shortfall, newest_resumable, revoke
 from airflow_kafka_lake.services.identity import check_head
-from airflow_kafka_lake.services.in_doubt import InDoubt
-from airflow_kafka_lake.services.losses import check_losses, check_until_known
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
-from airflow_kafka_lake.services.outbox import send_first
-from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.publishing import (
     Proven,
     adopt,
     probe,
     publish,
     receipt_rows,
+    receipts_left_by,
     replaced,
     require_replaceable,
+    topic_ids_of,
 )
+from airflow_kafka_lake.services.reading import lost_ranges, read, split_deadly
 from airflow_kafka_lake.services.reporting import describe_landed
-from airflow_kafka_lake.services.revocation import Shortfall, revoke
+from airflow_kafka_lake.services.topics import check_losses
 
 OTHERWISE_DECODED = (
     "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then "
     f"{remedies.run()} publishes it"
 )
-"""Why a branch that was audited is not gone on with."""
-TASK_BYTES = 64 * 1024 * 1024
+"""Why an audited branch is not published."""
+UNUSABLE = (AttemptRejectedError, JobFailedError, SchemaMismatchError, UnexplainedError)
+"""Errors of a branch that can never be published as it is."""
+_POLL_SECONDS = 1.0
 
 
 def ingest(ports: Ports, wave: str) -> WaveRecord:
-    """Bring one wave into the lake and record it; ranges that fail their audit are held and the rest goes on.
+    """Bring one wave into the lake and record it; ranges that fail their audit are held, and the rest is published.
 
-    Ranges of partitions that stay unknown go on in a wave of their own. Returns the wave as it stands then. Raises
+    Ranges of partitions that stay unknown go on in a wave of their own. Returns the wave as it is then. Raises
     ConcurrentError while another attempt works on it, JobFailedError when the Spark job ended without a result (the
     wave can be tried again), UnavailableError when nothing of it can be read now, UnknownOutcomeError when a commit's
     answer was lost for good, HeldError when every range of the wave ended on hold, GateClosedError while it must wait
@@ -73,15 +78,15 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:
         if record.state is WaveState.DISSOLVED:
             raise _nothing_left(record)
-        if record.state is WaveState.PLANNED:  # an open one may be in the lake already, and is looked for first
+        if record.state is WaveState.PLANNED:  # an open one may be in the lake already, and is searched for first
             _pass_gate(ports, wave, record.pipeline)
         try:
-            held = claim(ports, wave)
+            claim = claim_wave(ports, wave)
         except StateError:
             if ports.ledger.wave(wave).state is record.state:
                 raise
             continue  # another process has ended it in between
-        if short := _attempt(ports, held):
+        if short := _attempt(ports, claim):
             revoke(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
     return record
 
@@ -104,174 +109,193 @@ def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:
         raise gate_closed(wave, pipeline, closed)
 
 
-def _attempt(ports: Ports, held: Claim) -> Shortfall | None:
-    """Work on a claimed wave; returns what must be taken away before the rest can be published. What was staged goes
-    with it, by the fence commit, unless it is spared."""
-    in_doubt = InDoubt(held.attempts)
-    with ending_on_error(ports, [held], in_doubt):
+def _attempt(ports: Ports, claim: Claim) -> Shortfall | None:
+    """Work on a claimed wave; return what must be revoked before the rest can be published."""
+    in_doubt = InDoubt(claim.attempts)
+    with ending_on_error(ports, [claim], in_doubt):
         try:
-            short = _work(ports, held, in_doubt)
+            short = _work(ports, claim, in_doubt)
         except StaleFenceError:
             raise
         except Exception as error:
-            problem = expected(error, f"wave {held.key.wave} (attempt {held.key.attempt})", wave=held.key.wave)
-            problem = in_doubt.explained(held, problem)
+            problem = expected(error, f"wave {claim.key.wave} (attempt {claim.key.attempt})", wave=claim.key.wave)
+            problem = in_doubt.explained(claim, problem)
             if problem is error:
                 raise
             raise problem from error
     if short:
-        ports.ledger.commit(EndAttempt(key=held.key, outcome=AttemptOutcome.FAILED, error=short.verdicts[0].reason))
+        ports.ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error=short.verdicts[0].reason))
     return short
 
 
-def _work(ports: Ports, held: Claim, in_doubt: InDoubt) -> Shortfall | None:
-    found = probe(ports, held, held.attempts)
-    in_doubt.looked(found)
+def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
+    found = probe(ports, claim, claim.attempts)
+    in_doubt.searched(found)
     if isinstance(found, Found):
-        adopt(ports, held, found)
+        adopt(ports, claim, found)
         return None
-    _pass_gate(ports, held.key.wave, held.pipeline)
-    topic_ids = sorted({item.stream.topic_id for item in held.ranges})
-    check_head(ports, held.pipeline, held.table, head=found.head, topic_ids=topic_ids)
-    require_replaceable(ports.lake.table(held.table), replaced(held))
+    _pass_gate(ports, claim.key.wave, claim.pipeline)
+    check_head(ports, claim.pipeline, claim.table, head=found.head, topic_ids=topic_ids_of(claim))
+    require_replaceable(ports.lake.table(claim.table), replaced(claim))
     ports.ledger.commit(
-        RecordBase(key=held.key, base=EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
+        RecordBase(key=claim.key, base=EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     )
-    heartbeat = Heartbeat(ports, held.key)
-    asked = _decoding_of(ports, held.pipeline)
-    proven = resumed(ports, held, asked, heartbeat) or _staged_anew(ports, held, asked, heartbeat)
+    heartbeat = Heartbeat(ports, claim.key)
+    asked = _decoding_of(ports, claim.pipeline)
+    proven = _resume(ports, claim, asked, heartbeat) or _stage_anew(ports, claim, asked, heartbeat)
     if isinstance(proven, Shortfall):
         return proven
     heartbeat()
-    send_first(ports, held)
-    # First: what has a receipt is on record as audited, so that an attempt that goes on with it finds it.
-    ports.ledger.commit(MarkStaged(key=held.key, audited=proven.snapshot, staged_bytes=proven.bytes))
-    ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))
-    ports.progress(f"publishing wave {held.key.wave}")
-    publish(ports, held, proven, in_doubt)
+    send_first(ports, claim)
+    # Staged before its receipts are written: an attempt that resumes this one looks for its record.
+    ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes))
+    ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
+    ports.progress(f"publishing wave {claim.key.wave}")
+    publish(ports, claim, proven, in_doubt)
     return None
 
 
 def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
-    """Return what the pipeline asks for now: not at the plan, so that a corrected schema helps what is held."""
+    """Return how the pipeline decodes now: not as it was planned, so that a corrected schema helps held ranges."""
     record = ports.ledger.pipeline(pipeline)
     return record.spec.decoding if record else None
 
 
-def _staged_anew(ports: Ports, held: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
-    """Stage and audit the wave; where it fails, return what the rest need not wait for."""
-    table, give_up = ports.lake.table(held.table), cancelled(held.key.wave)
+def _resume(
+    ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Callable[[], None]
+) -> Proven | Shortfall | None:
+    """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
+
+    The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
+    branch, which goes with it. So one of them can land, and both find it. Revoking ranges drops the branch.
+    What cannot be proven any more is dropped. What is read again on purpose, or was decoded in another way than the
+    pipeline asks for now, is staged again.
+    """
+    if replaced(claim):
+        return None
+    table = ports.lake.table(claim.table)
+    source = newest_resumable(claim, table)
+    if source is None:
+        return None
+    try:
+        proven = _prove_again(ports, claim, source, table=table, asked=asked, heartbeat=heartbeat)
+    except UNUSABLE as error:
+        why = f"It cannot be published as it is: {error.message.rstrip('.')}"
+        refuse_to_lose(
+            ports,
+            claim.pipeline,
+            table,
+            attempts=[source],
+            ranges=claim.ranges,
+            give_up=cancelled(claim.key.wave),
+            why=why,
+        )
+        ports.progress(f"what attempt {source.attempt} has staged of wave {claim.key.wave} is dropped: {error.message}")
+        table.drop(source.attempt)
+        return None
+    if isinstance(proven, Proven):
+        ports.progress(f"wave {claim.key.wave} goes on with what attempt {source.attempt} has staged: no job is run")
+    return proven
+
+
+def _prove_again(
+    ports: Ports,
+    claim: Claim,
+    source: AttemptRecord,
+    *,
+    table: LakeTable,
+    asked: Decoding | None,
+    heartbeat: Callable[[], None],
+) -> Proven | Shortfall | None:
+    ports.ledger.commit(Renew(key=claim.key, lease=LEASE))
+    staged = table.staged(source.attempt, heartbeat)
+    if staged is None or staged.snapshot != source.audited:
+        raise AttemptRejectedError("its branch is not what was audited", attempt=source.attempt)
+    if staged.decoding != (asked.digest if asked else None):
+        return None
+    if (receipts := _complete_receipts(ports, claim, source, staged)) is None:
+        audited = audit_attempt(ports, claim, staged, heartbeat)
+        if audited.rest_is_proven:
+            return Shortfall(verdicts=audited.failed, spared=source.attempt)
+        if failed := audited.failed or ports.features.refuse_undecoded(asked, claim, staged):
+            raise UnexplainedError(failed[0].reason, attempt=source.attempt)
+        receipts = audited.receipts
+    return Proven(attempt=source.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)
+
+
+def _complete_receipts(ports: Ports, claim: Claim, source: AttemptRecord, staged: Staged) -> tuple[Receipt, ...] | None:
+    """Return the attempt's own receipts, when they are of this claim's ranges and of every row that is staged.
+
+    They were written when its audit had proven every offset, and prove it for good: Kafka may have deleted since what
+    would prove it again.
+    """
+    receipts = receipts_left_by(ports, claim, source.attempt)
+    rows = sum(item.offsets.span + item.duplicates for item in staged.streams)
+    is_all = len(receipts) == len(claim.ranges) and sum(item.rows for item in receipts.values()) == rows
+    return tuple(receipts.values()) if is_all else None
+
+
+def _stage_anew(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
+    """Stage and audit the wave; where some of it fails, return what to revoke."""
+    table, give_up = ports.lake.table(claim.table), cancelled(claim.key.wave)
     refuse_to_lose(
-        ports, held.pipeline, table, attempts=held.attempts, ranges=held.ranges, give_up=give_up, why=OTHERWISE_DECODED
+        ports,
+        claim.pipeline,
+        table,
+        attempts=claim.attempts,
+        ranges=claim.ranges,
+        give_up=give_up,
+        why=OTHERWISE_DECODED,
     )
-    if failed := lighten(ports, held) or _precheck(ports, held, heartbeat):
+    if failed := split_deadly(ports, claim) or _precheck(ports, claim, heartbeat):
         return Shortfall(verdicts=failed)
-    how = ports.features.decoders(ports, asked, {item.stream.topic for item in held.ranges})
-    staged = _stage_or_find(ports, held, how, heartbeat)
+    how = ports.features.decoders(ports, asked, {item.stream.topic for item in claim.ranges})
+    staged = read(ports, claim, how, heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
-    ports.ledger.commit(Renew(key=held.key, lease=LEASE))
-    audited = audit_attempt(ports, held, staged, heartbeat)
-    if audited.stands:
-        ports.ledger.commit(MarkStaged(key=held.key, audited=staged.snapshot, staged_bytes=staged.bytes))
-        return Shortfall(verdicts=audited.failed, spared=held.key.attempt)
+    ports.ledger.commit(Renew(key=claim.key, lease=LEASE))
+    audited = audit_attempt(ports, claim, staged, heartbeat)
+    if audited.rest_is_proven:
+        ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))
+        return Shortfall(verdicts=audited.failed, spared=claim.key.attempt)
     if failed := (
         audited.failed
-        or refuse_fewer(ports, held, staged, heartbeat)
-        or ports.features.refuse_undecoded(asked, held, staged)
+        or refuse_fewer(ports, claim, staged, heartbeat)
+        or ports.features.refuse_undecoded(asked, claim, staged)
     ):
         return Shortfall(verdicts=failed)
-    return Proven(attempt=held.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
+    return Proven(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
 
 
-def _stage_or_find(
-    ports: Ports, held: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat
-) -> Staged | tuple[Verdict, ...]:
-    """Run the job; where it fails over its records, return those that the others need not wait for."""
-    try:
-        return _stage(ports, held, how, heartbeat=heartbeat)
-    except Exception as error:
-        if isinstance(error, KafkaLakeError) and not isinstance(error, JobFailedError):
-            raise
-        if failed := _lost_meanwhile(ports, held):
-            return failed
+def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[Verdict, ...]:
+    """Return the ranges that cannot be read any more, or not now, before a job is started for them.
 
-        def again(part: Sequence[RangeRecord], overflowing: Sequence[Slice]) -> Staged:
-            return _stage(ports, replace(held, ranges=tuple(part)), how, heartbeat=heartbeat, overflowing=overflowing)
-
-        if found := read_otherwise(ports, held, error, stage=again, heartbeat=heartbeat):
-            return found
-        raise
-
-
-def _precheck(ports: Ports, held: Claim, heartbeat: Heartbeat) -> tuple[Verdict, ...]:
-    """Find what cannot be read any more, or not now, before a job is started for it.
-
-    What stays unknown beyond the pipeline's patience goes to a wave of its own, so that the others go on.
+    Ranges of partitions that stay unknown longer than `leader_wait` go to a wave of their own, so that the rest goes
+    on.
     """
-    seen = check_until_known(ports, held.ranges, timedelta(seconds=held.spec.leader_wait), heartbeat)
-    lost = _held(seen)
-    if len(lost) + len(seen.unknown) < len(held.ranges):
+    losses = _check_until_known(ports, claim.ranges, timedelta(seconds=claim.spec.leader_wait), heartbeat)
+    lost = lost_ranges(losses)
+    if len(lost) + len(losses.unknown) < len(claim.ranges):
         return lost + tuple(
-            Verdict(range_id=item, state=RangeState.PLANNED, reason=reason) for item, reason in seen.unknown.items()
+            Verdict(range_id=item, state=RangeState.PLANNED, reason=reason) for item, reason in losses.unknown.items()
         )
     if not lost:
         raise UnavailableError(
-            f"nothing of wave {held.key.wave} can be read now: {next(iter(seen.unknown.values())).rstrip('.')}. Repeat "
-            "when that has changed",
-            wave=held.key.wave,
+            f"nothing of wave {claim.key.wave} can be read now: {next(iter(losses.unknown.values())).rstrip('.')}. "
+            "Repeat when that has changed",
+            wave=claim.key.wave,
         )
     return lost
 
 
-def _lost_meanwhile(ports: Ports, held: Claim) -> tuple[Verdict, ...]:
-    """Look once more at what an attempt could not read: Kafka may have lost it since the job began."""
-    try:
-        return _held(check_losses(ports, held.ranges))
-    except TransientError as error:
-        ports.progress(f"whether Kafka lost offsets of wave {held.key.wave} is not known: {error}")
-        return ()
-
-
-def _held(seen: Losses) -> tuple[Verdict, ...]:
-    return tuple(held_by(item, error) for item, error in seen.failed.items())
-
-
-def _stage(
-    ports: Ports, held: Claim, how: tuple[Decoder, ...], *, heartbeat: Heartbeat, overflowing: Sequence[Slice] = ()
-) -> Staged:
-    job = stage_job(held, how, overflowing)
-    if History.of(held.attempts).in_doubt:
-        job = careful(ports, job, heartbeat)
-    ports.progress(f"staging wave {held.key.wave} with Spark: {len(held.ranges)} ranges, {job.tasks} tasks")
-    ports.runner.stage(
-        job,
-        started=lambda reference: ports.ledger.commit(RecordJob(key=held.key, job=reference)),
-        heartbeat=heartbeat,
-    )
-    staged = ports.lake.table(held.table).staged(held.key.attempt, heartbeat)
-    if staged is None:
-        raise JobFailedError(
-            f"the Spark job of wave {held.key.wave} ended, and its staging branch is empty: run it again",
-            wave=held.key.wave,
-        )
-    return staged
-
-
-def stage_job(held: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence[Slice] = ()) -> StageJob:
-    """Build the request for a claim's ranges: touching ranges are read as one slice, and what is overflowing apart."""
-    asked, apart = SliceSet(item.slice for item in held.ranges), SliceSet(overflowing)
-    slices = tuple(asked - apart)
-    tasks, per_task = packing(slices, sum(item.estimated_bytes for item in held.ranges), TASK_BYTES)
-    return StageJob(
-        pipeline=held.pipeline,
-        wave=held.key.wave,
-        attempt=held.key.attempt,
-        table=held.table,
-        isolation=held.spec.isolation,
-        slices=slices,
-        tasks=tasks,
-        max_records_per_partition=per_task,
-        decoders=how,
-        overflowing=tuple(asked & apart),
-    )
+def _check_until_known(
+    ports: Ports, ranges: Sequence[RangeRecord], timeout: timedelta, heartbeat: Callable[[], None]
+) -> Losses:
+    """Check again while partitions are unknown, such as between two leaders, until they are known or time is over."""
+    until = ports.clock.monotonic() + timeout.total_seconds()
+    losses = check_losses(ports, ranges)
+    while losses.unknown and ports.clock.monotonic() < until:
+        heartbeat()
+        ports.clock.sleep(_POLL_SECONDS)
+        losses = check_losses(ports, ranges)
+    return losses

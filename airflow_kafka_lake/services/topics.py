@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from airflow_kafka_lake.core.errors import (
@@ -12,7 +13,9 @@ from airflow_kafka_lake.core.errors import (
     TopicRecreatedError,
     UnknownTopicError,
 )
+from airflow_kafka_lake.core.kafka.loss_check import LogFacts, Losses
 from airflow_kafka_lake.core.kafka.snapshots import TopicDescription
+from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.ports import OffsetSource, Ports
 
 T = TypeVar("T")
@@ -75,3 +78,14 @@ def _instead_of(topic: str, topic_id: str, found: str | None) -> IdentityError:
     if found is None:
         return TopicDeletedError(f"topic {topic} (id {topic_id}) was deleted", **facts)
     return TopicRecreatedError(f"topic {topic} was re-created: its id is {found}, planned was {topic_id}", **facts)
+
+
+def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
+    """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with what was planned."""
+    changed, problems = compared(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
+    facts = LogFacts(changed=changed, problems=problems)
+    if topics := facts.to_observe(ranges):
+        facts = replace(facts, snapshot=ports.source.snapshot(topics, None))
+    if doubts := facts.in_doubt(ranges):
+        facts = replace(facts, ends=ports.source.epoch_ends(doubts))
+    return facts.losses(ranges)

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _SERVICE = "airflow_kafka_lake.services.reopening"
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
-_OUTBOX = "airflow_kafka_lake.services.outbox"
+_ADVANCE = "airflow_kafka_lake.services.advance"
 _WRITE = "airflow_kafka_lake.core.ledger.rereading"
 _ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
 _READING = "airflow_kafka_lake.adapters.iceberg.rows"
@@ -83,19 +83,19 @@ REOPENING: tuple[Mutant, ...] = (
         law="fine print: reopen",
         guard="What was read again and has fewer rows than the lake is held until a person accepts it.",
         module=_STAGING,
-        function="_staged_anew",
+        function="_stage_anew",
         old=(
-            "audited.failed or refuse_fewer(ports, held, staged, heartbeat) "
-            "or ports.features.refuse_undecoded(asked, held, staged)"
+            "audited.failed or refuse_fewer(ports, claim, staged, heartbeat) "
+            "or ports.features.refuse_undecoded(asked, claim, staged)"
         ),
-        new="audited.failed or ports.features.refuse_undecoded(asked, held, staged)",
+        new="audited.failed or ports.features.refuse_undecoded(asked, claim, staged)",
         red=(f"{_UNIT}test_smaller_result_is_held_until_a_person_accepts_it",),
     ),
     Mutant(
         name="reopen-unnotified",
         law="L17",
         guard="The lake is told that a slice was reopened before the new rows of it are there.",
-        module=_OUTBOX,
+        module=_ADVANCE,
         function="send_first",
         old="None if any((item.generation for item in claim.ranges)) else 'origin'",
         new="'origin'",
@@ -157,7 +157,7 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A table whose rows cannot be replaced is refused before a job is run for that.",
         module=_STAGING,
         function="_work",
-        old="require_replaceable(ports.lake.table(held.table), replaced(held))",
+        old="require_replaceable(ports.lake.table(claim.table), replaced(claim))",
         new="",
         red=(f"{_UNIT}test_table_whose_rows_cannot_be_replaced_is_refused_before_anything_is_begun",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_RESUMING = "airflow_kafka_lake.services.earlier_attempts"
+_RESUMING = "airflow_kafka_lake.services.staging"
 _TESTS = "tests/unit/services/test_earlier_attempts.py::"
 _REAL = "tests/contracts/test_resuming_on_real_tables.py::"
 
@@ -14,7 +14,7 @@ RESUMING = (
         law="fine print: audited",
         guard="Only the very snapshot that was audited is gone on with.",
         module=_RESUMING,
-        function="_proven",
+        function="_prove_again",
         old="staged is None or staged.snapshot != source.audited",
         new="staged is None",
         red=(f"{_TESTS}test_branch_that_is_not_what_was_audited_is_not_used",),
@@ -34,8 +34,8 @@ RESUMING = (
         law="fine print: leases",
         guard="What was staged is proven again under the lease of the claim that goes on with it.",
         module=_RESUMING,
-        function="_proven",
-        old="ports.ledger.commit(Renew(key=held.key, lease=LEASE))",
+        function="_prove_again",
+        old="ports.ledger.commit(Renew(key=claim.key, lease=LEASE))",
         new="",
         red=(f"{_TESTS}test_lease_is_renewed_before_what_was_staged_is_proven_again",),
     ),
@@ -44,8 +44,8 @@ RESUMING = (
         law="fine print: reopen",
         guard="What was reopened is read as things are now, not published as it was staged before.",
         module=_RESUMING,
-        function="resumed",
-        old="replaced(held)",
+        function="_resume",
+        old="replaced(claim)",
         new="False",
         red=(f"{_TESTS}test_what_is_read_again_on_purpose_is_staged_again",),
     ),
@@ -54,7 +54,7 @@ RESUMING = (
         law="L8",
         guard="What was decoded in another way than the pipeline asks for now is staged again.",
         module=_RESUMING,
-        function="_proven",
+        function="_prove_again",
         old="staged.decoding != (asked.digest if asked else None)",
         new="False",
         red=(f"{_TESTS}test_what_is_to_be_decoded_in_another_way_is_staged_again",),
@@ -64,9 +64,9 @@ RESUMING = (
         law="L8",
         guard="How the rows were decoded counts, not how they were planned to be.",
         module=_RESUMING,
-        function="_proven",
+        function="_prove_again",
         old="staged.decoding != (asked.digest if asked else None)",
-        new="held.spec.decoding != asked",
+        new="claim.spec.decoding != asked",
         red=(f"{_TESTS}test_what_was_decoded_in_between_in_another_way_is_staged_again",),
     ),
     Mutant(
@@ -84,8 +84,8 @@ RESUMING = (
         law="L8",
         guard="What has no receipts is audited again, against the ranges that the wave has now.",
         module=_RESUMING,
-        function="_proven",
-        old="audited.failed or ports.features.refuse_undecoded(asked, held, staged)",
+        function="_prove_again",
+        old="audited.failed or ports.features.refuse_undecoded(asked, claim, staged)",
         new="audited.failed[:0]",
         red=(f"{_TESTS}test_what_was_taken_away_since_is_not_published",),
     ),
@@ -94,7 +94,7 @@ RESUMING = (
         law="L8",
         guard="Receipts prove a branch when they are of every row of it.",
         module=_RESUMING,
-        function="_testified",
+        function="_complete_receipts",
         old="... and sum(item.rows for item in receipts.values()) == rows",
         new="...",
         red=(f"{_TESTS}test_what_was_taken_away_since_is_not_published",),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
+_READING = "airflow_kafka_lake.services.reading"
 _STAGING = "airflow_kafka_lake.services.staging"
 _DECISIONS = "tests/unit/services/test_decisions.py"
-_TAKING = "airflow_kafka_lake.services.revocation"
 _FENCING = "airflow_kafka_lake.services.fencing"
 _DECIDING = "airflow_kafka_lake.services.decisions"
 _CLAIMING = "airflow_kafka_lake.services.claims"
-_OUTBOX = "airflow_kafka_lake.services.outbox"
+_ADVANCE = "airflow_kafka_lake.services.advance"
 _RECOVERY = "airflow_kafka_lake.services.recovery"
-_SWEEPING = "airflow_kafka_lake.services.branch_cleanup"
 _AUDITING = "airflow_kafka_lake.services.attempt_audit"
 _OWNERS = "tests/unit/services/test_identity.py::"
 _HIDES_NONE = f"{_OWNERS}test_commit_that_an_old_ledger_knows_hides_none_before_it"
@@ -41,7 +40,7 @@ PUBLISHING = (
         guard="A wave that the first look finds in the lake is adopted, not staged again.",
         module=_STAGING,
         function="_work",
-        old=("if isinstance(found, Found):\n    adopt(ports, held, found)\n    return None"),
+        old=("if isinstance(found, Found):\n    adopt(ports, claim, found)\n    return None"),
         new="",
         red=("tests/unit/services/test_publishing.py::test_commit_that_lands_after_its_worker_died_is_adopted",),
     ),
@@ -51,7 +50,7 @@ PUBLISHING = (
         guard="A commit found while publishing is recorded for the attempt that made it, from its receipts.",
         module=_PUBLISHING,
         function="publish",
-        old=("if look.attempt != claim.key.attempt:\n    return adopt(ports, claim, look)"),
+        old=("if found.attempt != claim.key.attempt:\n    return adopt(ports, claim, found)"),
         new="",
         red=("tests/unit/services/test_publishing.py::test_late_commit_of_an_earlier_attempt_wins_over_its_successor",),
     ),
@@ -109,7 +108,7 @@ PUBLISHING = (
         name="a-failed-look-ends-the-doubt",
         law="L9",
         guard="After a commit without an answer, what fails before a look has answered leaves the outcome unknown.",
-        module="airflow_kafka_lake.services.in_doubt",
+        module=_CLAIMING,
         function="InDoubt.sent",
         old="self._open, self._required = (True, head)",
         new="self._required = head",
@@ -119,8 +118,8 @@ PUBLISHING = (
         name="a-look-at-the-same-head-ends-the-doubt",
         law="L9",
         guard="A look that finds nothing on the head that a lost commit requires does not say that it will not land.",
-        module="airflow_kafka_lake.services.in_doubt",
-        function="InDoubt.looked",
+        module=_CLAIMING,
+        function="InDoubt.searched",
         old="self._open and (not moved)",
         new="False",
         red=("tests/unit/services/test_publishing.py::test_unknown_stays_unknown_until_a_look_has_answered",),
@@ -169,8 +168,8 @@ PUBLISHING = (
                 "proven = ...",
                 (
                     "proven = ...\n"
-                    "ports.ledger.commit(RecordBase(key=held.key, base=EMPTY_TABLE if found.head.snapshot is None else "
-                    "found.head.snapshot))"
+                    "ports.ledger.commit(RecordBase(key=claim.key, base=EMPTY_TABLE if found.head.snapshot is None "
+                    "else found.head.snapshot))"
                 ),
             ),
         ),
@@ -181,12 +180,12 @@ PUBLISHING = (
         law="L8",
         guard="Ranges that fail their audit are taken away before anything is published.",
         module=_STAGING,
-        function="_staged_anew",
+        function="_stage_anew",
         old=(
-            "audited.failed or refuse_fewer(ports, held, staged, heartbeat) "
-            "or ports.features.refuse_undecoded(asked, held, staged)"
+            "audited.failed or refuse_fewer(ports, claim, staged, heartbeat) "
+            "or ports.features.refuse_undecoded(asked, claim, staged)"
         ),
-        new="refuse_fewer(ports, held, staged, heartbeat) or ports.features.refuse_undecoded(asked, held, staged)",
+        new="refuse_fewer(ports, claim, staged, heartbeat) or ports.features.refuse_undecoded(asked, claim, staged)",
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
     ),
     Mutant(
@@ -194,12 +193,12 @@ PUBLISHING = (
         law="L8",
         guard="A wave with more values that do not decode than its pipeline allows is stopped before it is published.",
         module=_STAGING,
-        function="_staged_anew",
+        function="_stage_anew",
         old=(
-            "audited.failed or refuse_fewer(ports, held, staged, heartbeat) "
-            "or ports.features.refuse_undecoded(asked, held, staged)"
+            "audited.failed or refuse_fewer(ports, claim, staged, heartbeat) "
+            "or ports.features.refuse_undecoded(asked, claim, staged)"
         ),
-        new="audited.failed or refuse_fewer(ports, held, staged, heartbeat)",
+        new="audited.failed or refuse_fewer(ports, claim, staged, heartbeat)",
         red=("tests/unit/features/decoding/test_decoding.py::test_limit_counts_over_the_wave",),
     ),
     Mutant(
@@ -208,7 +207,7 @@ PUBLISHING = (
         guard="An attempt's receipts are in the lake before its rows are visible.",
         module=_STAGING,
         function="_work",
-        old="ports.lake.table(held.table).add_receipts(receipt_rows(ports, held, proven))",
+        old="ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))",
         new="",
         red=("tests/unit/services/test_recovery.py::test_two_that_recover_at_once_do_not_disturb_each_other",),
     ),
@@ -247,9 +246,9 @@ PUBLISHING = (
         name="unpack-what-lies-behind",
         law="L4",
         guard="After a failure a wave's jobs poll nothing that lies behind their slices.",
-        module=_STAGING,
+        module=_READING,
         function="_stage",
-        old="History.of(held.attempts).in_doubt",
+        old="History.of(claim.attempts).in_doubt",
         new="False",
         red=("tests/unit/services/test_bisection.py::test_records_before_one_that_no_job_can_hold_are_not_blamed",),
     ),
@@ -307,9 +306,9 @@ PUBLISHING = (
         name="loss-under-the-job-is-tried-again",
         law="L13",
         guard="A job that fails because Kafka lost its offsets ends in a hold, not in another try.",
-        module=_STAGING,
-        function="_stage_or_find",
-        old="_lost_meanwhile(ports, held)",
+        module=_READING,
+        function="read",
+        old="_lost_meanwhile(ports, claim)",
         new="()",
         red=("tests/unit/services/test_expiry.py::test_retention_under_the_job_holds_what_is_lost",),
     ),
@@ -317,7 +316,7 @@ PUBLISHING = (
         name="empty-job-is-a-success",
         law="L5",
         guard="A job that ended without a result has failed, whatever it said.",
-        module=_STAGING,
+        module=_READING,
         function="_stage",
         old="raise JobFailedError(...)",
         new="return Staged(snapshot=0, bytes=0, streams=())",
@@ -395,7 +394,7 @@ TAKING = (
         name="take-what-is-published",
         law="L11",
         guard="Ranges of a wave that turns out to be published are not taken away.",
-        module=_TAKING,
+        module=_FENCING,
         function="revoke",
         old=(
             "raise StateError(f'wave {wave.id} was published meanwhile: its rows are visible and stay', wave=wave.id)"
@@ -433,7 +432,7 @@ TAKING = (
         function="skip",
         old="if (claim := fenced(...)):\n    claims.append(claim)",
         new=(
-            "from airflow_kafka_lake.services.claims import claim as claim_wave\n"
+            "from airflow_kafka_lake.services.claims import claim_wave\n"
             "if (claim := claim_wave(ports, wave)):\n"
             "    claims.append(claim)"
         ),
@@ -457,7 +456,7 @@ CLAIMING = (
         law="L10",
         guard="A wave is taken from its holder by force only when the holder is dead, or a person decides.",
         module=_CLAIMING,
-        function="claim",
+        function="claim_wave",
         old="record.fence if by_force or dead else None",
         new="record.fence",
         red=("tests/unit/services/test_fencing.py::test_living_holder_keeps_its_wave_until_the_lease_ends",),
@@ -496,7 +495,7 @@ CLAIMING = (
         name="keep-it-to-the-ledger",
         law="fine print: ledger first, lake second",
         guard="Commits and skips reach the lake's receipts, at last.",
-        module=_OUTBOX,
+        module=_ADVANCE,
         function="_send",
         old="ports.lake.table(table).add_receipts([item.row for item in items])",
         new="",
@@ -508,7 +507,7 @@ CLAIMING = (
         guard="The lake knows the origin of a stream before it shows its first row.",
         module=_STAGING,
         function="_work",
-        old="send_first(ports, held)",
+        old="send_first(ports, claim)",
         new="",
         red=("tests/unit/services/test_rebuilding.py::test_origin_is_told_before_the_first_row_is_there",),
     ),
@@ -537,16 +536,16 @@ CLAIMING = (
         law="fine print: leases",
         guard="An audit that goes on keeps the lease.",
         module=_STAGING,
-        function="_staged_anew",
-        old="audit_attempt(ports, held, staged, heartbeat)",
-        new="audit_attempt(ports, held, staged)",
+        function="_stage_anew",
+        old="audit_attempt(ports, claim, staged, heartbeat)",
+        new="audit_attempt(ports, claim, staged)",
         red=("tests/unit/services/test_fencing.py::test_audit_with_progress_keeps_its_lease[explain]",),
     ),
     Mutant(
         name="sweep-the-living",
         law="L9",
         guard="Only staging branches of attempts that are over are dropped.",
-        module=_SWEEPING,
+        module=_RECOVERY,
         function="_sweep_table",
         old=("if is_over(*known[attempt]):\n    table.drop(attempt)\n    dropped.append(attempt)"),
         new=("table.drop(attempt)\ndropped.append(attempt)"),
@@ -559,7 +558,7 @@ CLAIMING = (
         name="sweep-the-unknown",
         law="L9",
         guard="The staging branch of an attempt that this ledger does not know is left alone.",
-        module=_SWEEPING,
+        module=_RECOVERY,
         function="_sweep_table",
         old="foreign.append",
         new="table.drop",
@@ -706,7 +705,7 @@ IDENTITY = (
         name="any-skip-accepts-a-loss",
         law="fine print: leader epochs",
         guard="A loss is accepted only by a skip that passes all of it.",
-        module="airflow_kafka_lake.services.losses",
+        module=_DECIDING,
         function="accepted_epoch",
         old="seen.leader_epoch if cut is not None and interval.start <= cut else None",
         new="seen.leader_epoch",
@@ -730,7 +729,7 @@ IDENTITY = (
         name="wait-for-commits-without-end",
         law="L5",
         guard="A group's pending commits are waited for within a bound, and then fail the plan by name.",
-        module="airflow_kafka_lake.services.stability",
+        module="airflow_kafka_lake.services.planning",
         function="once_stable",
         old="_named(ports, pending)",
         new="pending",
@@ -832,8 +831,8 @@ IDENTITY = (
         guard="A partition that stays unknown goes to a wave of its own.",
         module=_STAGING,
         function="_precheck",
-        old="len(lost) + len(seen.unknown) < len(held.ranges)",
-        new="not seen.unknown",
+        old="len(lost) + len(losses.unknown) < len(claim.ranges)",
+        new="not losses.unknown",
         red=(
             "tests/unit/services/test_losses_of_logs.py::test_partition_that_stays_unknown_goes_on_in_a_wave_of_its_own",
         ),
@@ -864,8 +863,8 @@ IDENTITY = (
         guard="Where history has expired, an attempt without a row to show counts as not published.",
         module="airflow_kafka_lake.services.publishing",
         function="probe",
-        old="Absent(head=look.head)",
-        new="Found(attempt=attempts[-1].attempt, snapshot=None, head=look.head)",
+        old="Absent(head=found.head)",
+        new="Found(attempt=attempts[-1].attempt, snapshot=None, head=found.head)",
         red=("tests/unit/services/test_rebuilding.py::test_sleeper_of_the_old_life_without_rows_is_stopped",),
     ),
     Mutant(

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.services import attempt_audit
 from airflow_kafka_lake.services.attempt_audit import audit_attempt
-from airflow_kafka_lake.services.claims import claim
+from airflow_kafka_lake.services.claims import claim_wave
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ def peak_of(transactions: int) -> int:
     world = World(spec=replace(SPEC, target_range_bytes=2**40, max_wave_bytes=2**40))
     log = world.kafka.log("orders", 0)
     log.high_watermark = 2 * transactions
-    held = claim(world.worker(), world.planned_wave())
+    held = claim_wave(world.worker(), world.planned_wave())
     offsets = RangeSet(OffsetRange(2 * n, 2 * n + 1) for n in range(transactions))
     content = StreamContent(stream=Stream("orders", world.topic_ids["orders"], 0), offsets=offsets)
     staged = Staged(snapshot=1, bytes=1, streams=(content,))

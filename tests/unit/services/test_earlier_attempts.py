@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.ledger.records import Verdict
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.services import attempt_audit, decisions, pipeline_audit, rebuilding
-from airflow_kafka_lake.services.revocation import revoke
+from airflow_kafka_lake.services.fencing import revoke
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.kit.memory_lake import Answer, Row
 from tests.kit.memory_ledger import MemoryLedger

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.lake.staging import StageJob, job_name
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
-from airflow_kafka_lake.services.claims import RENEW_AFTER, Heartbeat, claim
+from airflow_kafka_lake.services.claims import RENEW_AFTER, Heartbeat, claim_wave
 from tests.gates import Before, Calls, Killed, KilledError, gated
 from tests.kit.clock import FakeClock
 from tests.kit.memory_runner import Position
@@ -148,7 +148,7 @@ def _bury(world: World, wave: str) -> None:
 
 def test_every_claim_raises_the_fence(world: World, wave: str) -> None:
     """Fences are never used twice, whoever claims."""
-    assert [claim(world.worker(), wave, by_force=True).key.fence for _ in range(3)] == [1, 2, 3]
+    assert [claim_wave(world.worker(), wave, by_force=True).key.fence for _ in range(3)] == [1, 2, 3]
 
 
 def test_only_the_dead_workers_own_job_is_ended(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +295,7 @@ def test_clock_far_ahead_of_the_ledgers_begins_nothing(world: World, wave: str) 
 @pytest.mark.parametrize("by", [timedelta(days=-1), timedelta(days=1)])
 def test_lease_is_renewed_by_the_steady_clock(world: World, wave: str, by: timedelta) -> None:
     """A clock that is set back while a job runs does not let its lease end."""
-    held = claim(world.worker(), wave)
+    held = claim_wave(world.worker(), wave)
     renewals = Calls()
     clock = FakeClock(world.clock.now())
     beat = Heartbeat(gated(replace(world.worker(), clock=clock), renewals), held.key)

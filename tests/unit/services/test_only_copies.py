@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.services import decisions, rebuilding, reopening, withdrawals
+from airflow_kafka_lake.services import decisions, rebuilding, reopening
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_order import expanded, of_three
@@ -240,9 +240,9 @@ def test_cancel_of_what_was_read_again_drops_its_branch(world: World) -> None:
 
 def test_withdraw_never_meets_a_branch(world: World, attempt: str) -> None:
     """Only what was never claimed is withdrawn, and only what was claimed has staged."""
-    everything = withdrawals.named(world.ledger, "orders")
+    everything = decisions.named(world.ledger, "orders")
     with pytest.raises(StateError):
-        withdrawals.withdraw(world.worker(), everything, Selection(), reason="not needed")
+        decisions.withdraw(world.worker(), everything, Selection(), reason="not needed")
     assert world.table.branches() == (attempt,)
 
 

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.services import decisions, pipeline_audit, withdrawals
+from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.stream_choice import choose
 from airflow_kafka_lake.triggers.waits import WatermarkTrigger
 from tests.unit.services.test_identity import held_reasons
@@ -238,8 +238,8 @@ def test_withdrawal_by_time_leaves_nothing_of_its_period_planned_unnamed(world: 
     world.plan()
     world.retain_from(5)
     period = Selection(start=begin - timedelta(minutes=1))
-    subject = withdrawals.named(world.ledger, "orders")
+    subject = decisions.named(world.ledger, "orders")
     with pytest.raises(RangeExpiredError, match="Kafka has no longer: orders/0 0-5"):
-        withdrawals.withdraw(world.worker(), subject, period, reason="wrong period")
-    done = withdrawals.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")
+        decisions.withdraw(world.worker(), subject, period, reason="wrong period")
+    done = decisions.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")
     assert (done.what.offsets, done.kept) == (10, ())

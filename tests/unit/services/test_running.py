@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import decisions
-from airflow_kafka_lake.services.claims import claim
+from airflow_kafka_lake.services.claims import claim_wave
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
@@ -171,7 +171,7 @@ def test_open_wave_that_cannot_be_looked_at_does_not_stop_the_run(world: World) 
     world.produce(2)
     world.plan()
     first, _ = world.ledger.waves("orders")
-    claim(world.worker(), first.id)
+    claim_wave(world.worker(), first.id)
     world.lease_ends()
     tried: list[str] = []
 

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import planning, reporting
-from airflow_kafka_lake.services.stability import holders
+from airflow_kafka_lake.services.planning import holders
 from tests.gates import Before
 from tests.unit.services.test_planning import pieces
 from tests.world import FOLLOW, World

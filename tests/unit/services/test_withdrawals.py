@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSub
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.services import withdrawals
+from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.unit
 ALL = Selection()
 
 
-def withdraw(world: World, subject: str = "orders", selection: Selection = ALL, **options: bool) -> withdrawals.Done:
+def withdraw(world: World, subject: str = "orders", selection: Selection = ALL, **options: bool) -> decisions.Done:
     """Withdraw a subject, or what a selection leaves of it."""
-    named = withdrawals.named(world.ledger, subject)
-    return withdrawals.withdraw(world.worker(), named, selection, reason="too much", **options)
+    named = decisions.named(world.ledger, subject)
+    return decisions.withdraw(world.worker(), named, selection, reason="too much", **options)
 
 
 def test_withdrawn_plan_is_planned_anew(world: World) -> None:

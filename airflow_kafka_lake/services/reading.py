@@ -1,0 +1,225 @@
+"""Read a wave with a Spark job; where the job fails over its records, find which of them no job can read.
+
+They are found in Kafka's raw batches, else by trial jobs of halves, which nothing publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, StaleFenceError, TransientError
+from airflow_kafka_lake.core.kafka.loss_check import Losses
+from airflow_kafka_lake.core.kafka.losses import held_by
+from airflow_kafka_lake.core.lake import halving
+from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.lake.halving import History
+from airflow_kafka_lake.core.lake.staging import StageJob, packing
+from airflow_kafka_lake.core.ledger.attempts import RecordJob
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.claims import Heartbeat
+from airflow_kafka_lake.services.polling import careful
+from airflow_kafka_lake.services.topics import check_losses
+
+FAULTS = frozenset({Fate.UNREADABLE, Fate.OVERFLOWING})
+TASK_BYTES = 64 * 1024 * 1024
+_NAMED = 3
+
+Stage = Callable[[Sequence[RangeRecord], Sequence[Slice]], Staged]
+"""Stages ranges of a claim, or parts of them; the slices have times that Spark cannot hold. Raises as the job does."""
+
+
+def split_deadly(ports: Ports, claim: Claim) -> tuple[Verdict, ...]:
+    """Halve a wave over which workers died twice, before another one tries; hold a single offset that did it alone."""
+    if not History.of(claim.attempts).is_deadly:
+        return ()
+    why = "workers died over it, or lost their lease, twice"
+    ports.progress(f"wave {claim.key.wave} is halved: {why}")
+    first = claim.ranges[0]
+    return halving.apart(claim.ranges, why) or (halving.held(first, first.range, why),)
+
+
+def lost_ranges(losses: Losses) -> tuple[Verdict, ...]:
+    """Hold what Kafka has lost."""
+    return tuple(held_by(item, error) for item, error in losses.failed.items())
+
+
+def read(ports: Ports, claim: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat) -> Staged | tuple[Verdict, ...]:
+    """Run the job; where it fails over its records, return what to revoke, so that the rest goes on."""
+
+    def stage(ranges: Sequence[RangeRecord], overflowing: Sequence[Slice] = ()) -> Staged:
+        return _stage(ports, replace(claim, ranges=tuple(ranges)), how, heartbeat=heartbeat, overflowing=overflowing)
+
+    try:
+        return stage(claim.ranges)
+    except Exception as error:
+        if isinstance(error, KafkaLakeError) and not isinstance(error, JobFailedError):
+            raise
+        if failed := _lost_meanwhile(ports, claim):
+            return failed
+        if found := _read_otherwise(ports, claim, error, stage=stage, heartbeat=heartbeat):
+            return found
+        raise
+
+
+def _stage(
+    ports: Ports, claim: Claim, how: tuple[Decoder, ...], *, heartbeat: Heartbeat, overflowing: Sequence[Slice]
+) -> Staged:
+    job = stage_job(claim, how, overflowing)
+    if History.of(claim.attempts).in_doubt:
+        job = careful(ports, job, heartbeat)
+    ports.progress(f"staging wave {claim.key.wave} with Spark: {len(claim.ranges)} ranges, {job.tasks} tasks")
+    ports.runner.stage(
+        job,
+        started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference)),
+        heartbeat=heartbeat,
+    )
+    staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
+    if staged is None:
+        raise JobFailedError(
+            f"the Spark job of wave {claim.key.wave} ended, and its staging branch is empty: run it again",
+            wave=claim.key.wave,
+        )
+    return staged
+
+
+def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence[Slice] = ()) -> StageJob:
+    """Return the job of a claim's ranges: touching ranges are read as one slice, `overflowing` slices separately."""
+    asked, apart = SliceSet(item.slice for item in claim.ranges), SliceSet(overflowing)
+    slices = tuple(asked - apart)
+    tasks, per_task = packing(slices, sum(item.estimated_bytes for item in claim.ranges), TASK_BYTES)
+    return StageJob(
+        pipeline=claim.pipeline,
+        wave=claim.key.wave,
+        attempt=claim.key.attempt,
+        table=claim.table,
+        isolation=claim.spec.isolation,
+        slices=slices,
+        tasks=tasks,
+        max_records_per_partition=per_task,
+        decoders=how,
+        overflowing=tuple(asked & apart),
+    )
+
+
+def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[Verdict, ...]:
+    """Hold what Kafka has lost since the job began."""
+    try:
+        return lost_ranges(check_losses(ports, claim.ranges))
+    except TransientError as error:
+        ports.progress(f"whether Kafka lost offsets of wave {claim.key.wave} is not known: {error}")
+        return ()
+
+
+def _read_otherwise(
+    ports: Ports, claim: Claim, error: Exception, *, stage: Stage, heartbeat: Callable[[], None]
+) -> Staged | tuple[Verdict, ...]:
+    """Return what was staged by another way of reading, or what to revoke of a wave whose job ended with `error`.
+
+    Nothing when neither helps. Exceptions that the search meets by itself, such as a broker out of reach, pass through.
+    """
+    history, overflowing = History.of(claim.attempts), tuple[Slice, ...]()
+    if history.asks_for_batches(error):
+        found, overflowing = _ask_batches(ports, claim, heartbeat)
+        if found:
+            return found
+    if overflowing:
+        ports.progress(
+            f"wave {claim.key.wave} has records of a time that Spark cannot read: its driver reads them one by one"
+        )
+        ports.lake.table(claim.table).drop(claim.key.attempt)
+        try:
+            return stage(claim.ranges, overflowing)
+        except Exception as problem:
+            if not halving.is_unknown(problem) or not history.asks_for_trials(problem):
+                raise
+            error = problem
+    if not history.asks_for_trials(error):
+        return ()
+    return _try_halves(ports, claim, error, stage=stage, overflowing=overflowing, heartbeat=heartbeat)
+
+
+def _ask_batches(
+    ports: Ports, claim: Claim, heartbeat: Callable[[], None]
+) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
+    """Ask Kafka's raw batches which offsets of the wave no job can read, and which only Spark's source cannot."""
+    ports.progress(f"looking for what cannot be read in Kafka's batches of wave {claim.key.wave}")
+    ranges = {item.slice: item for item in claim.ranges}
+    try:
+        explained = ports.batches.explain(tuple(ranges), claim.spec.isolation, heartbeat)
+    except StaleFenceError:
+        raise
+    except TransientError as problem:
+        ports.progress(f"Kafka's batches of wave {claim.key.wave} could not be read: {problem}")
+        return (), ()
+    return _unreadable([(item, explained.get(whole, ())) for whole, item in ranges.items()])
+
+
+def _unreadable(
+    explained: Sequence[tuple[RangeRecord, Sequence[Explanation]]],
+) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
+    """Hold what no job can read, and what would take the driver too long; return also what the driver can read."""
+    overflowing = [
+        (item, RangeSet(known.range for known in its if known.fate is Fate.OVERFLOWING)) for item, its in explained
+    ]
+    few, too_many = halving.affordable(overflowing)
+    verdicts = []
+    for item, its in explained:
+        wrong = [known.range for known in its if known.fate is Fate.UNREADABLE]
+        wrong += [part for source, part in too_many if source is item]
+        for part in RangeSet(wrong).joined(halving.MOST_PARTS):
+            known = next(known for known in its if known.fate in FAULTS and known.range.overlaps(part))
+            verdicts.append(halving.held(item, part, known.seen))
+    return tuple(verdicts), few
+
+
+def _try_halves(
+    ports: Ports,
+    claim: Claim,
+    error: Exception,
+    *,
+    stage: Stage,
+    overflowing: Sequence[Slice],
+    heartbeat: Callable[[], None],
+) -> tuple[Verdict, ...]:
+    """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
+    table, wave = ports.lake.table(claim.table), claim.key.wave
+    trials, most = 0, halving.most_trials(claim.ranges)
+
+    def fails(part: Sequence[RangeRecord]) -> bool:
+        nonlocal trials, error
+        trials += 1
+        named = ", ".join(f"{item.stream} {item.range}" for item in part[:_NAMED])
+        more = f" and {len(part) - _NAMED} more ranges" if len(part) > _NAMED else ""
+        ports.progress(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
+        heartbeat()
+        table.drop(claim.key.attempt)
+        try:
+            stage(part, overflowing)
+        except Exception as problem:
+            if not halving.is_unknown(problem):
+                raise
+            error = problem
+            return True
+        return False
+
+    found = halving.search(claim.ranges, fails)
+    if found.culprit is not None:
+        culprit = halving.source_of(claim.ranges, found.culprit)
+        return (halving.held(culprit, found.culprit.range, _last_line(error)),)
+    ports.progress(f"no single record of wave {wave} is the cause")
+    return halving.apart(claim.ranges, "its parts can be read, and not all at once") if found.read_well else ()
+
+
+def _last_line(error: Exception) -> str:
+    """Return the last line of a job's message; of any other exception its name alone, its text may hold a secret."""
+    if isinstance(error, KafkaLakeError):
+        if error.facts.get("reason") == halving.OUT_OF_MEMORY:
+            return "Spark runs out of memory over it"
+        last = next((line for line in reversed(error.message.splitlines()) if line.strip()), "")
+        return last.strip().removeprefix("Caused by: ")
+    return type(error).__qualname__
