@@ -1,4 +1,4 @@
-"""What the documents say is what the code does, as far as a machine can tell."""
+"""The documents agree with the code, as far as a test can check it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.architecture
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMAND = re.compile(r"\s*(?:\$ )?(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<words>[a-z].*)")
-SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<words>[a-z][^`]*)`")
+COMMAND = re.compile(r"\s*(?:\$ )?(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<arguments>[a-z].*)")
+SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<arguments>[a-z][^`]*)`")
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 SHELL = {"", "sh", "console"}
@@ -56,7 +56,7 @@ def test_generated_page_is_as_the_code_says(page: str) -> None:
 
 
 def test_every_tier_of_the_suite_is_described() -> None:
-    """A folder of tests that the documents do not explain is a folder nobody runs on purpose."""
+    """The documents explain every folder of tests."""
     folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/test_*.py"))}
     described = set(_generator().TIERS)
     assert folders == described
@@ -70,8 +70,8 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_relative_link_leads_somewhere() -> None:
-    """A link names a file of this repository, and a heading that is in it."""
+def test_every_relative_link_has_its_target() -> None:
+    """A link names a file of this repository, and a heading in it."""
     broken = []
     for path in DOCUMENTS:
         for match in LINK.finditer(FENCE.sub("", path.read_text(encoding="utf-8"))):
@@ -85,7 +85,7 @@ def test_every_relative_link_leads_somewhere() -> None:
 
 
 def test_every_document_can_be_reached_from_the_index() -> None:
-    """Nothing is written that nobody finds: pages are linked from the index, decisions from their folder."""
+    """Pages are linked from the index, decisions from their folder."""
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     linked = {(ROOT / "docs" / match["target"]).resolve() for match in LINK.finditer(index)}
     pages = {
@@ -104,42 +104,42 @@ def _shell_lines(text: str) -> Iterator[str]:
 def _commands(path: Path) -> list[str]:
     """Return every whole command line of a page, without the program's name."""
     text = path.read_text(encoding="utf-8")
-    lines = [match["words"] for line in _shell_lines(text) if (match := COMMAND.match(line))]
-    return lines + [match["words"] for match in SPAN.finditer(FENCE.sub("", text))]
+    lines = [match["arguments"] for line in _shell_lines(text) if (match := COMMAND.match(line))]
+    return lines + [match["arguments"] for match in SPAN.finditer(FENCE.sub("", text))]
 
 
-def _alone(words: list[str]) -> bool:
+def _is_incomplete(arguments: list[str]) -> bool:
     """Return whether a command is only named (`kafka-lake wave`), or cut short (`kafka-lake skip PIPELINE …`)."""
-    return len(words) == 1 or words[-1] == "…"
+    return len(arguments) == 1 or arguments[-1] == "…"
 
 
 def test_every_command_line_parses() -> None:
-    """What a reader copies is what the real parser takes."""
+    """The real parser accepts every command line that a reader may copy."""
     names = {command.name for command in COMMANDS}
     parser = build_parser()
     refused = []
     for path in DOCUMENTS:
         for line in _commands(path):
-            words = shlex.split(line, comments=True)
+            arguments = shlex.split(line, comments=True)
             try:
-                _alone(words) or parser.parse_args(words)
+                _is_incomplete(arguments) or parser.parse_args(arguments)
             except (SystemExit, KafkaLakeError) as error:
                 refused.append(f"{_name(path)}: {line}: {error}")
-            refused += [] if words[0] in names else [f"{_name(path)}: {line}: no such command"]
+            refused += [] if arguments[0] in names else [f"{_name(path)}: {line}: no such command"]
     assert refused == []
 
 
 def test_the_search_for_commands_finds_them() -> None:
-    """The README shows the main commands, and the pattern sees them behind a prompt, a path and a comment."""
+    """The README shows the main commands, and the pattern finds them after a prompt or a path, with a comment or without."""
     assert len(_commands(ROOT / "README.md")) >= 5
     for line in ("kafka-lake run x  # why", "  $ .venv/bin/kafka-lake run x", "airflow kafka-lake run x"):
         found = COMMAND.match(line)
         assert found is not None
-        assert shlex.split(found["words"], comments=True) == ["run", "x"]
+        assert shlex.split(found["arguments"], comments=True) == ["run", "x"]
 
 
 def test_the_compose_file_names_real_commands() -> None:
-    """Its header is read as instructions, too."""
+    """Readers follow the instructions in its header too."""
     header = (ROOT / "docker-compose.yml").read_text(encoding="utf-8").partition("\nname:")[0]
     found = re.findall(r"exec \w+ kafka-lake ([a-z]+ [a-z]+)", header)
     assert found
@@ -148,19 +148,19 @@ def test_the_compose_file_names_real_commands() -> None:
 
 
 def test_every_accepted_setting_of_a_connection_is_documented() -> None:
-    """The lists in the page are the lists in the code."""
+    """The page lists the same settings as the code."""
     text = (ROOT / "docs" / "reference" / "connections.md").read_text(encoding="utf-8")
     allowed = kafka_config._ALLOWED | set(kafka_config._ALIASES) | set(kafka_config._FIXED) | ledger._POSTGRES_OPTIONS
     assert {key for key in allowed if f"`{key}`" not in text} == set()
 
 
 def test_every_command_has_its_json_on_a_page() -> None:
-    """A program finds the keys of whatever it runs."""
+    """A program can look up the keys of every command's document."""
     assert {command.name for command in COMMANDS} - documented.commands() == set()
 
 
 def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
-    """What is printed is written down, and the reverse; the documents of real commands are held to it as they run."""
+    """Every key that is printed is documented, and the reverse; `tests/rig.py` checks the documents of real commands."""
     world = World(partitions=2)
     world.produce(5)
     ports = world.worker()
@@ -178,7 +178,7 @@ def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
 
 
 def test_key_that_no_page_names_is_found() -> None:
-    """Also deep in a list, and below a key that is known."""
+    """Keys deep in a list, and below a known key, are found too."""
     document = {"pipeline": "orders", "streams": [{"lag": 1, "segments": [{"parents": [{"offset": 1}]}]}], "speed": 1}
     assert documented.undocumented("status", document) == ["speed", "streams[].segments[].parents[].offset"]
 
@@ -187,7 +187,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 
 
 def test_glossary_defines_each_word_once_and_the_package_uses_it() -> None:
-    """A word that the code does not have any more, or that is defined twice, sends a reader astray."""
+    """No word is defined twice, and the code has each of them."""
     defined = re.findall(r"^\*\*([^*]+)\*\*", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
     words = [word.strip("` ") for entry in defined for word in entry.split(",")]
     assert [word for word in words if words.count(word) > 1] == []
@@ -199,7 +199,7 @@ MODULE = re.compile(r"`((?:adapters|cli|core|features|jobs|operators|pipeline|po
 
 
 def test_modules_that_a_document_names_are_there() -> None:
-    """A reader who follows a document finds the file; records of decisions speak of their day."""
+    """A reader who follows a document finds the file; decision records name the modules of their day."""
     package = ROOT / "airflow_kafka_lake"
     named = [
         (_name(path), module)
