@@ -130,7 +130,7 @@ def test_every_command_line_parses() -> None:
 
 
 def test_the_search_for_commands_finds_them() -> None:
-    """The README shows the main commands, and the pattern finds them after a prompt or a path, with a comment or without."""
+    """The README shows the main commands, and the pattern finds them after a prompt or a path, or with a comment."""
     assert len(_commands(ROOT / "README.md")) >= 5
     for line in ("kafka-lake run x  # why", "  $ .venv/bin/kafka-lake run x", "airflow kafka-lake run x"):
         found = COMMAND.match(line)
@@ -160,7 +160,7 @@ def test_every_command_has_its_json_on_a_page() -> None:
 
 
 def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
-    """Every key that is printed is documented, and the reverse; `tests/rig.py` checks the documents of real commands."""
+    """Every key that is printed is documented, and the reverse; `tests/rig.py` checks real commands."""
     world = World(partitions=2)
     world.produce(5)
     ports = world.worker()
