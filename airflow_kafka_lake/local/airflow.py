@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Self
 
 from airflow_kafka_lake.local.airflow_api import AirflowApi
-from airflow_kafka_lake.local.processes import Keeper, LocalServer, LocalServerError, free_ports, tail, wait_until
+from airflow_kafka_lake.local.processes import LocalServer, free_ports
 
 _START_SECONDS = 240
-# The triggerer takes 10 s over its last breath whatever it was told; by then every task has been told to stop.
+# The triggerer takes 10 s to end whatever signal it gets; by then every task has got its signal to stop.
 _STOP_SECONDS = 6
 _USER = "admin"
 
@@ -31,22 +30,19 @@ class LocalAirflow(LocalServer, AirflowApi):
 
     def __init__(self, *, dags_folder: Path, env: Mapping[str, str] | None = None, parallelism: int = 4) -> None:
         self._port, self._triggerer_log, self._worker_log, self._health = free_ports(4)
-        super().__init__(f"http://127.0.0.1:{self._port}", user=_USER, password=self.password)
         self.home = Path(tempfile.mkdtemp(prefix="kafka-lake-airflow-"))
+        AirflowApi.__init__(self, f"http://127.0.0.1:{self._port}", user=_USER, password=self.password)
+        LocalServer.__init__(
+            self,
+            "Airflow",
+            self.base_url,
+            server_log=self.home / "standalone.log",
+            folders=[self.home],
+            stop_seconds=_STOP_SECONDS,
+        )
         self._dags_folder = dags_folder.absolute()
         self._env = dict(env or {})
         self._parallelism = parallelism
-        self._keeper: Keeper | None = None
-
-    @property
-    def server_log(self) -> Path:
-        """What all of Airflow's components print."""
-        return self.home / "standalone.log"
-
-    @property
-    def pid(self) -> int:
-        """The process id (and process group id) of `airflow standalone`, 0 when it is stopped."""
-        return self._keeper.pid if self._keeper else 0
 
     def password(self) -> str:
         """Return the password of the user `admin`, made by Airflow at the first start."""
@@ -59,47 +55,25 @@ class LocalAirflow(LocalServer, AirflowApi):
         Raises LocalServerError with the end of the log when it does not come up.
         """
         (self.home / "tmp").mkdir(parents=True, exist_ok=True)
-        self._keeper = self._keeper or Keeper(remove=[self.home])
-        launcher = self._write_launcher()
-        self._keeper.start([launcher, "standalone"], log=self.server_log, env=self._environment(), cwd=self.home)
-        wait_until(self._started, timeout=_START_SECONDS, failed=self._not_started, every=0.25)
+        self.launch(
+            [self._write_launcher(), "standalone"],
+            env=self._environment(),
+            cwd=self.home,
+            answers=self.healthy,
+            timeout=_START_SECONDS,
+            every=0.25,
+        )
         return self
 
     def stop(self) -> None:
         """Stop every component and the tasks that still run, and keep the home, for `start()`."""
-        # SIGTERM to the parent alone would orphan its children: the whole group is told, as Ctrl-C does.
-        self._end(signal.SIGINT)
-
-    def kill(self) -> None:
-        """End everything as a crash of the machine would (SIGKILL) and keep the home, for `start()`."""
-        self._end(signal.SIGKILL)
+        # SIGTERM to the parent alone would orphan its children: the whole group gets SIGINT, as from Ctrl-C.
+        self.end(signal.SIGINT)
 
     def close(self) -> None:
         """Stop and remove the home; safe to repeat."""
         self.stop()
-        if self._keeper:
-            self._keeper.close()
-            self._keeper = None
-        shutil.rmtree(self.home, ignore_errors=True)
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._keeper is None:
-            return
-        self._keeper.signal_group(number)
-        if not self._keeper.wait_ended(_STOP_SECONDS):
-            self._keeper.signal_group(signal.SIGKILL)
-            self._keeper.wait_ended(_STOP_SECONDS)
-
-    def _started(self) -> bool:
-        assert self._keeper is not None
-        if not self._keeper.running():
-            raise self._not_started("it ended")
-        return self.healthy()
-
-    def _not_started(self, why: str) -> LocalServerError:
-        return LocalServerError(
-            f"The local Airflow on {self.base_url} did not start: {why}. The end of its log:\n{tail(self.server_log)}"
-        )
+        super().close()
 
     def _write_launcher(self) -> Path:
         """Write the `airflow` that standalone starts its components with.

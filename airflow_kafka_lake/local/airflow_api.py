@@ -1,13 +1,12 @@
-"""What the demonstration and the tests ask of a running Airflow, over its public REST API."""
+"""A client of a running Airflow's public REST API, as far as the demonstration and the tests use it."""
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
+
+import httpx2
 
 from airflow_kafka_lake.core.errors import TransientError
 from airflow_kafka_lake.local.processes import wait_until
@@ -15,12 +14,11 @@ from airflow_kafka_lake.local.processes import wait_until
 _ANSWER_SECONDS = 60
 _DAG_SECONDS = 90
 _ENDED = ("success", "failed")
-# 127.0.0.1 is never behind a proxy, whatever the environment says.
-_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+_PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
 class AirflowApiError(TransientError):
-    """Airflow refused a request, or did not get to where it was waited for."""
+    """Airflow refused a request, or did not reach an expected state in time."""
 
 
 class AirflowApi:
@@ -67,8 +65,8 @@ class AirflowApi:
 
         def unknown(why: str) -> AirflowApiError:
             errors = self.api("GET", "/importErrors")["import_errors"]
-            said = "\n".join(f"{error['filename']}: {error['stack_trace']}" for error in errors)
-            return AirflowApiError(f"Airflow does not know the Dag {dag_id}: {why}. Import errors: {said or 'none'}")
+            shown = "\n".join(f"{error['filename']}: {error['stack_trace']}" for error in errors)
+            return AirflowApiError(f"Airflow does not know the Dag {dag_id}: {why}. Import errors: {shown or 'none'}")
 
         wait_until(known, timeout=timeout, failed=unknown, every=0.5)
 
@@ -91,7 +89,7 @@ class AirflowApi:
                 run.update(self.api("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}"))
                 now = self.task_states(dag_id, run_id) if on_progress else {}
             except AirflowApiError as error:
-                # A server that is too busy to answer has said nothing about the run.
+                # A server that is too busy to answer leaves the run's state unknown.
                 if "status" in error.facts:
                     raise
                 return False
@@ -110,7 +108,7 @@ class AirflowApi:
         return run
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str]:
-        """Return `{task: state}`; a task that was not looked at yet is `none`."""
+        """Return `{task: state}`; a task that the scheduler has not seen yet is `none`."""
         answer = self.api("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=500")
         return {_task_name(task): task["state"] or "none" for task in answer["task_instances"]}
 
@@ -121,27 +119,19 @@ class AirflowApi:
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in lines)
 
     def _send(self, method: str, path: str, body: object) -> Any:
-        request = urllib.request.Request(  # noqa: S310  # base_url is ours
-            self.base_url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "Accept": "application/json"},
-        )
-        if self._token:
-            request.add_header("Authorization", f"Bearer {self._token}")
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
-            with _open(request, timeout=_ANSWER_SECONDS) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                said = error.read().decode(errors="replace")[:2000]
-            raise AirflowApiError(f"{method} {path} was answered {error.code}: {said}", status=error.code) from None
-        except OSError as error:
+            # 127.0.0.1 is never behind a proxy, whatever the environment says.
+            answer = httpx2.request(
+                method, self.base_url + path, json=body, headers=headers, timeout=_ANSWER_SECONDS, trust_env=False
+            )
+        except httpx2.TransportError as error:
             raise AirflowApiError(f"{method} {self.base_url}{path} got no answer: {error}") from error
-        return json.loads(text) if text else None
-
-
-_PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+        if answer.is_error:
+            raise AirflowApiError(
+                f"{method} {path} was answered {answer.status_code}: {answer.text[:2000]}", status=answer.status_code
+            )
+        return answer.json() if answer.content else None
 
 
 def _task_name(task: Mapping[str, Any]) -> str:

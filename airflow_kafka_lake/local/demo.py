@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -18,7 +20,7 @@ from airflow_kafka_lake.adapters.jars import JarSet, fetch, verified
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.local.airflow import LocalAirflow
-from airflow_kafka_lake.local.demo_proof import NUMBERS, TopicProof, prove, read_rows
+from airflow_kafka_lake.local.demo_proof import NUMBERS, prove, read_rows
 from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, create_topics, fill
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
@@ -42,13 +44,13 @@ table = "{table}"
 
 
 class Show(Protocol):
-    """Where the demonstration speaks."""
+    """Where the demonstration prints."""
 
     def progress(self, text: str) -> None:
-        """Tell what is being done."""
+        """Show what is being done."""
 
     def note(self, text: str) -> None:
-        """Leave a line beside the result."""
+        """Print a line beside the result."""
 
     def line(self, text: str) -> None:
         """Print a line of the result."""
@@ -74,7 +76,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
         raise UsageError(f"the folder of the report {report} does not exist: create it first")
     seconds = Seconds()
     with ExitStack() as stack:
-        # SIGTERM gets the same cleaning up as Ctrl-C.
+        # SIGTERM cleans up as Ctrl-C does.
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _interrupt))
         with seconds.of("setup"):
             show.progress("fetching and verifying jars")
@@ -105,7 +107,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
 
 
 class Demo:
-    """The demonstration's places: pipeline file, catalog, ledger, and the variables that point Airflow to them."""
+    """The demonstration's pipeline file, catalog and ledger, and the variables that point Airflow to them."""
 
     def __init__(self, home: Path, broker: LocalKafka, topics: Sequence[Acknowledged]) -> None:
         self.home = home
@@ -138,7 +140,7 @@ class Demo:
         }
 
     def report(self, dag_run: dict[str, Any], seconds: Seconds) -> dict[str, Any]:
-        """Read ledger, table and broker, and put them beside what the producers were told."""
+        """Read ledger, table and broker, and compare them with what the broker acknowledged."""
         with patched_environment(self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
             with open_ports(spec, actor="demo", progress=lambda _: None) as ports:
@@ -156,7 +158,7 @@ class Demo:
             "ok": bool(matches and audit["ok"] and dag_run["state"] == "success" and all(proof.ok for proof in proofs)),
             "kafka": {"version": self.broker.version, "bootstrap": self.broker.bootstrap},
             "dag_run": dag_run,
-            "topics": [proof.to_json() for proof in proofs],
+            "topics": [asdict(proof) for proof in proofs],
             "watermarks_match": matches,
             "table": TABLE,
             "ledger": str(self.ledger),
@@ -168,8 +170,6 @@ class Demo:
 @contextmanager
 def patched_environment(variables: dict[str, str]) -> Iterator[None]:
     """Set variables for this process as long as the block lasts."""
-    import os
-
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -253,6 +253,3 @@ def _stay(show: Show, demo: Demo, airflow: LocalAirflow) -> None:
         threading.Event().wait()
     except KeyboardInterrupt:
         show.note("stopping")
-
-
-__all__ = ["Demo", "Seconds", "Show", "TopicProof", "demonstrate", "patched_environment"]

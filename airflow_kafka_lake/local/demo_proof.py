@@ -1,4 +1,4 @@
-"""The proof: every row of the table against what the producers were told, byte for byte."""
+"""The proof: every row of the table against what the broker acknowledged, byte for byte."""
 
 from __future__ import annotations
 
@@ -32,16 +32,6 @@ class TopicProof:
         """Return whether every acknowledged record is there once and nothing else is."""
         wrong = self.duplicates + self.missing + self.different + self.unexpected + self.accounting["unexplained"]
         return wrong == 0 and self.rows == self.visible_expected and sum(self.accounting.values()) == self.offsets
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the wire form."""
-        names = ("topic", "partitions", "offsets", "visible_expected", "rows", "duplicates", "missing")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "different": self.different,
-            "unexpected": self.unexpected,
-            "accounting": dict(self.accounting),
-        }
 
 
 def read_rows(catalog_uri: str, warehouse: str, table: str) -> dict[str, Counter[tuple[int, int, bytes]]]:

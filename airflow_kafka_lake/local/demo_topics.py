@@ -1,4 +1,4 @@
-"""The demonstration's records, and what the broker acknowledged: the truth that the lake is held against."""
+"""The demonstration's records, and what the broker acknowledged: the lake is compared with it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ MAX_MESSAGE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """One topic as its producers know it: digest of every visible record by `(partition, offset)`, and how many
-    records were aborted."""
+    """One topic: digest of every visible record by `(partition, offset)`, and where aborted records are."""
 
     topic: str
     partitions: int
@@ -61,7 +60,7 @@ def _producer(bootstrap: str, **settings: Any) -> Any:
         {
             "bootstrap.servers": bootstrap,
             "message.max.bytes": MAX_MESSAGE,
-            "log_level": 2,  # a broker that is still getting ready is no news
+            "log_level": 2,  # a broker that is still starting needs no log line
             "queue.buffering.max.messages": 200_000,
             "linger.ms": 20,
             "enable.idempotence": True,

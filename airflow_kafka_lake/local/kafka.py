@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,9 +14,9 @@ from typing import Self
 
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, pinned
 from airflow_kafka_lake.adapters.java import require_java
-from airflow_kafka_lake.local.processes import Keeper, LocalServer, LocalServerError, free_ports, tail, wait_until
+from airflow_kafka_lake.local.processes import LocalServer, LocalServerError, free_ports
 
-_READY_LINE = "Kafka Server started"
+_READY_LINE = b"Kafka Server started"
 _START_SECONDS = 60
 _STOP_SECONDS = 30
 _TOOL_SECONDS = 120
@@ -47,7 +46,13 @@ class LocalKafka(LocalServer):
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="kafka-lake-broker-"))
         self._heap = heap
         self._cache = cache
-        self._keeper: Keeper | None = None
+        super().__init__(
+            "Kafka",
+            self.bootstrap,
+            server_log=self.data_dir / "server.log",
+            folders=[self.data_dir] if self._temporary else [],
+            stop_seconds=_STOP_SECONDS,
+        )
 
     @property
     def bootstrap(self) -> str:
@@ -64,16 +69,6 @@ class LocalKafka(LocalServer):
         """Where the broker keeps a folder `<topic>-<partition>` for each partition."""
         return self.data_dir / "data"
 
-    @property
-    def server_log(self) -> Path:
-        """The broker's own log, of all its starts."""
-        return self.data_dir / "server.log"
-
-    @property
-    def pid(self) -> int:
-        """The broker's process id, 0 when it is stopped."""
-        return self._keeper.pid if self._keeper else 0
-
     def address(self, listener: str) -> str:
         """Return `127.0.0.1:<port>` of a listener by its name; the same over restarts."""
         return f"127.0.0.1:{self._ports[listener]}"
@@ -83,7 +78,6 @@ class LocalKafka(LocalServer):
 
         Raises LocalServerError with the end of the broker's log when it does not start.
         """
-        self._keeper = self._keeper or Keeper(remove=[self.data_dir] if self._temporary else [])
         fetch(JarSet.KAFKA_BROKER, cache=self._cache)
         self.data_dir.mkdir(parents=True, exist_ok=True)
         properties = self._write_properties()
@@ -91,32 +85,24 @@ class LocalKafka(LocalServer):
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             self.tool("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties))
         read_from = self.server_log.stat().st_size if self.server_log.exists() else 0
-        self._keeper.start(
+        self.launch(
             self._java(f"-Xmx{self._heap}", *_JVM, "kafka.Kafka", str(properties)),
-            log=self.server_log,
             env=_environment(),
             cwd=self.data_dir,
+            answers=lambda: _READY_LINE in self.server_log.read_bytes()[read_from:],
+            timeout=_START_SECONDS,
         )
-        wait_until(lambda: self._started(read_from), timeout=_START_SECONDS, failed=self._not_started)
         return self
 
     def stop(self) -> None:
         """Shut down in order (SIGTERM) and keep the data, for `start()`; does nothing when stopped."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End the broker as a crash would (SIGKILL) and keep the data, for `start()`."""
-        self._end(signal.SIGKILL)
+        self.end(signal.SIGTERM)
 
     def close(self) -> None:
         """End the broker; temporary data go with it. Safe to repeat."""
         if not self._temporary:
             self.stop()
-        if self._keeper:
-            self._keeper.close()
-            self._keeper = None
-        if self._temporary:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
+        super().close()
 
     def tool(self, main_class: str, *arguments: str) -> str:
         """Run one of Kafka's tools (`kafka.tools.DumpLogSegments`, …) and return what it printed."""
@@ -125,30 +111,9 @@ class LocalKafka(LocalServer):
             capture_output=True, text=True, env=_environment(), cwd=self.data_dir, timeout=_TOOL_SECONDS, check=False,
         )  # fmt: skip
         if answer.returncode != 0:
-            said = (answer.stdout + answer.stderr).strip()[-2000:]
-            raise LocalServerError(f"Kafka's tool {main_class} ended with {answer.returncode}:\n{said}")
+            output = (answer.stdout + answer.stderr).strip()[-2000:]
+            raise LocalServerError(f"Kafka's tool {main_class} ended with {answer.returncode}:\n{output}")
         return answer.stdout
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._keeper is None:
-            return
-        self._keeper.signal_group(number)
-        if not self._keeper.wait_ended(_STOP_SECONDS):
-            self._keeper.signal_group(signal.SIGKILL)
-            self._keeper.wait_ended(_STOP_SECONDS)
-
-    def _started(self, read_from: int) -> bool:
-        assert self._keeper is not None
-        if not self._keeper.running():
-            raise self._not_started("it ended")
-        with self.server_log.open("rb") as log:
-            log.seek(read_from)
-            return _READY_LINE.encode() in log.read()
-
-    def _not_started(self, why: str) -> LocalServerError:
-        return LocalServerError(
-            f"The local Kafka on {self.bootstrap} did not start: {why}. The end of its log:\n{tail(self.server_log)}"
-        )
 
     def _java(self, *arguments: str) -> Sequence[str]:
         jars = fetch(JarSet.KAFKA_BROKER, cache=self._cache)

@@ -1,4 +1,4 @@
-"""Start a server of our own, know when it ended, and be sure that it never outlives us."""
+"""Servers that this process starts on this machine, and that end with it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import random
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,30 +31,8 @@ class LocalServerError(TransientError):
     """A server that this package starts on this machine did not start, or ended by itself."""
 
 
-class LocalServer:
-    """What lives as long as a `with` block: started on the way in, closed on the way out, also when the start fails."""
-
-    def start(self) -> Self:
-        """Start; returns when it answers."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End it; safe to repeat."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
 class Keeper:
-    """Runs one server at a time; the server and the folders in `remove` go when this process goes, however it ends."""
+    """Runs one server at a time; however this process ends, the server ends and the folders in `remove` are removed."""
 
     def __init__(self, *, remove: Sequence[Path] = ()) -> None:
         guardian = Path(__file__).with_name("guardian.py")
@@ -89,11 +68,11 @@ class Keeper:
         return self._pid
 
     def running(self) -> bool:
-        """Return whether the server still runs; once False, all it started is gone too."""
+        """Return whether the server still runs; once False, all that it started has ended too."""
         return not self.wait_ended(timeout=0)
 
     def wait_ended(self, timeout: float) -> bool:
-        """Return whether the server, with all it started, is gone within `timeout` seconds."""
+        """Return whether the server, with all that it started, has ended within `timeout` seconds."""
         if self._pid and (answer := self._answer(timeout=timeout)).startswith("ended"):
             self._pid, self.code = 0, int(answer.removeprefix("ended "))
         return self._pid == 0
@@ -128,6 +107,90 @@ class Keeper:
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
         return line.decode()
+
+
+class LocalServer:
+    """A server that lives as long as a `with` block; it is closed, too, when its start fails.
+
+    `name` and `place` are what messages call it and where it listens; `folders` go with this process.
+    """
+
+    def __init__(
+        self, name: str, place: str, *, server_log: Path, folders: Sequence[Path], stop_seconds: float
+    ) -> None:
+        self.server_log = server_log
+        """What it prints, of all its starts."""
+        self._name, self._place = name, place
+        self._folders = folders
+        self._stop_seconds = stop_seconds
+        self._keeper: Keeper | None = None
+
+    def start(self) -> Self:
+        """Start; returns when it answers."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process id (and process group id), 0 when it is stopped."""
+        return self._keeper.pid if self._keeper else 0
+
+    def launch(
+        self,
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        answers: Callable[[], bool],
+        timeout: float,
+        every: float = _POLL_SECONDS,
+    ) -> None:
+        """Start it and return when it answers; LocalServerError with the end of its log when it does not."""
+        self._keeper = keeper = self._keeper or Keeper(remove=self._folders)
+        keeper.start(command, log=self.server_log, env=env, cwd=cwd)
+
+        def failed(why: str) -> LocalServerError:
+            end = tail(self.server_log)
+            return LocalServerError(
+                f"The local {self._name} on {self._place} did not start: {why}. The end of its log:\n{end}"
+            )
+
+        def started() -> bool:
+            if not keeper.running():
+                raise failed("it ended")
+            return answers()
+
+        wait_until(started, timeout=timeout, failed=failed, every=every)
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal and wait for the end; kill what has not ended in time. Does nothing when it is stopped."""
+        if self._keeper is None:
+            return
+        self._keeper.signal_group(number)
+        if not self._keeper.wait_ended(self._stop_seconds):
+            self._keeper.signal_group(signal.SIGKILL)
+            self._keeper.wait_ended(self._stop_seconds)
+
+    def kill(self) -> None:
+        """End it as a crash of the machine would (SIGKILL) and keep its data, for `start()`."""
+        self.end(signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it and remove its folders; safe to repeat."""
+        if self._keeper:
+            self._keeper.close()
+            self._keeper = None
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:

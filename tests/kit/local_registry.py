@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tarfile
 import tempfile
 import urllib.error
@@ -17,9 +16,9 @@ from urllib.parse import quote
 from airflow_kafka_lake.adapters.jars import JarSet, fetch, pinned
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.core.decoding import Format
-from airflow_kafka_lake.local.processes import Keeper, LocalServer, LocalServerError, free_ports, tail, wait_until
+from airflow_kafka_lake.local.processes import LocalServer, LocalServerError, free_ports
 
-_READY_LINE = "Listening on:"
+_READY_LINE = b"Listening on:"
 _START_SECONDS = 90
 _ANSWER_SECONDS = 30
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
@@ -35,7 +34,13 @@ class LocalRegistry(LocalServer):
         (self._port,) = free_ports(1)
         self._cache = cache
         self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-registry-"))
-        self._keeper: Keeper | None = None
+        super().__init__(
+            "schema registry",
+            self.url,
+            server_log=self._folder / "registry.log",
+            folders=[self._folder],
+            stop_seconds=0,
+        )
 
     @property
     def url(self) -> str:
@@ -58,26 +63,18 @@ class LocalRegistry(LocalServer):
         Raises LocalServerError with the end of the registry's log when it does not start.
         """
         (archive,) = fetch(JarSet.SCHEMA_REGISTRY, cache=self._cache)
-        self._keeper = Keeper(remove=[self._folder])
         with tarfile.open(archive) as packed:
             packed.extractall(self._folder, filter="data")
         (runner,) = self._folder.glob("*-runner.jar")
-        self._keeper.start(
+        self.launch(
             [str(require_java()), *_JVM, f"-Djava.io.tmpdir={self._folder}", "-Dquarkus.http.host=127.0.0.1",
              f"-Dquarkus.http.port={self._port}", "-jar", str(runner)],
-            log=self._log,
             env=_environment(),
             cwd=self._folder,
+            answers=lambda: _READY_LINE in self.server_log.read_bytes(),
+            timeout=_START_SECONDS,
         )  # fmt: skip
-        wait_until(self._started, timeout=_START_SECONDS, failed=self._not_started)
         return self
-
-    def close(self) -> None:
-        """End the registry and remove all of it. Safe to repeat."""
-        if self._keeper:
-            self._keeper.close()
-            self._keeper = None
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def register(
         self, subject: str, kind: Format | str, text: str, references: Sequence[tuple[str, str, int]] = ()
@@ -110,21 +107,6 @@ class LocalRegistry(LocalServer):
             with error:
                 said = error.read(2000).decode(errors="replace")
             raise LocalServerError(f"The local schema registry refuses {method} {path}: {said}") from None
-
-    @property
-    def _log(self) -> Path:
-        return self._folder / "registry.log"
-
-    def _started(self) -> bool:
-        assert self._keeper is not None
-        if not self._keeper.running():
-            raise self._not_started("it ended")
-        return self._log.exists() and _READY_LINE in self._log.read_text(encoding="utf-8", errors="replace")
-
-    def _not_started(self, why: str) -> LocalServerError:
-        return LocalServerError(
-            f"The local schema registry on {self.url} did not start: {why}. The end of its log:\n{tail(self._log)}"
-        )
 
 
 def _environment() -> dict[str, str]:
