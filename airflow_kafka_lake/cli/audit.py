@@ -17,11 +17,11 @@ from airflow_kafka_lake.cli.arguments import (
     spec_of,
 )
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
+from airflow_kafka_lake.cli.features import option_argument
 from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
 from airflow_kafka_lake.core.audit.report import counted, messages
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.ports.feature import AuditOption
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import accepted_deletes, pipeline_audit, reporting
 
@@ -46,12 +46,6 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
         write_report(report, page(document))
         output.note(f"report: {report}")
     return Result(document=document, exit_code=0 if document["ok"] else REFUSED)
-
-
-def _argument(option: AuditOption) -> Argument:
-    if option.metavar is None:
-        return Argument(option.flag, action="store_true", help=option.help)
-    return Argument(option.flag, metavar=option.metavar, help=option.help)
 
 
 def show_audit(output: Output, document: Json) -> None:
@@ -135,7 +129,7 @@ COMMANDS = (
         help="compare ledger and lake: nothing missing, twice or unexplained",
         arguments=(
             PIPELINE,
-            *map(_argument, FEATURES.audit_options),
+            *map(option_argument, FEATURES.audit_options),
             Argument("--report", metavar="FILE", help="write a page for a browser, with a strip for every partition"),
             TOPIC,
             PARTITION,

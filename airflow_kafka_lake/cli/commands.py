@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_kafka_lake.cli import (
     audit,
     decisions,
-    decoding,
+    features,
     holds,
     recovery,
     running,
@@ -15,6 +15,6 @@ from airflow_kafka_lake.cli import (
 )
 from airflow_kafka_lake.cli.command import Command
 
-GROUPS = (running, status, recovery, holds, decisions, segments, decoding, audit, setup)
+GROUPS = (running, status, recovery, holds, decisions, segments, features, audit, setup)
 """Modules with a tuple `COMMANDS`."""
 COMMANDS: tuple[Command, ...] = tuple(command for group in GROUPS for command in group.COMMANDS)

@@ -49,8 +49,8 @@ class AuditCheck(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOption:
-    """One option of `audit`, `--name` on the command line; a flag unless it has a `metavar`.
+class Option:
+    """One option of a command, `--name` on the command line; a flag unless it has a `metavar`.
 
     `beside` is the option that it needs, and `does` describes what it adds to that one.
     """
@@ -65,6 +65,22 @@ class AuditOption:
     def flag(self) -> str:
         """The option as it is written on the command line."""
         return "--" + self.name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureCommand:
+    """A command about a pipeline, or one topic of it; both are its arguments beside `options`.
+
+    `act` takes the pipeline, the topic (None for all) and the options by name, and returns the document that the
+    command prints as JSON; `lines` are what it shows to people instead. `needs_spark`: it runs a job.
+    """
+
+    name: str
+    help: str
+    act: Callable[[Ports, PipelineSpec, str | None, Json], Json]
+    lines: Callable[[Json], Iterable[str]]
+    options: tuple[Option, ...] = ()
+    needs_spark: bool = False
 
 
 class ValueDecoding(Protocol):
@@ -87,16 +103,18 @@ class Feature:
     `ports` makes its own ports for a pipeline, by name; each is opened when it is first used, through `Ports.added`.
     `decoding` decodes what a job stages. `after_advance` is called after each `advance`, whether or not a watermark
     moved; it raises nothing, and its result is part of the output of `run` and `advance`. `audit_check` makes a check
-    from the values of its `audit_options`; None where none of them was given. `pages` are functions, by name, from the
-    document that a command also prints as JSON to the text of a file.
+    from the values of its `audit_options`; None where none of them was given. `commands` are added to the
+    command line. `pages` are functions, by name, from the document that a command also prints as JSON to the text of a
+    file.
     """
 
     name: str
     ports: Mapping[str, Callable[[PipelineSpec], Any]] = field(default_factory=dict)
     after_advance: Callable[[Ports, PipelineSpec], Json] | None = None
-    audit_options: tuple[AuditOption, ...] = ()
+    audit_options: tuple[Option, ...] = ()
     audit_check: Callable[[Json], AuditCheck | None] | None = None
     decoding: ValueDecoding | None = None
+    commands: tuple[FeatureCommand, ...] = ()
     pages: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
 
 
@@ -119,9 +137,14 @@ class Features:
         return done
 
     @property
-    def audit_options(self) -> tuple[AuditOption, ...]:
+    def audit_options(self) -> tuple[Option, ...]:
         """The options that the features add to `audit`."""
         return tuple(option for item in self.all for option in item.audit_options)
+
+    @property
+    def commands(self) -> tuple[FeatureCommand, ...]:
+        """The commands that the features add."""
+        return tuple(command for item in self.all for command in item.commands)
 
     def audit_checks(self, given: Json) -> tuple[AuditCheck, ...]:
         """Return the checks that the given options ask for; values that are None, False or empty are not given.

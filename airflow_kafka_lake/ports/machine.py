@@ -10,11 +10,10 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
 )
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 
 
 class ReportingJob(Protocol):
-    """A Spark job that changes nothing and returns a document."""
+    """A Spark job that returns a document; when it fails it has changed nothing."""
 
     @property
     def name(self) -> str:
@@ -60,17 +59,11 @@ class JobRunner(Protocol):
         Raises JobFailedError with the last lines of the job's log, secrets masked."""
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
-        """Run a job to its end and return its document.
+        """Run a job to its end and return its document; a job that fails has changed nothing.
 
         `progress` gets a sentence from time to time. Raises JobFailedError as `stage` does, also for a slice that Kafka
-        no longer has and for an expired snapshot.
-        """
-
-    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
-        """Decode rows of a table once more from their raw bytes, on a staging branch; only decoded columns change.
-
-        `progress` gets a sentence from time to time. Raises JobFailedError as `stage` does, SchemaMismatchError for a
-        schema that does not fit the table, ConcurrentError when main moved meanwhile: nothing was changed then.
+        no longer has and for an expired snapshot, SchemaMismatchError for a schema that does not fit the table,
+        ConcurrentError when main moved meanwhile.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.ports import ReportingJob
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
@@ -105,10 +104,6 @@ class SparkJobs:
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Run a job that leaves a document (`ports.JobRunner.report`)."""
         return self._runner_with(self.check()).report(job, progress=progress)
-
-    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
-        """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
-        return self._runner_with(self.check()).redecode(job, progress=progress)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""

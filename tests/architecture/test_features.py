@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.cli.commands import COMMANDS
+
 pytestmark = pytest.mark.architecture
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +71,17 @@ def test_main_path_imports_without_a_feature(name: str, tmp_path: Path) -> None:
     """Planning, staging, auditing and the command line are there when a feature is gone."""
     copy = without([name], tmp_path)
     _run(tmp_path, "-c", IMPORT, *_modules(copy, _QUICK))
+
+
+def test_command_of_a_feature_goes_with_it(tmp_path: Path) -> None:
+    """The command line has `decode` while decoding is there, and lacks nothing else without it."""
+    without(["decoding"], tmp_path)
+    left = (
+        "from airflow_kafka_lake.cli.commands import COMMANDS; names = [item.name for item in COMMANDS]; "
+        "assert 'decode' not in names and 'audit' in names, names"
+    )
+    _run(tmp_path, "-c", left)
+    assert "decode" in {item.name for item in COMMANDS}
 
 
 @pytest.mark.nightly

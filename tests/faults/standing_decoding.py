@@ -15,7 +15,7 @@ from pyiceberg.types import IcebergType, IntegerType, StringType
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from tests.faults.standing_kafka import SCHEMA_ID, TOPIC, text_of
 from tests.kit.memory_registry import MemoryRegistry
 from tests.pyiceberg_jobs import MOVED, widened

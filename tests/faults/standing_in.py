@@ -31,8 +31,8 @@ from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.ports import Features
+from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+from airflow_kafka_lake.ports import Features, ReportingJob
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from tests.faults import standing_decoding
@@ -87,8 +87,10 @@ class JobsStandIn(MemoryRunner):
     def end_orphan(self, job: str | None, name: str) -> bool:
         return job is not None and end_orphan(job)
 
-    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
-        return standing_decoding.redecode(_table(job.table), job)
+    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+        if isinstance(job, RedecodeJob):
+            return standing_decoding.redecode(_table(job.table), job).to_json()
+        return super().report(job, progress=progress)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         if job.decoders:

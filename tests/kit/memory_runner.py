@@ -22,9 +22,9 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Record, differences
 from airflow_kafka_lake.ports import ReportingJob
 
@@ -99,9 +99,13 @@ class MemoryRunner:
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Compare keys, values, headers and times."""
-        assert isinstance(job, CompareJob)
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
+        if isinstance(job, RedecodeJob):  # rows in memory have no columns to decode into
+            self.redecoded.append(job)
+            progress("decoded")
+            return Redecoded(rows=0, failed=0).to_json()
+        assert isinstance(job, CompareJob)
         kafka: dict[Stream, dict[int, Record]] = defaultdict(dict)
         lake: dict[Stream, dict[int, Record]] = defaultdict(dict)
         with _as_a_driver("kafka-unreachable"):
@@ -117,14 +121,6 @@ class MemoryRunner:
         return Comparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.slices, kafka, lake)
         ).to_json()
-
-    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
-        """Keep the job: rows in memory have no columns to decode into."""
-        if self.failures:
-            raise JobFailedError(self.failures.popleft(), table=job.table)
-        self.redecoded.append(job)
-        progress("decoded")
-        return Redecoded(rows=0, failed=0)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Read every slice of the job and stage all rows in one commit, also when there are none."""

@@ -12,7 +12,7 @@ _SAMPLING = f"{_ADAPTERS}.kafka.sampling"
 _TRANSACTIONS = f"{_ADAPTERS}.kafka.transactions"
 _CONFIG = f"{_ADAPTERS}.kafka_config"
 _UNTIMELY = "airflow_kafka_lake.jobs.overflowing"
-_REDECODE = "airflow_kafka_lake.jobs.redecode"
+_REDECODE = "airflow_kafka_lake.features.decoding.job.redecode"
 _DECODING = "airflow_kafka_lake.features.decoding.job.decode"
 _INGEST = "airflow_kafka_lake.operators.ingest"
 _AUDIT = "airflow_kafka_lake.operators.audit"
@@ -213,7 +213,7 @@ JOBS = (
         function="_compared",
         old="not rows == kept == same",
         new="False",
-        red=("tests/unit/jobs/test_redecode.py::test_main_stays_where_the_branch_has_other_rows[2-3-3]",),
+        red=("tests/unit/features/decoding/test_redecode.py::test_main_stays_where_the_branch_has_other_rows[2-3-3]",),
     ),
     Mutant(
         name="redecode-shows-more-rows",
@@ -223,7 +223,7 @@ JOBS = (
         function="_compared",
         old="whole != branch.count()",
         new="False",
-        red=("tests/unit/jobs/test_redecode.py::test_main_stays_where_the_branch_has_other_rows[3-3-4]",),
+        red=("tests/unit/features/decoding/test_redecode.py::test_main_stays_where_the_branch_has_other_rows[3-3-4]",),
     ),
     Mutant(
         name="redecode-hides-who-was-first",
@@ -233,7 +233,7 @@ JOBS = (
         function="_move_main",
         old="_head(spark, table_name(job)) == base",
         new="True",
-        red=("tests/unit/jobs/test_redecode.py::test_main_that_moved_meanwhile_is_left_alone",),
+        red=("tests/unit/features/decoding/test_redecode.py::test_main_that_moved_meanwhile_is_left_alone",),
     ),
     Mutant(
         name="redecode-leaves-its-branch",
@@ -243,7 +243,7 @@ JOBS = (
         function="redecode",
         old="repeated(lambda: spark.sql(f'ALTER TABLE {table} DROP BRANCH IF EXISTS `{job.branch}`'))",
         new="pass",
-        red=("tests/unit/jobs/test_redecode.py::test_main_that_moved_meanwhile_is_left_alone",),
+        red=("tests/unit/features/decoding/test_redecode.py::test_main_that_moved_meanwhile_is_left_alone",),
     ),
     Mutant(
         name="decoded-column-hides-a-landed-one",

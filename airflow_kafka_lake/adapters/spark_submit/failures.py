@@ -15,7 +15,6 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.redecoding import RedecodeJob
 from airflow_kafka_lake.ports import ReportingJob
 
 _TAIL_LINES = 25
@@ -26,7 +25,7 @@ _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _DECIDED = re.compile(r"(RefusedError|ConcurrentError): (\[decode\] .*)")
 
-Job = StageJob | RedecodeJob | ReportingJob
+Job = StageJob | ReportingJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +134,6 @@ REASONS = (
 
 def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     """Return what a job is, what its failure leaves behind, and the facts of its error."""
-    if isinstance(job, RedecodeJob):
-        return f"The Spark job that decodes {job.table} again", "nothing was changed: repeat it", {}
     if isinstance(job, StageJob):
         what = f"The Spark job of wave {job.wave} (attempt {job.attempt})"
         return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
@@ -161,7 +158,7 @@ def job_failed(
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     what, left, facts = _subject(job)
     advice = reason.advice if reason else f"Its last words are below; {left}."
-    if reason and not isinstance(job, StageJob | RedecodeJob):
+    if reason and not isinstance(job, StageJob):
         advice = job.advice.get(reason.name, advice)
     ends = ConnectionSettingsError if reason and reason.name == "not-permitted" else JobFailedError
     return ends(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)

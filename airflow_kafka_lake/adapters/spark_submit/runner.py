@@ -30,7 +30,6 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 from airflow_kafka_lake.jobs.reporting import RESULT_FILE, SAID_FILE
@@ -46,7 +45,6 @@ _logger = logging.getLogger(__name__)
 _JOBS = Path(stage.__file__).parent
 PROGRAMS: Mapping[type[Job], Path] = {
     StageJob: _JOBS / "stage.py",
-    RedecodeJob: _JOBS / "redecode.py",
 }
 """Kind of job → the program that its driver runs; a `ReportingJob` names its own."""
 
@@ -112,14 +110,6 @@ class SparkSubmitRunner:
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Run a job that leaves a document (`ports.JobRunner.report`)."""
-        return self._result(job, progress)
-
-    def redecode(self, job: RedecodeJob, *, progress: Callable[[str], None]) -> Redecoded:
-        """Run a decoding job to its end (`ports.JobRunner.redecode`)."""
-        return Redecoded(**self._result(job, progress))
-
-    def _result(self, job: ReportingJob | RedecodeJob, progress: Callable[[str], None]) -> dict[str, Any]:
-        """Run a job that says how far it is, and return the document that it leaves."""
         with self._folder() as folder:
             said = FollowedLog(folder / SAID_FILE, progress)
             self._run(folder, job, heartbeat=said.follow)
@@ -196,9 +186,7 @@ class SparkSubmitRunner:
         )
 
     def _program(self, job: Job) -> Path:
-        if isinstance(job, StageJob | RedecodeJob):
-            return self._programs[type(job)]
-        return PACKAGE / job.program
+        return self._programs[StageJob] if isinstance(job, StageJob) else PACKAGE / job.program
 
     def _start_options(self, job: Job) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
@@ -211,10 +199,4 @@ class SparkSubmitRunner:
 
 
 def _is_heavy(job: Job) -> bool:
-    match job:
-        case StageJob():
-            return job.tasks > _LIGHT_TASKS
-        case RedecodeJob():
-            return True  # How many rows it will read is not known.
-        case _:
-            return job.is_heavy
+    return job.tasks > _LIGHT_TASKS if isinstance(job, StageJob) else job.is_heavy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.ports.feature import AuditCheck, AuditOption, Feature, Json
+from airflow_kafka_lake.ports.feature import AuditCheck, Feature, Json, Option
 
 
 def _check(given: Json) -> AuditCheck | None:
@@ -15,10 +15,10 @@ CUTOVER = Feature(
     name="cutover",
     audit_check=_check,
     audit_options=(
-        AuditOption(
+        Option(
             name="cutover", metavar="TABLE", help="also judge the cutover with the table that a live stream writes to"
         ),
-        AuditOption(
+        Option(
             name="cutover_columns",
             metavar="topic=C,partition=C,offset=C",
             help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",

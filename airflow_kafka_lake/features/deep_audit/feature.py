@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.ports.feature import AuditCheck, AuditOption, Feature, Json
+from airflow_kafka_lake.ports.feature import AuditCheck, Feature, Json, Option
 
 
 def _check(given: Json) -> AuditCheck | None:
@@ -19,8 +19,8 @@ DEEP_AUDIT = Feature(
     name="deep_audit",
     audit_check=_check,
     audit_options=(
-        AuditOption(name="deep", help="read Kafka again, in Spark, and compare every byte"),
-        AuditOption(
+        Option(name="deep", help="read Kafka again, in Spark, and compare every byte"),
+        Option(
             name="deep_rate",
             metavar="SIZE",
             help='with --deep: how much to read a second, such as "20 MiB"',

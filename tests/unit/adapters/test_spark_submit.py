@@ -34,9 +34,9 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, report_progress
 
@@ -677,7 +677,7 @@ REDECODE = RedecodeJob(
 def test_what_was_decoded_again_is_read_back(spark: FakeSpark) -> None:
     """The job travels whole, and comes back as it went."""
     spark.does(writes={"said": "one\n", "result.json": '{"rows": 3, "failed": 1}'})
-    assert spark.runner().redecode(REDECODE, progress=lambda _: None) == Redecoded(rows=3, failed=1)
+    assert spark.runner().report(REDECODE, progress=lambda _: None) == {"rows": 3, "failed": 1}
     assert RedecodeJob.from_json(json.loads(spark.seen["texts"]["job.json"])["job"]) == REDECODE
     assert spark.seen["argv"][-2].endswith("redecode.py")
 
@@ -687,14 +687,14 @@ def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -
     said = "airflow_kafka_lake.core.errors.RefusedError: [decode] column a is string in the table and int in UTF-8.\n"
     spark.does(code=1, says=said)
     with pytest.raises(SchemaMismatchError, match=r"^\[decode\] column a is string in the table and int in UTF-8\.$"):
-        spark.runner().redecode(REDECODE, progress=lambda _: None)
+        spark.runner().report(REDECODE, progress=lambda _: None)
 
 
 def test_a_job_whose_table_moved_is_worth_repeating(spark: FakeSpark) -> None:
     """Somebody else was first, and nothing was changed."""
     spark.does(code=1, says="airflow_kafka_lake.core.errors.ConcurrentError: [decode] main of raw.orders moved.\n")
     with pytest.raises(ConcurrentError, match=r"^\[decode\] main of raw\.orders moved\.$"):
-        spark.runner().redecode(REDECODE, progress=lambda _: None)
+        spark.runner().report(REDECODE, progress=lambda _: None)
 
 
 def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A person's wish to decode once more what is in the lake, from its raw bytes."""
+"""A person's decision to decode again what is in the lake, from its raw bytes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError, UsageError
 from airflow_kafka_lake.core.naming import unknown_topic
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.features.decoding.schemas import decoders
 from airflow_kafka_lake.ports import Ports
 
 
@@ -34,16 +35,14 @@ def redecode(
     by_table: dict[str, list[str]] = defaultdict(list)
     for name in [topic] if topic else known:
         by_table[spec.table_for(name)].append(name)
-    return {
-        table: ports.runner.redecode(
-            RedecodeJob(
-                id=secrets.token_hex(8),
-                pipeline=spec.name,
-                table=table,
-                decoders=ports.features.decoders(ports, spec.decoding, topics),
-                only_failed=only_failed,
-            ),
-            progress=ports.progress,
+    done = {}
+    for table, topics in sorted(by_table.items()):
+        job = RedecodeJob(
+            id=secrets.token_hex(8),
+            pipeline=spec.name,
+            table=table,
+            decoders=decoders(ports, spec.decoding, topics),
+            only_failed=only_failed,
         )
-        for table, topics in sorted(by_table.items())
-    }
+        done[table] = Redecoded(**ports.runner.report(job, progress=ports.progress))
+    return done

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StateError, UnknownTopicError, UsageError
-from airflow_kafka_lake.services.redecoding import redecode
+from airflow_kafka_lake.features.decoding.redecoding import redecode
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
 from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs.decoding import with_decoded
 from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.formats import repeated, table_name

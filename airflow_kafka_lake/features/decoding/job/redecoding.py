@@ -36,6 +36,31 @@ class RedecodeJob:
         """The branch the job writes to."""
         return REDECODE_PREFIX + self.id
 
+    @property
+    def program(self) -> str:
+        """Where in the package the driver's program is."""
+        return "features/decoding/job/redecode.py"
+
+    @property
+    def task(self) -> str:
+        """What the job does."""
+        return f"decodes {self.table} again"
+
+    @property
+    def left(self) -> str:
+        """What a failure leaves behind, and what to do then."""
+        return "nothing was changed: repeat it"
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """The usual reasons of a failure mean here what they mean for staging."""
+        return {}
+
+    @property
+    def is_heavy(self) -> bool:
+        """Return True: how many rows the job will read is not known."""
+        return True
+
     def to_json(self) -> dict[str, Any]:
         """Return the form that travels."""
         return {

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
-from airflow_kafka_lake.core.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.jobs import redecode as module
+from airflow_kafka_lake.features.decoding.job import redecode as module
+from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 
 pytestmark = pytest.mark.unit
 
