@@ -195,7 +195,8 @@ def test_glossary_defines_each_word_once_and_the_package_uses_it() -> None:
     assert [word for word in words if word.lower() not in code] == []
 
 
-MODULE = re.compile(r"`((?:adapters|cli|core|features|jobs|operators|pipeline|ports|services|wiring)/[\w/]+)(?:\.py)?`")
+_ROOMS = "adapters|cli|core|features|hooks|jobs|operators|pipeline|ports|sensors|services|triggers|wiring"
+MODULE = re.compile(rf"`((?:{_ROOMS})/[\w/]+)(?:\.py)?`")
 
 
 def test_modules_that_a_document_names_are_there() -> None:
@@ -209,4 +210,25 @@ def test_modules_that_a_document_names_are_there() -> None:
     ]
     assert len(named) > 20
     missing = [item for item in named if not (package / f"{item[1]}.py").exists() and not (package / item[1]).is_dir()]
+    assert missing == []
+
+
+WAY = re.compile(r"^\| [^|]+ \| `(?P<module>[\w/]+)` \| (?P<names>[^|]+) \| [^|]* \|$", re.MULTILINE)
+
+
+def test_the_way_of_one_range_names_functions_that_are_there() -> None:
+    """A reader who follows it finds each function and class in the file of its row."""
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    way = page.partition("## The way of one range")[2].partition("\n## ")[0]
+    rows = list(WAY.finditer(way))
+    assert len(rows) > 10
+    missing = []
+    for row in rows:
+        code = (ROOT / "airflow_kafka_lake" / f"{row['module']}.py").read_text(encoding="utf-8")
+        names = re.findall(r"`(\w+)`", row["names"])
+        missing += [
+            f"{row['module']}: {name}"
+            for name in names
+            if not re.search(rf"^(?:def|class) {name}\b", code, re.MULTILINE)
+        ]
     assert missing == []
