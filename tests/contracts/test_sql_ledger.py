@@ -19,7 +19,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, bookkeeping, database, schema, tables
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, schema, stored, tables
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -221,8 +221,8 @@ def test_plan_keeps_what_it_saw_only_of_what_it_plans(sql_ledger: SqlLedger) -> 
 
 def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     """By newer plans, a bounded number at once; what decides about the old ranges is kept beside them."""
-    monkeypatch.setattr(bookkeeping, "PLANS_KEPT", 2)
-    monkeypatch.setattr(bookkeeping, "FORGOTTEN_AT_ONCE", 1)
+    monkeypatch.setattr(stored, "PLANS_KEPT", 2)
+    monkeypatch.setattr(stored, "FORGOTTEN_AT_ONCE", 1)
     planned(sql_ledger, [(0, 0, 10), (1, 0, 10)], plan="a")
     planned(sql_ledger, [(0, 10, 20)], plan="b")
     planned(sql_ledger, [(0, 20, 30)], plan="c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_APPLYING = "airflow_kafka_lake.adapters.sql_ledger.applying"
+_APPLYING = "airflow_kafka_lake.adapters.sql_ledger.committing"
 _LOCKS = "tests/contracts/test_ledger_locks.py::"
 _CHANGES = "airflow_kafka_lake.core.ledger.changes"
 _ROWS = "airflow_kafka_lake.core.ledger.rows"

@@ -1,4 +1,4 @@
-"""What happened: costs, events, watermark moves, and receipts on their way to the lake."""
+"""What happened: events, watermark moves, receipts on their way to the lake, and what waves cost."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, select
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, literal, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
-from airflow_kafka_lake.adapters.sql_ledger.tables import event, move, notified, outbox, range_, stream, wave
+from airflow_kafka_lake.adapters.sql_ledger.tables import (
+    event,
+    meta,
+    move,
+    notified,
+    outbox,
+    range_,
+    stream,
+    wave,
+)
+from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.adapters.sql_ledger.values import rows, upsert
 from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import Entry
 from airflow_kafka_lake.core.ledger.events import Event, Line
 from airflow_kafka_lake.core.ledger.records import Advance, OutboxItem, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.slices import Slice
+
+_COLUMNS = ("pipeline", "actor", "kind", "subject", "detail")
 
 
 def throughput(connection: Connection, name: str) -> tuple[WaveCost, ...]:
@@ -143,3 +157,35 @@ def _receipt(row: Any) -> ReceiptRow:
         recorded_at=row.recorded_at,
         offsets=row.offsets or None,
     )
+
+
+def lock_sequences(connection: Connection) -> None:
+    """Hold the ledger's one sequence lock until the transaction ends, so that sequences grow in the order of commits.
+
+    Taken last, after all other locks: a reader that has seen sequence n never misses a smaller one.
+    """
+    connection.execute(select(meta.c.value).where(meta.c.key == "ledger_id").with_for_update())
+
+
+def record_event(connection: Connection, entry: Entry) -> None:
+    """Write one line of history, as the last statement of a transaction."""
+    locked = select(meta.c.value).where(meta.c.key == "ledger_id").with_for_update().subquery("locked")
+    values = [literal(getattr(entry, name), event.c[name].type) for name in _COLUMNS]
+    connection.execute(insert(event).from_select([*_COLUMNS, "at"], select(*values, now()).select_from(locked)))
+
+
+def mark_notified(connection: Connection, name: str, sequence: int) -> None:
+    """See `ports.Ledger.mark_notified`."""
+    statement = upsert(connection, notified).values(pipeline=name, sequence=sequence)
+    newer = notified.c.sequence < statement.excluded.sequence
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=["pipeline"], set_={"sequence": statement.excluded.sequence}, where=newer
+        )
+    )
+
+
+def forget_sent(connection: Connection, items: Sequence[int]) -> None:
+    """See `ports.Ledger.sent`."""
+    given = rows(connection, [outbox.c.id], ({"id": item} for item in items))
+    connection.execute(delete(outbox).where(outbox.c.id.in_(select(given.c.id))))

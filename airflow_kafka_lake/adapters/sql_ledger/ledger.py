@@ -10,12 +10,10 @@ from typing import TypeVar
 from sqlalchemy import URL, Connection, Engine
 
 from airflow_kafka_lake.adapters.sql_ledger import (
-    bookkeeping,
     committing,
     events,
     reading,
     schema,
-    segment_rows,
     streams,
     watermarks,
 )
@@ -168,19 +166,19 @@ class SqlLedger:
         return self._read(lambda c: events.outbox_items(c, pipeline, kind))
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
-        return self._read(lambda c: segment_rows.layouts(c, pipeline))
+        return self._read(lambda c: streams.layouts(c, pipeline))
 
     def segments(self, pipeline: str) -> tuple[Segment, ...]:
-        return self._read(lambda c: segment_rows.segments(c, pipeline))
+        return self._read(lambda c: streams.segments(c, pipeline))
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
-        return self._read(lambda c: segment_rows.gate(c, wave))
+        return self._read(lambda c: streams.gate(c, wave))
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         return self._write(lambda c: watermarks.advance(c, pipeline, self._actor))
 
     def mark_notified(self, pipeline: str, sequence: int) -> None:
-        self._write(lambda c: bookkeeping.mark_notified(c, pipeline, sequence))
+        self._write(lambda c: events.mark_notified(c, pipeline, sequence))
 
     def sent(self, items: Sequence[int]) -> None:
-        self._write(lambda c: bookkeeping.forget_sent(c, items))
+        self._write(lambda c: events.forget_sent(c, items))

@@ -10,11 +10,12 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, func, or_, select
 
-from airflow_kafka_lake.adapters.sql_ledger import reading, segment_rows
-from airflow_kafka_lake.adapters.sql_ledger.bookkeeping import lock_sequences
+from airflow_kafka_lake.adapters.sql_ledger import reading, streams
+from airflow_kafka_lake.adapters.sql_ledger.events import lock_sequences
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt, binding, pipeline, range_, skip, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.adapters.sql_ledger.values import rows
 from airflow_kafka_lake.core.ledger.changes import Records, Scope
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow, StreamRow, WaveRow
@@ -39,7 +40,7 @@ class Loading:
         scope = self.scope
         if scope.alone:
             lock_sequences(self.connection)
-        streams = self._streams()
+        locked = self._streams()
         chosen = self._chosen()
         waves = self._waves({*scope.waves, *(self._homes(*chosen) if chosen and scope.follow else ())})
         if scope.planned:
@@ -48,14 +49,14 @@ class Loading:
         return Records(
             now=self.now or self.connection.execute(select(now())).scalar_one(),
             ledger_id=reading.ledger_id(self.connection) if scope.ledger_id else "",
-            streams=streams,
+            streams=locked,
             waves=waves,
             ranges=ranges,
             counts=self._counts(waves) if scope.counts else {},
             attempts=self._attempts(waves) if scope.attempts else (),
             plans=self._plans(waves.values(), ranges),
             tables=self._tables(waves) if scope.tables else {},
-            gate=segment_rows.gate(self.connection, *waves) if scope.gate and waves else (),
+            gate=streams.gate(self.connection, *waves) if scope.gate and waves else (),
             skips=self._skips() if scope.skips else (),
             configurations=self._configurations() if scope.configurations else (),
             **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
@@ -66,7 +67,7 @@ class Loading:
             return {}
         query = select(stream).where(stream.c.pipeline == self.scope.pipeline)
         if not self.scope.every:
-            query = query.join(*_same_streams(self.connection, self.scope.streams))
+            query = query.join(*streams.same_streams(self.connection, self.scope.streams))
         locked = query.order_by(stream.c.id).with_for_update(of=stream)
         return {row.key: row for row in map(self._stream, self._locked(locked))}
 
@@ -171,8 +172,8 @@ class Loading:
         )
 
     def _layouts(self, name: str) -> dict[str, Any]:
-        layouts = segment_rows.layouts(self.connection, name)
-        segments = segment_rows.segments(self.connection, name)
+        layouts = streams.layouts(self.connection, name)
+        segments = streams.segments(self.connection, name)
         return {
             "layouts": tuple(LayoutRow(pipeline=name, layout=item) for item in layouts),
             "segments": tuple(SegmentRow(pipeline=name, segment=item) for item in segments),
@@ -182,20 +183,6 @@ class Loading:
         names = {row.pipeline for row in waves.values()} | {self.scope.pipeline}
         query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline.in_(sorted(names - {None})))
         return {row.table_name: row.uuid for row in self.connection.execute(query)}
-
-
-def stream_ids(connection: Connection, pipeline: str, streams: Collection[Stream]) -> dict[Stream, int]:
-    """Return the numbers of some streams of a pipeline."""
-    query = select(stream.c.id, *(stream.c[name] for name in Stream._fields)).where(stream.c.pipeline == pipeline)
-    found = connection.execute(query.join(*_same_streams(connection, streams)))
-    return {reading.stream_of(row): row.id for row in found}
-
-
-def _same_streams(connection: Connection, streams: Collection[Stream]) -> tuple[Any, ColumnElement[bool]]:
-    """Return some streams as a relation, and the condition that a row is of one of them."""
-    given = rows(connection, [stream.c[name] for name in Stream._fields], (key._asdict() for key in streams))
-    same = [stream.c[name] == given.c[name] for name in Stream._fields]
-    return given, same[0] & same[1] & same[2]
 
 
 def _wave(row: Any) -> WaveRow:

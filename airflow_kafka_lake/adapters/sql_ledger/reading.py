@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 
-from airflow_kafka_lake.adapters.sql_ledger.stored import SUMS
+from airflow_kafka_lake.adapters.sql_ledger.tables import SUMS, binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
-from airflow_kafka_lake.adapters.sql_ledger.tables import binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
-from airflow_kafka_lake.adapters.sql_ledger.types import now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.adapters.sql_ledger.values import rows
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 from airflow_kafka_lake.core.lake.accounting import Accounting

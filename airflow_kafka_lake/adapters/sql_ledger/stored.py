@@ -1,16 +1,18 @@
-"""Which columns a row of `core` is stored in, which of them name it, and which must be as they were read."""
+"""How each row of `core` is stored: its columns, which of them name it, and which must be as they were read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, delete, select, tuple_
 
 from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.streams import stream_ids, write_parents
+from airflow_kafka_lake.core.ledger.changes import Edit
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
@@ -31,18 +33,27 @@ Ids = Mapping[Stream, int]
 
 Value = Callable[[Any, Ids], Any]
 
+PLANS_KEPT = 1_000
+"""The ledger keeps the snapshots of so many newest plans of all pipelines: six weeks of one plan an hour."""
+
+FORGOTTEN_AT_ONCE = 100_000
+"""One plan deletes at most so many snapshots of older plans."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """How one kind of row is stored: each column with the field it comes from, and how.
 
-    `required` are compared beside the key whenever a row is changed or removed (law L10).
+    `required` are compared beside the key whenever a row is changed or removed (law L10). `computed` are columns whose
+    value is one expression for all new rows. `then` is called when rows of this kind have been written.
     """
 
     table: Table
     columns: Mapping[str, tuple[str, Value]]
     key: tuple[str, ...]
     required: tuple[str, ...] = ()
+    computed: Mapping[str, Callable[[Sequence[Any]], ColumnElement[Any]]] = field(default_factory=dict)
+    then: Callable[[Connection, Sequence[Edit], dict[Stream, int]], None] = lambda _connection, _edits, _ids: None
 
 
 def _plain(*names: str, **renamed: str) -> dict[str, tuple[str, Value]]:
@@ -61,12 +72,38 @@ def _sum(name: str) -> Value:
     return lambda row, _: None if row.accounting is None else getattr(row.accounting, name)
 
 
-SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
-"""The columns of an accounting."""
+def _of_receipt(path: str) -> Value:
+    get = attrgetter(path)
+    return lambda item, _: get(item[1])
 
 
 def _stream_of(row: Any, ids: Ids) -> int:
     return ids[row.slice.stream]
+
+
+def _learn_numbers(connection: Connection, edits: Sequence[Edit], ids: dict[Stream, int]) -> None:
+    """Learn the numbers of new streams, which later rows refer to."""
+    new: list[Any] = [edit.after for edit in edits if edit.before is None]
+    if new:
+        ids.update(stream_ids(connection, new[0].pipeline, [row.key for row in new]))
+
+
+def _write_parents(connection: Connection, edits: Sequence[Edit], _: Ids) -> None:
+    written: list[Any] = [edit.after for edit in edits if edit.after is not None]
+    if written:
+        write_parents(connection, written[0].pipeline, [row.segment for row in written])
+
+
+def _plan_number(snapshots: Sequence[Any]) -> ScalarSelect[int]:
+    return select(tables.plan.c.number).where(tables.plan.c.id == snapshots[0].plan).scalar_subquery()
+
+
+def _forget_old_snapshots(connection: Connection, edits: Sequence[Edit], _: Ids) -> None:
+    """Delete what older plans saw, a bounded number at once, so that the first plan after an upgrade is not slow."""
+    number = _plan_number([edit.after for edit in edits])
+    key = (tables.snapshot.c.plan, tables.snapshot.c.stream)
+    old = select(*key).where(tables.snapshot.c.number <= number - PLANS_KEPT).order_by(tables.snapshot.c.number)
+    connection.execute(delete(tables.snapshot).where(tuple_(*key).in_(old.limit(FORGOTTEN_AT_ONCE))))
 
 
 _SLICE: Mapping[str, tuple[str, Value]] = {
@@ -104,6 +141,7 @@ STORED: Mapping[type, Stored] = {
         },
         key=("pipeline", *Stream._fields),
         required=("version",),
+        then=_learn_numbers,
     ),
     WaveRow: Stored(
         table=tables.wave,
@@ -137,7 +175,7 @@ STORED: Mapping[type, Stored] = {
             **_SLICE,
             "plan": ("plan", lambda row, _: None if row.plan == row.skip else row.plan),
             "wave": ("wave", lambda row, _: None if row.wave == row.skip else row.wave),
-            **{name: ("accounting", _sum(name)) for name in SUMS},
+            **{name: ("accounting", _sum(name)) for name in tables.SUMS},
         },
         key=("id",),
         required=("wave", "state", "start_offset", "end_offset"),
@@ -164,6 +202,7 @@ STORED: Mapping[type, Stored] = {
         },
         key=("stream", "start_offset"),
         required=("seal",),
+        then=_write_parents,
     ),
     SnapshotRow: Stored(
         table=tables.snapshot,
@@ -175,6 +214,29 @@ STORED: Mapping[type, Stored] = {
             "end_offset": ("range", lambda row, _: row.range[1]),
         },
         key=("plan", "stream"),
+        computed={"number": _plan_number},
+        then=_forget_old_snapshots,
     ),
 }
 """In the order in which rows refer to each other."""
+
+OUTBOX = Stored(
+    table=tables.outbox,
+    columns={
+        "table_name": ("table", lambda item, _: item[0]),
+        **{
+            column: (column, _of_receipt(path))
+            for column, path in {
+                **{name: name for name in ("pipeline", "kind", "wave", "attempt", "fence", "generation")},
+                **{name: name for name in ("first_offset", "last_offset", "recorded_at", "offsets")},
+                **{name: f"accounting.{name}" for name in tables.SUMS},
+                "row_count": "rows",
+                "start_offset": "slice.range.start",
+                "end_offset": "slice.range.end",
+            }.items()
+        },
+        "stream": ("slice", lambda item, ids: ids[item[1].slice.stream]),
+    },
+    key=("id",),
+)
+"""How receipts wait for the lake: pairs of a table's name and a receipt."""

@@ -13,6 +13,8 @@ from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Wav
 
 PREFIX = "kafka_lake_"
 VERSION_TABLE = PREFIX + "alembic_version"
+SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+"""The columns of an accounting."""
 
 metadata = MetaData()
 
@@ -30,8 +32,8 @@ def _offset(name: str, *, null: bool = False) -> Column[object]:
 
 
 def _accounting(*, null: bool) -> list[Column[object]]:
-    names = ("row_count", "first_offset", "last_offset", "visible", "control", "aborted", "compacted", "skipped")
-    return [_offset(name, null=null or name.endswith("_offset")) for name in (*names, "unexplained")]
+    names = ("row_count", "first_offset", "last_offset", *SUMS)
+    return [_offset(name, null=null or name.endswith("_offset")) for name in names]
 
 
 meta = _table("meta", Column("key", String(40), primary_key=True), Column("value", Text, nullable=False))

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
-    Boolean,
     ColumnElement,
-    Connection,
     DateTime,
     Dialect,
     Float,
     FunctionElement,
     Integer,
     String,
-    Subquery,
-    Table,
     Text,
     TypeDecorator,
-    bindparam,
-    cast,
-    column,
-    func,
-    insert,
     literal,
-    select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
@@ -134,46 +121,3 @@ def _now_postgresql(element: _Now, compiler: Any, **kw: Any) -> str:
 def now(plus: timedelta = timedelta()) -> ColumnElement[datetime]:
     """Return the database's clock, some time ahead: leases and history never trust a worker's."""
     return _Now(literal(plus.total_seconds(), Float))
-
-
-def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mapping[str, Any]]) -> Subquery:
-    """Return values as a relation inside a statement: one bound JSON document, whatever the number of rows.
-
-    `columns` gives the names and types; each value is a mapping of JSON values by column name.
-    """
-    document = bindparam(None, json.dumps([dict(value) for value in values]), Text)
-    if connection.dialect.name == "sqlite":
-        each = func.json_each(document).table_valued("value", name="each")
-        parts = [func.json_extract(each.c.value, f"$.{c.name}", type_=c.type).label(c.name) for c in columns]
-        # Without the limit the planner merges this into the outer query, and parses the document once per row there.
-        return select(*parts).limit(-1).subquery("given")
-    shape = [column(c.name, _plain(c.type)) for c in columns]
-    each = func.json_to_recordset(cast(document, JSON)).table_valued(*shape, name="each")
-    return select(each.render_derived(with_types=True)).subquery("given")
-
-
-def _plain(kind: Any) -> Any:
-    if isinstance(kind, Boolean):
-        return Boolean()
-    if isinstance(kind, Timestamp):
-        return DateTime(timezone=True)
-    return Text() if isinstance(kind, (Choice, LongText, Offsets, String)) else BigInteger()
-
-
-def upsert(connection: Connection, table: Table) -> Any:
-    """Return an INSERT that knows `on_conflict_…`, in the database's dialect."""
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
-
-
-def insert_rows(connection: Connection, table: Table, values: Sequence[Mapping[str, Any]], **constants: Any) -> None:
-    """Insert any number of rows with one statement; `constants` (values or expressions) are the same in every row."""
-    if not values:
-        return
-    columns = [table.c[name] for name in values[0]]
-    given = rows(connection, columns, values)
-    same = [
-        value.label(name) if isinstance(value, ColumnElement) else literal(value, table.c[name].type).label(name)
-        for name, value in constants.items()
-    ]
-    source = select(*given.c, *same)
-    connection.execute(insert(table).from_select([*values[0], *constants], source))

@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Subquery, Table, column, insert, literal, select
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Connection,
+    DateTime,
+    String,
+    Subquery,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 
-from airflow_kafka_lake.adapters.sql_ledger.types import LongText, Offsets, Timestamp, clean, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import Choice, LongText, Offsets, Timestamp, clean
 from airflow_kafka_lake.core.offsets import RangeSet
+
+
+def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mapping[str, Any]]) -> Subquery:
+    """Return values as a relation inside a statement: one bound JSON document, whatever the number of rows.
+
+    `columns` gives the names and types; each value is a mapping of JSON values by column name.
+    """
+    document = bindparam(None, json.dumps([dict(value) for value in values]), Text)
+    if connection.dialect.name == "sqlite":
+        each = func.json_each(document).table_valued("value", name="each")
+        parts = [func.json_extract(each.c.value, f"$.{c.name}", type_=c.type).label(c.name) for c in columns]
+        # Without the limit the planner merges this into the outer query, and parses the document once per row there.
+        return select(*parts).limit(-1).subquery("given")
+    shape = [column(c.name, _plain(c.type)) for c in columns]
+    each = func.json_to_recordset(cast(document, JSON)).table_valued(*shape, name="each")
+    return select(each.render_derived(with_types=True)).subquery("given")
+
+
+def _plain(kind: Any) -> Any:
+    if isinstance(kind, Boolean):
+        return Boolean()
+    if isinstance(kind, Timestamp):
+        return DateTime(timezone=True)
+    return Text() if isinstance(kind, (Choice, LongText, Offsets, String)) else BigInteger()
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """Return an INSERT that knows `on_conflict_…`, in the database's dialect."""
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

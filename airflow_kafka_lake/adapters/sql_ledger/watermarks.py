@@ -9,9 +9,9 @@ from sqlalchemy import BigInteger as Big
 from sqlalchemy import Connection, cast, exists, func, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import events
-from airflow_kafka_lake.adapters.sql_ledger.bookkeeping import lock_sequences, record_event
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, range_, stream
-from airflow_kafka_lake.adapters.sql_ledger.types import insert_rows, now, rows
+from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.adapters.sql_ledger.values import insert_columns, rows
 from airflow_kafka_lake.core.ledger import guards, history
 from airflow_kafka_lake.core.ledger.changes import Entry
 from airflow_kafka_lake.core.ledger.records import Advance
@@ -85,12 +85,15 @@ def _reached(connection: Connection, ids: Sequence[int]) -> Any:
 
 
 def _record_moves(connection: Connection, name: str, values: list[dict[str, Any]], actor: str) -> tuple[Advance, ...]:
-    lock_sequences(connection)
+    events.lock_sequences(connection)
     last = connection.execute(select(func.coalesce(func.max(move.c.sequence), 0))).scalar_one()
-    columns = ("stream", "start_offset", "end_offset", "row_count")
-    numbered = [{"sequence": last + n, **{c: value[c] for c in columns}} for n, value in enumerate(values, 1)]
-    insert_rows(connection, move, numbered, pipeline=name, at=now())
+    inserted: dict[str, list[Any]] = {
+        "sequence": list(range(last + 1, last + 1 + len(values))),
+        "pipeline": [name] * len(values),
+        **{c: [value[c] for value in values] for c in ("stream", "start_offset", "end_offset", "row_count")},
+    }
+    insert_columns(connection, move, inserted, at=now())
     moves = events.moves(connection, move.c.pipeline == name, move.c.sequence > last)
-    said = history.advanced(moves)
-    record_event(connection, Entry(pipeline=name, actor=actor, kind="advance", subject=name, detail=said))
+    detail = history.advanced(moves)
+    events.record_event(connection, Entry(pipeline=name, actor=actor, kind="advance", subject=name, detail=detail))
     return moves
