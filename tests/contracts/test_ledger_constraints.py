@@ -111,8 +111,8 @@ def test_of_two_plans_in_open_transactions_one_is_refused(sql_ledger: SqlLedger)
         ),
         ("plan", "id, pipeline, pipeline_version, observed_at, recorded_at, actor, detail", {}),
         ("wave", "id, plan, ordinal, pipeline, table_name, state, fence", {"ordinal": "1"}),
-        ("attempt", "wave, fence, attempt, holder, outcome, started_at", {"attempt": "'another'"}),
-        ("attempt", "wave, fence, attempt, holder, outcome, started_at", {"fence": "fence + 1"}),
+        ("attempt", "wave, fence, attempt, lease_holder, outcome, started_at", {"attempt": "'another'"}),
+        ("attempt", "wave, fence, attempt, lease_holder, outcome, started_at", {"fence": "fence + 1"}),
         (
             "range",
             "id, stream, plan, wave, start_offset, end_offset, generation, state, estimated_bytes",

@@ -145,8 +145,10 @@ def continued(driver: psutil.Process) -> Iterator[None]:
 def _its_host_is_gone(rig: Rig) -> None:
     """Let the holder of every wave be of another machine, and its lease be over."""
     with closing(sqlite3.connect(rig.ledger)) as ledger, ledger:
-        ledger.execute("UPDATE kafka_lake_wave SET holder = 'elsewhere/1/1.00', lease_until = '2000-01-01 00:00:00'")
-        ledger.execute("UPDATE kafka_lake_attempt SET holder = 'elsewhere/1/1.00', job = 'elsewhere/2/1.00'")
+        ledger.execute(
+            "UPDATE kafka_lake_wave SET lease_holder = 'elsewhere/1/1.00', lease_until = '2000-01-01 00:00:00'"
+        )
+        ledger.execute("UPDATE kafka_lake_attempt SET lease_holder = 'elsewhere/1/1.00', job = 'elsewhere/2/1.00'")
 
 
 def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_cluster(rig: Rig, cluster: Cluster) -> None:

@@ -58,7 +58,7 @@ def throughput(connection: Connection, name: str) -> tuple[WaveCost, ...]:
         .join(range_, range_.c.wave == attempt_.c.wave)
         .join(stream, stream.c.id == range_.c.stream)
         .where(ranked.c.rank <= guards.THROUGHPUT_WAVES, range_.c.state == RangeState.COMMITTED)
-        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED, attempt_.c.holder != guards.RESTORED_HOLDER)
+        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED, attempt_.c.lease_holder != guards.RESTORED_HOLDER)
         .group_by(*cost, stream.c.topic)
         .order_by(attempt_.c.wave, stream.c.topic)
     )

@@ -195,7 +195,7 @@ def _wave(row: Any) -> WaveRow:
         state=row.state,
         fence=row.fence,
         attempt=row.attempt,
-        holder=None if row.holder is None else LeaseHolder.parse(row.holder),
+        holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
         lease_until=row.lease_until,
         snapshot=row.snapshot_id,
         committed_at=row.committed_at,

@@ -148,7 +148,7 @@ STORED: Mapping[type, Stored] = {
         columns={
             **_plain("id", "plan", "ordinal", "pipeline", "state", "fence", "attempt", "lease_until", "committed_at"),
             **_plain(table_name="table", snapshot_id="snapshot"),
-            "holder": ("holder", lambda row, _: None if row.holder is None else str(row.holder)),
+            "lease_holder": ("holder", lambda row, _: None if row.holder is None else str(row.holder)),
         },
         key=("id",),
         required=("fence", "attempt", "state"),
@@ -156,8 +156,9 @@ STORED: Mapping[type, Stored] = {
     AttemptRecord: Stored(
         table=tables.attempt,
         columns=_plain(
-            *("wave", "fence", "attempt", "holder", "job", "base", "audited", "staged_bytes", "outcome", "error"),
+            *("wave", "fence", "attempt", "job", "base", "audited", "staged_bytes", "outcome", "error"),
             *("started_at", "ended_at"),
+            lease_holder="holder",
         ),
         key=("wave", "fence", "attempt"),
         required=("outcome",),

@@ -63,6 +63,8 @@ def _rename_settings() -> None:
 def _rename_columns() -> None:
     """Rename a column; make the tables anew whose name or constraints change: no other table refers to them."""
     op.execute("ALTER TABLE kafka_lake_wave RENAME COLUMN settled_at TO committed_at")
+    for table in ("wave", "attempt"):
+        op.execute(f"ALTER TABLE kafka_lake_{table} RENAME COLUMN holder TO lease_holder")
     _notified()
     op.execute("INSERT INTO kafka_lake_notified (pipeline, sequence) SELECT pipeline, sequence FROM kafka_lake_told")
     op.drop_table("kafka_lake_told")
@@ -199,7 +201,7 @@ def _waves() -> None:
         parts.text("state", 20),
         parts.big("fence"),
         parts.text("attempt", null=True),
-        parts.text("holder", 400, null=True),
+        parts.text("lease_holder", 400, null=True),
         parts.time("lease_until", null=True),
         parts.big("snapshot_id", null=True),
         parts.time("committed_at", null=True),
@@ -215,7 +217,7 @@ def _waves() -> None:
         parts.text("wave"),
         parts.big("fence"),
         parts.text("attempt"),
-        parts.text("holder", 400),
+        parts.text("lease_holder", 400),
         parts.text("job", None, null=True),
         *(parts.big(name, null=True) for name in ("base", "audited", "staged_bytes")),
         parts.text("outcome", 20),
