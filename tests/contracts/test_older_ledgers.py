@@ -201,8 +201,9 @@ REST = {
     r"FROM pg_constraint WHERE contype <> 'n' AND connamespace = current_schema()\:\:regnamespace "
     "UNION ALL SELECT 'sequence ' || sequencename FROM pg_sequences WHERE schemaname = current_schema()",
 }
-"""What the inspection leaves out: triggers and AUTOINCREMENT there, constraints of exclusion and sequences here. NOT NULL
-is in the inspection; PostgreSQL 18 keeps its constraint's name when the column is renamed."""
+"""What the inspection leaves out: triggers and AUTOINCREMENT there, constraints of exclusion and sequences here.
+
+NOT NULL is in the inspection: PostgreSQL 18 keeps the name of its constraint when the column is renamed."""
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
