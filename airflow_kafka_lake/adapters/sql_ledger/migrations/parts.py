@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+SUMS = ("visible", "control", "aborted", "compacted", "skipped")
 
 
 def table(name: str, *items: sa.schema.SchemaItem) -> sa.Table:
@@ -56,3 +57,12 @@ def one_of(column: str, words: tuple[str, ...]) -> sa.CheckConstraint:
 def to(table: str, column: str | None = None) -> sa.ForeignKeyConstraint:
     """Return a reference to the id of another table, by the column of its name or another one."""
     return sa.ForeignKeyConstraint([column or table], [f"kafka_lake_{table}.id"])
+
+
+def accounting(*, null: bool) -> list[sa.Column[int]]:
+    """Return the columns of an accounting."""
+    return [
+        big("row_count", null=null),
+        *(big(name, null=True) for name in ("first_offset", "last_offset")),
+        *(big(name, null=null) for name in (*SUMS, "unexplained")),
+    ]

@@ -23,7 +23,6 @@ depends_on = None
 RANGE_STATES = ("PLANNED", "CANCELLED", "HELD", "COMMITTED", "SKIPPED")
 WAVE_STATES = ("PLANNED", "CLAIMED", "STAGED", "PUBLISHING", "COMMITTED", "CANCELLED", "DISSOLVED")
 OUTCOMES = ("running", "staged", "committed", "rejected", "failed", "unknown", "abandoned")
-SUMS = ("visible", "control", "aborted", "compacted", "skipped")
 
 RENAMED_SETTINGS = {"settle_time": "layout_grace", "mirror_group": "sync_group"}
 PIPELINE = sa.table("kafka_lake_pipeline", *map(sa.column, ("name", "version", "digest", "spec")))
@@ -75,14 +74,6 @@ def _rename_columns() -> None:
     op.execute(f"INSERT INTO kafka_lake_range ({names}) SELECT {names} FROM kafka_lake_range_before")
     op.drop_table("kafka_lake_range_before")
     _index_ranges()  # over all rows at once
-
-
-def _accounting(*, null: bool) -> list[sa.Column[int]]:
-    return [
-        parts.big("row_count", null=null),
-        *(parts.big(name, null=True) for name in ("first_offset", "last_offset")),
-        *(parts.big(name, null=null) for name in (*SUMS, "unexplained")),
-    ]
 
 
 def _subjects() -> None:
@@ -248,7 +239,7 @@ def _skips() -> None:
 
 
 def _ranges() -> sa.Table:
-    proof = " + ".join(f"coalesce({name}, 0)" for name in SUMS)
+    proof = " + ".join(f"coalesce({name}, 0)" for name in parts.SUMS)
     return parts.table(
         "range",
         parts.text("id"),
@@ -259,7 +250,7 @@ def _ranges() -> sa.Table:
         parts.text("state", 20),
         parts.text("reason", None, null=True),
         parts.big("estimated_bytes"),
-        *_accounting(null=True),
+        *parts.accounting(null=True),
         sa.Column("fewer_accepted", sa.Boolean(), nullable=False, server_default=sa.false()),
         parts.text("held_for", None, null=True),
         parts.small("leader_epoch", null=True),
@@ -338,7 +329,7 @@ def _histories() -> None:
         *map(parts.big, ("fence", "stream")),
         *parts.interval(),
         parts.small("generation"),
-        *_accounting(null=False),
+        *parts.accounting(null=False),
         parts.time("recorded_at"),
         parts.text("offsets", None, null=True),
         sa.PrimaryKeyConstraint("id"),
