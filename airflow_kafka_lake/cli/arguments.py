@@ -6,8 +6,7 @@ import argparse
 import getpass
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 
@@ -174,20 +173,18 @@ def _spec_of_file(file: Path) -> PipelineSpec:
     return Pipeline.from_toml(file).spec
 
 
-@contextmanager
 def ports_of(
     arguments: argparse.Namespace, output: Output, spec: PipelineSpec, *, need_spark: bool = False
-) -> Iterator[Ports]:
-    """Open the world of a pipeline; `need_spark` makes sure first that a job could start."""
-    with open_ports(
+) -> AbstractContextManager[Ports]:
+    """Open a pipeline's ports; `need_spark` makes sure first that a job could start."""
+    return open_ports(
         spec,
         ledger_conn_id=arguments.ledger,
         actor=actor(),
         progress=output.progress,
         need_kafka=True,
         need_spark=need_spark,
-    ) as ports:
-        yield ports
+    )
 
 
 def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:

@@ -1,4 +1,4 @@
-"""Move watermarks over what is committed, and tell."""
+"""Advance watermarks, emit asset events, and end a Dag run as its plan ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, refusal, spec_of
+from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.advance import advance
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 EVENTS = AssetAlias(name=ALIAS, group=ALIAS)
-"""Where the events of all pipelines come from: which of them has moved is known only when the task runs."""
+"""The outlet of all pipelines' events: which of them moved is known only when the task runs."""
 
 PlanResult = Mapping[str, Any]
 """What PlanIngestOperator pushed as XCom `plan`."""
 
 
 class AdvanceWatermarkOperator(BaseOperator):
-    """Moves every watermark of a pipeline to the end of its unbroken committed run, whatever became of the waves.
+    """Moves every watermark of a pipeline to the end of its unbroken committed run, also when waves failed.
 
-    When a watermark moved, an event of the pipeline's asset says which offsets (`assets.pipeline_asset`); a move is
-    recorded as told only after Airflow has accepted the task's success together with the event, by an
-    `on_success_callback`: it may be told twice (its `sequence` shows it), never not.
+    When a watermark moved, an event of the pipeline's asset names the offsets (`assets.pipeline_asset`). A move is
+    recorded as notified by an `on_success_callback`, after Airflow has accepted the task's success together with the
+    event: an event may come twice (its `sequence` shows it), and none is lost.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
@@ -69,9 +69,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
             spec = spec_of(self.pipeline, self.ledger_conn_id)
-            with assemble.open_ports(
-                spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), progress=self.log.info
-            ) as ports:
+            with ports_of(self, spec, context) as ports:
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
                     ports.features.after_advance(ports, spec)
@@ -128,18 +126,16 @@ class FinishPlanOperator(BaseOperator):
     def _check(self, result: PlanResult, context: Context) -> None:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.pipeline(result["pipeline"])
-        if record is None:  # nothing was ever planned, so nothing is open
-            return
-        with assemble.open_ports(
-            record.spec, ledger_conn_id=self.ledger_conn_id, actor=actor_of(context), progress=self.log.info
-        ) as ports:
+        if record is None:
+            return  # Nothing was ever planned, so nothing is open.
+        with ports_of(self, record.spec, context) as ports:
             unfinished: UnfinishedError | None = None
             for plan in result["plans"]:
                 try:
                     finish_plan(ports, plan, leaving=result["left"], later=result["later"])
                 except UnfinishedError as error:
                     unfinished = unfinished or error
-            # What waits for a person comes first: the rest may wait for just that.
+            # Holds first: the rest may wait for just these.
             refuse_holds(ports, record.spec.name)
             if unfinished is not None:
                 raise unfinished
@@ -163,7 +159,7 @@ class RefuseOperator(BaseOperator):
 
 
 def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
-    """Return what the plan task left; skip when it was skipped, fail when it left nothing."""
+    """Return the plan task's XCom; skip when that task was skipped, fail when it pushed none."""
     ti = context["ti"]
     result = ti.xcom_pull(task_ids=plan_task_id, key=PLAN_KEY)
     if isinstance(result, Mapping):
@@ -175,7 +171,7 @@ def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
 
 
 def confirm_events(context: Mapping[str, Any]) -> None:
-    """Record that the moves of the task's events were told: Airflow has accepted them with the task's success."""
+    """Record the moves of the task's events as notified: Airflow has accepted them with the task's success."""
     events = context["outlet_events"][EVENTS].asset_alias_events
     if not events:
         return

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowTaskTerminated
-
 from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, messages
-from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, bounds_of, flag_of, refusal, spec_of
+from airflow_kafka_lake.operators.boundary import (
+    SparkTask,
+    airflow_errors,
+    bounds_of,
+    flag_of,
+    ports_of,
+    refusal,
+    spec_of,
+)
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ LOGGED = 50
 """Findings, and lines of the parts, that go to the task's log; the report and `kafka-lake audit --json` have all."""
 
 
-class AuditOperator(BaseOperator):
+class AuditOperator(SparkTask):
     """Compares Kafka, ledger and lake of a pipeline, and fails when anything is missing, twice or unexplained.
 
     Reads only; safe at any moment, also while the pipeline runs.
@@ -81,7 +84,6 @@ class AuditOperator(BaseOperator):
         self.cutover_columns = cutover_columns
         self.report = report
         self.ledger_conn_id = ledger_conn_id
-        self._working = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
@@ -89,45 +91,22 @@ class AuditOperator(BaseOperator):
             scope, checks = self._scope(), FEATURES.audit_checks(self._asked())
             file = report_file(fspath(self.report)) if self.report else None
             spec = spec_of(self.pipeline, self.ledger_conn_id)
-            asked = {"scope": scope, "ask_kafka": file is not None, "checks": checks}
-            document = self._audit(context, spec, asked)
+            with ports_of(self, spec, context, need_spark=any(check.needs_spark for check in checks)) as ports:
+                known_spec(ports.ledger, spec.name)
+                with self.working():
+                    document = audit(ports, spec, scope=scope, ask_kafka=file is not None, checks=checks)
             if file:
                 write_report(file, FEATURES.page("audit")(document))
                 self.log.info("report: %s", file)
-        self._tell(document)
+        self._judge(document)
         return summary(document)
-
-    def _audit(self, context: Context, spec: PipelineSpec, asked: Mapping[str, Any]) -> dict[str, Any]:
-        with assemble.open_ports(
-            spec,
-            ledger_conn_id=self.ledger_conn_id,
-            actor=actor_of(context),
-            progress=self.log.info,
-            need_spark=any(check.needs_spark for check in asked["checks"]),
-        ) as ports:
-            known_spec(ports.ledger, spec.name)
-            self._working = True
-            try:
-                return audit(ports, spec, **asked)
-            finally:
-                self._working = False
-
-    def on_kill(self) -> None:
-        """Unwind `execute`: the runner then ends the driver of a comparison, which has changed nothing.
-
-        Called by a signal handler in the thread that runs `execute`, and by Airflow after a timeout, when the stack is
-        unwound already.
-        """
-        if self._working:
-            self._working = False
-            raise AirflowTaskTerminated("the task was killed: its Spark driver, if there was one, is ended")
 
     def _scope(self) -> Scope:
         bounds = bounds_of(self.topic, self.partitions, None, None)
         return Scope(topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions))
 
     def _asked(self) -> dict[str, Any]:
-        """Return what was asked for beside the numbers; what refines nothing that was asked for is left out."""
+        """Return the options of the checks beside the numbers; one that refines a check is left out without it."""
         deep = flag_of(self.deep, "deep")
         return {
             "deep": deep,
@@ -136,7 +115,7 @@ class AuditOperator(BaseOperator):
             "cutover_columns": self.cutover_columns if self.cutover else None,
         }
 
-    def _tell(self, document: Mapping[str, Any]) -> None:
+    def _judge(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])
         for line in messages(document)[:LOGGED]:
             self.log.info("%s", line)

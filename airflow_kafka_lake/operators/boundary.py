@@ -1,16 +1,17 @@
-"""Where Airflow meets the package: values of people in, errors of ours out."""
+"""What all operators share: how they read people's values, open a pipeline's ports, and end in Airflow's errors."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from os import PathLike, fspath
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.naming import nearest
@@ -18,9 +19,10 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import parse_bound, shown
+from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.triggers.ledger import WaitEvent
-from airflow_kafka_lake.wiring import pipelines
+from airflow_kafka_lake.wiring import assemble, pipelines
 
 MAX_PARTITION = 2**31 - 1
 _logger = logging.getLogger(__name__)
@@ -32,8 +34,8 @@ _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, Non
 def airflow_errors() -> Iterator[None]:
     """Let Airflow retry what may pass, which is raised as it is, and fail at once where repeating cannot help.
 
-    The message is logged as a line of its own: Airflow's page cuts an exception's head off. What caused an error stays
-    out of Airflow's log: a library's own words may hold what no log may.
+    The message is logged as a line of its own: Airflow's page cuts an exception's head off. The error's cause stays out
+    of Airflow's log: a library's own text may hold a secret.
     """
     try:
         yield
@@ -45,7 +47,7 @@ def airflow_errors() -> Iterator[None]:
 
 
 def refusal(message: str) -> AirflowFailException:
-    """Log what a person has to know as an error, and return the exception that fails a task at once."""
+    """Log a message as an error, and return the exception that fails a task at once."""
     _logger.error("%s", message)
     return AirflowFailException(message)
 
@@ -67,9 +69,46 @@ def spec_of(pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str) -> Pi
 
 
 def actor_of(context: Mapping[str, Any]) -> str:
-    """Name who decides, for the ledger's history: the Dag run and the task."""
+    """Name the Dag run and the task, for the ledger's history."""
     ti = context["ti"]
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
+
+
+def ports_of(task: Any, spec: PipelineSpec, context: Mapping[str, Any], **needs: bool) -> AbstractContextManager[Ports]:
+    """Open a pipeline's ports for a task, whose log shows the progress; `needs` are those of `open_ports`."""
+    return assemble.open_ports(
+        spec,
+        ledger_conn_id=task.ledger_conn_id,
+        actor=actor_of(context),
+        progress=task.log.info,
+        **needs,
+    )
+
+
+class SparkTask(BaseOperator):
+    """A task that Airflow may kill while Spark works for it."""
+
+    killed = "the task was killed: its Spark driver, if there was one, is ended"
+    _working = False
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Let `on_kill` end this block."""
+        self._working = True
+        try:
+            yield
+        finally:
+            self._working = False
+
+    def on_kill(self) -> None:
+        """Unwind `execute`: the runner then ends the Spark driver.
+
+        Called by a signal handler in the thread that runs `execute`, and by Airflow after a timeout, when the stack is
+        unwound already.
+        """
+        if self._working:
+            self._working = False
+            raise AirflowTaskTerminated(self.killed)
 
 
 def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any) -> Bounds:
@@ -87,18 +126,18 @@ def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any) -> Bounds:
 
 
 def refuse_unknown_keys(context: Mapping[str, Any], known: Collection[str] | None) -> None:
-    """Refuse a run whose configuration has other keys than these; None: whatever it has is not ours to judge.
+    """Refuse a Dag run whose configuration has other keys than these; None allows all.
 
     Airflow checks the values of a form's fields, and passes every other key on unread.
     """
     run = context.get("dag_run")
     unknown = sorted(set((run.conf if run else None) or {}) - set(known)) if known is not None else []
     if unknown:
-        words = sorted(known or ())
+        keys = sorted(known or ())
         raise UsageError(
             f"the run's configuration has {shown(unknown[0])}, which is none of its keys"
-            f"{nearest(unknown[0], words) or '.'} Nothing was planned. Trigger the Dag again with some of these keys: "
-            f"{', '.join(words)}"
+            f"{nearest(unknown[0], keys) or '.'} Nothing was planned. Trigger the Dag again with some of these keys: "
+            f"{', '.join(keys)}"
         )
 
 

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowTaskTerminated
-
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -19,7 +16,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.operators.boundary import actor_of, airflow_errors, message_of, text_of
+from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, message_of, ports_of, text_of
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 GATE_TIMEOUT = timedelta(days=1)
 
 
-class IngestWaveOperator(BaseOperator):
+class IngestWaveOperator(SparkTask):
     """Claims, stages, audits, publishes and records one wave; safe to repeat at any moment, does not advance.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
@@ -50,6 +47,7 @@ class IngestWaveOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("wave", "pipeline", "ledger_conn_id")
     ui_color = "#d8f0d8"
+    killed = "the task was killed: the Spark driver is ended, nothing was published by it"
 
     def __init__(
         self,
@@ -67,7 +65,6 @@ class IngestWaveOperator(BaseOperator):
         self.ledger_conn_id = ledger_conn_id
         self.gate_timeout = gate_timeout
         self.deferrable = deferrable
-        self._working = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest; returns `{"wave", "state", "ranges", "rows"}`."""
@@ -91,16 +88,6 @@ class IngestWaveOperator(BaseOperator):
         self.log.info("%s", message_of(event))
         return self.execute(context)
 
-    def on_kill(self) -> None:
-        """Unwind `execute`: the runner then ends the driver, and the attempt is recorded as failed.
-
-        Called by a signal handler in the thread that runs `execute`, and by Airflow after a timeout, when the stack is
-        unwound already.
-        """
-        if self._working:
-            self._working = False
-            raise AirflowTaskTerminated("the task was killed: the Spark driver is ended, nothing was published by it")
-
     def _look_up(self, wave: str) -> tuple[WaveRecord, PipelineSpec]:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.wave(wave)
@@ -109,19 +96,9 @@ class IngestWaveOperator(BaseOperator):
             return record, known_spec(ledger, record.pipeline)
 
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
-        with assemble.open_ports(
-            spec,
-            ledger_conn_id=self.ledger_conn_id,
-            actor=actor_of(context),
-            progress=self.log.info,
-            need_spark=True,
-            need_kafka=True,
-        ) as ports:
-            self._working = True
-            try:
+        with ports_of(self, spec, context, need_spark=True, need_kafka=True) as ports:
+            with self.working():
                 record = ingest(ports, wave)
-            finally:
-                self._working = False
             clean_up(ports, record)
             return record
 

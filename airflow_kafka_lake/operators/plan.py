@@ -15,11 +15,11 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.work import Choice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import (
-    actor_of,
     airflow_errors,
     bounds_of,
     flag_of,
     message_of,
+    ports_of,
     refuse_unknown_keys,
     spec_of,
 )
@@ -31,7 +31,6 @@ from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.triggers.waits import StableTrigger
-from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -126,13 +125,7 @@ class PlanIngestOperator(BaseOperator):
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
             dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
-            with assemble.open_ports(
-                spec,
-                ledger_conn_id=self.ledger_conn_id,
-                actor=actor_of(context),
-                progress=self.log.info,
-                need_kafka=True,
-            ) as ports:
+            with ports_of(self, spec, context, need_kafka=True) as ports:
                 where = ports.runner.where()
                 try:
                     planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=dry_run)
