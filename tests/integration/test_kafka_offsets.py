@@ -15,9 +15,9 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
-from airflow_kafka_lake.adapters.kafka.groups import errors
 from airflow_kafka_lake.adapters.kafka.identities import Heard
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import errors
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,

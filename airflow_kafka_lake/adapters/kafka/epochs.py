@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import (
+    FAILED,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    ask_brokers,
+    errors,
+    raise_for,
+)
 from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.ports import Clock
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.protocol.consumer import OffsetForLeaderEpochRequest
-    from kafka.protocol.metadata import MetadataRequest
 
 _LOG = logging.getLogger(__name__)
 _OfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
@@ -36,7 +37,7 @@ def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: 
             raise errors.LeaderNotAvailableError("not every leader has answered")
 
     try:
-        asked(settings, ask, timeout=timeout, clock=clock)
+        ask_brokers(settings, ask, timeout=timeout, clock=clock)
     except FAILED as error:
         _LOG.warning("Where %d leader epochs ended is not known: %s", len(wanted) - len(found), str(error))
     return found

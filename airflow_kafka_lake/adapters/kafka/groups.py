@@ -7,7 +7,6 @@ Read with kafka-python, because librdkafka's admin call for it ends the whole pr
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -15,15 +14,17 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.kafka.answers import GroupOffset
 from airflow_kafka_lake.adapters.kafka.client import Key
-from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import (
+    FAILED,
+    FindCoordinatorRequest,
+    OffsetFetchRequest,
+    ask_brokers,
+    errors,
+    raise_for,
+)
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.ports import Clock
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.protocol.consumer.group import OffsetFetchRequest
-    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 
 _LOG = logging.getLogger(__name__)
 _STABLE_SINCE, _MANY_GROUPS_SINCE = 7, 8
@@ -39,7 +40,9 @@ def committed(
     """Return every partition's committed offset; whatever could not be learned within the time is UNKNOWN."""
     wanted = sorted(keys)
     try:
-        return answers(asked(settings, partial(_ask, group=group, keys=wanted), timeout=timeout, clock=clock), wanted)
+        return answers(
+            ask_brokers(settings, partial(_ask, group=group, keys=wanted), timeout=timeout, clock=clock), wanted
+        )
     except errors.GroupIdNotFoundError:
         return dict.fromkeys(wanted, NONE)
     except FAILED as error:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import base64
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from airflow_kafka_lake.adapters.kafka.conversation import FAILED, asked, errors, raise_for
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import FAILED, MetadataRequest, ask_brokers, errors, raise_for
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 from airflow_kafka_lake.ports import Clock
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.protocol.metadata import MetadataRequest
 
 _MISSING = {errors.UnknownTopicOrPartitionError.errno, errors.InvalidTopicError.errno}
 _NO_ID = UUID(int=0)
@@ -50,7 +45,7 @@ def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: flo
     """Ask every broker that the cluster lists. Raises UnavailableError when none of them answers, and
     ConnectionSettingsError when one of the topics may not be described."""
     try:
-        return asked(settings, partial(_ask, topics=sorted(set(topics))), timeout=timeout, clock=clock)
+        return ask_brokers(settings, partial(_ask, topics=sorted(set(topics))), timeout=timeout, clock=clock)
     except FAILED as error:
         where = f"Kafka at {settings.bootstrap} (connection {settings.connection!r})"
         facts = {"connection": settings.connection, "bootstrap_servers": settings.bootstrap}

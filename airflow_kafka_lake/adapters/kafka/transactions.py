@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kafka_lake.adapters.kafka.client import Key
-from airflow_kafka_lake.adapters.kafka.conversation import FAILED, errors
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import FAILED, KafkaAdminClient, TopicPartition, errors
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.wire import instant
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import TopicPartition
-    from kafka.admin import KafkaAdminClient
 
 _LOG = logging.getLogger(__name__)
 _GROUP_OFFSETS = "__consumer_offsets"

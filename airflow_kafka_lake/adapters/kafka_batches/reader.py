@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+import selectors
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from airflow_kafka_lake.adapters.kafka_batches.client import SETTINGS, ClosingSelector, KafkaNetClient, errors
 from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
 from airflow_kafka_lake.adapters.kafka_batches.walk import Throughput, Walk
+from airflow_kafka_lake.adapters.kafka_python import SETTINGS, KafkaNetClient, errors
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import divided, lost
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
@@ -22,6 +23,25 @@ from airflow_kafka_lake.core.spec import Isolation
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECONNECT_AFTER_MS = 1000
 _LARGEST_ANSWER_BYTES = 2**31 - 1
+
+
+class ClosingSelector(selectors.DefaultSelector):
+    """Closes, when it is closed, every socket it ever watched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watched: set[Any] = set()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket."""
+        self._watched.add(fileobj)
+        return super().register(fileobj, events, data)
+
+    def close(self) -> None:
+        """Close the selector and the sockets."""
+        super().close()
+        for watched in self._watched:
+            watched.close()
 
 
 class KafkaBatchReader:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from airflow_kafka_lake.adapters.kafka_batches.client import LegacyRecordBatch, MemoryRecords, errors
+from airflow_kafka_lake.adapters.kafka_python import LegacyRecordBatch, MemoryRecords, errors
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.batches import Batch, Control
 from airflow_kafka_lake.core.kafka.timestamps import is_beyond_spark

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from airflow_kafka_lake.adapters.kafka_batches.client import (
+from airflow_kafka_lake.adapters.kafka_python import (
     DescribeConfigsRequest,
     FetchRequest,
     KafkaNetClient,
     ListOffsetsRequest,
     MetadataRequest,
     errors,
+    raise_for,
 )
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
@@ -148,7 +149,7 @@ class Session:
         response = await self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         self._manager.cluster.update_metadata(response)
         for topic in response.topics:
-            _raise_for(topic.error_code)
+            raise_for(topic.error_code)
             if (found := topic.topic_id or _NO_ID) != self._ids[topic.name]:
                 raise IdentityError(
                     f"Topic {topic.name!r} has the id {_text(found)}, recorded is {_text(self._ids[topic.name])}: it "
@@ -192,13 +193,13 @@ class Session:
                 max_version=_LAST_FETCH_BY_NAME if self._ids[topic] == _NO_ID else None,
             ),
         )
-        _raise_for(response.error_code or 0)
+        raise_for(response.error_code or 0)
         if not response.responses:
             raise _ThrottledError(max(response.throttle_time_ms / 1000, _FIRST_PAUSE_SECONDS))
         data = response.responses[0].partitions[0]
         if data.error_code == errors.OffsetOutOfRangeError.errno:
             return None
-        _raise_for(data.error_code)
+        raise_for(data.error_code)
         if not data.records and response.throttle_time_ms:
             raise _ThrottledError(max(response.throttle_time_ms / 1000, _FIRST_PAUSE_SECONDS))
         return Answer(
@@ -222,7 +223,7 @@ class Session:
             stream, ListOffsetsRequest(topics=[asked], replica_id=-1, isolation_level=0, min_version=1)
         )
         data = response.topics[0].partitions[0]
-        _raise_for(data.error_code)
+        raise_for(data.error_code)
         return int(data.offset)
 
     async def _compacted(self) -> Mapping[str, bool | None]:
@@ -236,7 +237,7 @@ class Session:
         told: dict[str, bool | None] = dict.fromkeys(self._ids)
         for result in response.results:
             if result.error_code != errors.TopicAuthorizationFailedError.errno:
-                _raise_for(result.error_code)
+                raise_for(result.error_code)
                 told[result.resource_name] = any("compact" in (config.value or "") for config in result.configs)
         return told
 
@@ -262,11 +263,6 @@ def translated(error: Exception, seconds: float) -> KafkaLakeError:
 
 def _worth_repeating(error: Exception) -> bool:
     return bool(getattr(error, "retriable", True)) or isinstance(error, errors.UnknownBrokerIdError)
-
-
-def _raise_for(code: int) -> None:
-    if code:
-        raise errors.for_code(code)
 
 
 def _uuid(topic_id: str) -> uuid.UUID:

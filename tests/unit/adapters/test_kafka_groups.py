@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.adapters.kafka import groups
-from airflow_kafka_lake.adapters.kafka.groups import OffsetFetchRequest, answers, errors
+from airflow_kafka_lake.adapters.kafka.groups import answers
+from airflow_kafka_lake.adapters.kafka_python import OffsetFetchRequest, errors
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 
 KEY = ("orders", 3)

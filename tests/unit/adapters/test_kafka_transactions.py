@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.kafka import transactions
-from airflow_kafka_lake.adapters.kafka.conversation import errors
+from airflow_kafka_lake.adapters.kafka_python import errors
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 
 pytestmark = pytest.mark.unit

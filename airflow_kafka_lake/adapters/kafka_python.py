@@ -1,0 +1,77 @@
+"""kafka-python, made quiet: it asks what librdkafka's admin client cannot, and reads raw record batches.
+
+Its import warns, and its log calls every refused connection an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.ports import Clock
+
+with warnings.catch_warnings():
+    # It reads its protocol definitions with a function that Python 3.11 wants to see replaced.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaConsumer, TopicPartition, errors
+    from kafka.admin import KafkaAdminClient
+    from kafka.net.compat import KafkaNetClient
+    from kafka.protocol.admin.configs import DescribeConfigsRequest
+    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+    from kafka.protocol.consumer.group import OffsetFetchRequest
+    from kafka.protocol.metadata import MetadataRequest
+    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
+    from kafka.record import MemoryRecords
+    from kafka.record.legacy_records import LegacyRecordBatch
+
+T = TypeVar("T")
+_PAUSE_SECONDS = 0.2
+
+FAILED = (errors.KafkaError, OSError)
+"""The errors of a call that failed."""
+
+SETTINGS = frozenset(KafkaConsumer.DEFAULT_CONFIG)
+"""Every keyword argument that some client of kafka-python knows and the connection may be given."""
+
+# The next attempt mends most of what it logs as an error. A level that is set elsewhere stays.
+if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
+    _log.setLevel(logging.CRITICAL)
+
+
+def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, timeout: float, clock: Clock) -> T:
+    """Run `ask` with kafka-python's connection manager; a retriable error is tried again within `timeout` seconds.
+
+    Raises one of `FAILED`; an error that is raised keeps sockets open, so keep only its text.
+    """
+    until = time.monotonic() + timeout
+    milliseconds = int(timeout * 1000)
+    client = KafkaNetClient(**settings.kafka_python(), request_timeout_ms=milliseconds)
+    manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
+    try:
+        manager.bootstrap(milliseconds)
+        while True:
+            try:
+                return manager.run(ask, manager)
+            except errors.KafkaError as error:
+                if not error.retriable or time.monotonic() > until:
+                    raise
+                clock.sleep(_PAUSE_SECONDS)
+    finally:
+        client.close()
+
+
+def raise_for(code: int) -> None:
+    """Raise the error of an answer's code, if it is one."""
+    if code:
+        raise errors.for_code(code)(f"the broker answers with error {code}")
+
+
+__all__ = [
+    "FAILED", "SETTINGS", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
+    "KafkaNetClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest",
+    "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "ask_brokers", "errors", "raise_for",
+]  # fmt: skip
