@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "500", "request.timeout.ms": "400"}
 _RECORDS = """
     SELECT key, value, headers, topic, partition, offset, timestamp, timestampType FROM VALUES
-    (X'01', X'02', array(named_struct('key', 'h', 'value', X'03')), 'class loading', 0, 0L, TIMESTAMP '2020-01-01', 0)
+    (X'01', X'02', array(named_struct('key', 'h', 'value', X'03')), 'class_loading', 0, 0L, TIMESTAMP '2020-01-01', 0)
     AS record(key, value, headers, topic, partition, offset, timestamp, timestampType)
 """
 JOB = StageJob(
     pipeline="class_loading",
     wave="class_loading",
     attempt="0" * 16,
-    table="class loading.landing",
+    table="class_loading.landing",
     isolation=Isolation.READ_COMMITTED,
     slices=(Slice(Stream("class_loading", "class_loading", 0), OffsetRange(0, 1)),),
     tasks=1,
@@ -37,7 +37,7 @@ JOB = StageJob(
 def load_classes(spark: SparkSession) -> None:
     """Stage one row onto a branch of a new table of the catalog `lake`, and ask for a Kafka that is not there."""
     table = table_name(JOB)
-    spark.sql("CREATE NAMESPACE lake.class loading")
+    spark.sql("CREATE NAMESPACE lake.class_loading")
     rows = spark.sql(_RECORDS).selectExpr(*columns(JOB)).coalesce(1)
     rows.writeTo(table).create()
     create_branch(spark, table, branch_name(JOB), days=7)
