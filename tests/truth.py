@@ -11,8 +11,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.watermarks import hold
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold
 from airflow_kafka_lake.core.ledger.waves import (
     PUBLISHES,
     UNRESOLVED,

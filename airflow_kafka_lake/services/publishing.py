@@ -14,8 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger.attempts import MarkPublishing
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
+from airflow_kafka_lake.core.ledger.attempts import MarkPublishing, RecordCommit
 from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,

@@ -16,19 +16,11 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below, epochs_in_doubt
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.lake.accounting import shares
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.ledger.reopening import (
-    Reopening,
-    Share,
-    parts,
-    refuse_uncommitted,
-    reopening,
-    table_of,
-    to_be_shared,
-)
-from airflow_kafka_lake.core.ledger.rereading import Reopen
-from airflow_kafka_lake.core.ledger.shares import shares
+from airflow_kafka_lake.core.ledger.reopenable import parts, refuse_uncommitted, table_of, to_be_shared
+from airflow_kafka_lake.core.ledger.reopening import REOPEN_HOLDER, Reopen, Reopening, Share, reopening
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
 from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
@@ -188,7 +180,7 @@ def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *
         return None
     wave = ports.ledger.wave(ranges[0].wave)
     attempts = ports.ledger.attempts(wave.id)
-    if len(attempts) != 1 or attempts[0].holder != guards.REOPEN_HOLDER:
+    if len(attempts) != 1 or attempts[0].holder != REOPEN_HOLDER:
         return None
     attempt = attempts[0]
     return Token(

@@ -24,9 +24,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit
 from airflow_kafka_lake.core.ledger.changes import Write
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp

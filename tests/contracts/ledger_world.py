@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
-from airflow_kafka_lake.core.ledger.attempts import ClaimWave, MarkPublishing, MarkStaged, RecordBase
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave, MarkPublishing, MarkStaged, RecordBase, RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.revoking import Revoke

@@ -22,10 +22,10 @@ from airflow_kafka_lake.core.ledger.attempts import (
     MarkPublishing,
     MarkStaged,
     RecordBase,
+    RecordCommit,
     RecordJob,
     Renew,
 )
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.events import Event
 from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.records import Claim, Published, Verdict

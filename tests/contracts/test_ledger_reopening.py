@@ -10,8 +10,8 @@ import pytest
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
-from airflow_kafka_lake.core.ledger.reopening import Reopening, Share, reopening, to_be_shared
-from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.reopenable import to_be_shared
+from airflow_kafka_lake.core.ledger.reopening import Reopen, Reopening, Share, reopening
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec

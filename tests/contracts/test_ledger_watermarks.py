@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
+from airflow_kafka_lake.core.ledger.attempts import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.waves import RangeState

@@ -28,11 +28,11 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.ledger import watermarks
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
+from airflow_kafka_lake.core.ledger.attempts import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
+from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
@@ -617,7 +617,7 @@ def test_laws_hold_while_all_write_at_once(sql_ledger: SqlLedger) -> None:
 def _check_laws(ledger: SqlLedger) -> None:
     # Streams first: a hold that is read later than the watermark can only have risen or be new above it.
     for stream in ledger.streams(SPEC.name):
-        assert watermarks.watermark(stream.origin, stream.covered) >= stream.watermark
+        assert watermark(stream.origin, stream.covered) >= stream.watermark
         for item in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED):
             if item.stream == stream.key:
                 assert item.range.start >= stream.watermark

@@ -27,8 +27,14 @@ from typing import Any
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
-from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, MarkPublishing, MarkStaged, RecordBase
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
+from airflow_kafka_lake.core.ledger.attempts import (
+    ClaimWave,
+    EndAttempt,
+    MarkPublishing,
+    MarkStaged,
+    RecordBase,
+    RecordCommit,
+)
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke

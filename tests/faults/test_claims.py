@@ -20,7 +20,7 @@ import pytest
 from sqlalchemy import make_url
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, WaveState
 from tests.contracts.ledger_world import SPEC
 from tests.faults.contention import prepare
@@ -109,7 +109,7 @@ def test_no_watermark_passes_a_hold_whatever_races(ledger: SqlLedger) -> None:
     ledger.advance(SPEC.name)
     ranges = ledger.ranges(pipeline=SPEC.name)
     for stream in ledger.streams(SPEC.name):
-        assert stream.watermark == watermarks.watermark(stream.origin, stream.covered)
+        assert stream.watermark == watermark(stream.origin, stream.covered)
         mine = [item for item in ranges if item.stream == stream.key]
         slices = sorted((item.range.start, item.range.end) for item in mine)
         assert all(before[1] <= after[0] for before, after in itertools.pairwise(slices))

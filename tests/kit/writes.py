@@ -11,14 +11,14 @@ from airflow_kafka_lake.core.ledger.attempts import (
     MarkPublishing,
     MarkStaged,
     RecordBase,
+    RecordCommit,
     RecordJob,
     Renew,
 )
 from airflow_kafka_lake.core.ledger.changes import Write
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.reopening import Reopen
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.withdrawing import Withdraw

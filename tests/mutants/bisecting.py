@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _BISECTING = "airflow_kafka_lake.core.lake.halving"
-_CUTTING = "airflow_kafka_lake.core.ledger.cutting"
 _SERVICE = "tests/unit/services/test_bisection.py"
 
 BISECTING = (
@@ -43,9 +42,9 @@ BISECTING = (
         name="cut-what-is-not-in-the-range",
         law="L2",
         guard="A part that is not inside its range, or overlaps another, cuts nothing.",
-        module=_CUTTING,
-        function="cut_for_revocation",
-        old="by_part.keys() - set(cuts) or len(by_part) != len(its)",
+        module="airflow_kafka_lake.core.ledger.revoking",
+        function="_cut",
+        old="by_part.keys() - set(cuts) or len(by_part) != len(verdicts)",
         new="False",
         red=("tests/contracts/test_ledger_decisions.py::test_parts_that_do_not_fit_their_range_take_nothing",),
     ),

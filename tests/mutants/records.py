@@ -7,7 +7,6 @@ from tests.mutants.mutant import Mutant
 _APPLYING = "airflow_kafka_lake.adapters.sql_ledger.committing"
 _LOCKS = "tests/contracts/test_ledger_locks.py::"
 _CHANGES = "airflow_kafka_lake.core.ledger.changes"
-_ROWS = "airflow_kafka_lake.core.ledger.rows"
 _CLAIM = "airflow_kafka_lake.core.ledger.attempts"
 _TAKING = "airflow_kafka_lake.core.ledger.revoking"
 _ATTEMPTS = "tests/contracts/test_ledger_attempts.py::"
@@ -78,7 +77,7 @@ WRITES = (
         name="any-fence",
         law="L10",
         guard="An attempt writes only while its fence is the wave's.",
-        module=_ROWS,
+        module="airflow_kafka_lake.core.ledger.records",
         function="WaveRow.is_held_by",
         old="(self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)",
         new="(self.id, self.attempt) == (key.wave, key.attempt)",
@@ -88,7 +87,7 @@ WRITES = (
         name="any-attempt",
         law="L10",
         guard="An attempt writes only while its id is the wave's.",
-        module=_ROWS,
+        module="airflow_kafka_lake.core.ledger.records",
         function="WaveRow.is_held_by",
         old="(self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)",
         new="(self.id, self.fence) == (key.wave, key.fence)",
@@ -178,7 +177,7 @@ WRITES = (
         name="decide-unseen",
         law="L10",
         guard="A withdrawal is a decision about the stream, as others are; who plans beside it looks again.",
-        module=_ROWS,
+        module="airflow_kafka_lake.core.ledger.streams",
         function="StreamRow.decided",
         old="self.version + 1",
         new="self.version",
@@ -302,8 +301,8 @@ RULES = (
         name="commit-unaccounted",
         law="L8",
         guard="A wave is committed only by receipts that account for every offset.",
-        module=_GUARDS,
-        function="check_receipts",
+        module="airflow_kafka_lake.core.ledger.attempts",
+        function="_check_receipts",
         old="sums.unexplained or sums.span != item.range.span or sums.visible != item.rows",
         new="False",
         red=("tests/contracts/test_ledger_attempts.py::test_receipts_must_be_exact[memory-rows unlike visible]",),
@@ -312,8 +311,8 @@ RULES = (
         name="commit-part-of-a-wave",
         law="L8",
         guard="A wave is committed only by receipts of exactly its planned ranges.",
-        module=_GUARDS,
-        function="check_receipts",
+        module="airflow_kafka_lake.core.ledger.attempts",
+        function="_check_receipts",
         old="len(given) != len(receipts) or given != wanted",
         new="False",
         red=("tests/contracts/test_ledger_attempts.py::test_receipts_must_be_exact[memory-foreign]",),
@@ -322,8 +321,8 @@ RULES = (
         name="range-across-the-origin",
         law="L2",
         guard="No range crosses its stream's origin, where the watermark begins.",
-        module=_GUARDS,
-        function="check_origins",
+        module="airflow_kafka_lake.core.ledger.plans",
+        function="_check_origins",
         old="item.range.start < origins[item.stream] < item.range.end",
         new="False",
         red=("tests/contracts/test_ledger_plans.py::test_range_across_the_origin_is_a_mistake[memory]",),

@@ -8,7 +8,6 @@ _SERVICE = "airflow_kafka_lake.services.reopening"
 _PUBLISHING = "airflow_kafka_lake.services.publishing"
 _STAGING = "airflow_kafka_lake.services.staging"
 _ADVANCE = "airflow_kafka_lake.services.advance"
-_WRITE = "airflow_kafka_lake.core.ledger.rereading"
 _ICEBERG = "airflow_kafka_lake.adapters.iceberg.publish"
 _READING = "airflow_kafka_lake.adapters.iceberg.rows"
 _REOPENS = "airflow_kafka_lake.core.rebuilding.reopens"
@@ -52,7 +51,7 @@ REOPENING: tuple[Mutant, ...] = (
         name="reopen-in-todays-table",
         law="fine print: reopen",
         guard="A reopened slice is read into the table that has its rows, whatever the pipeline lands in since.",
-        module="airflow_kafka_lake.core.ledger.reopening",
+        module="airflow_kafka_lake.core.ledger.reopenable",
         function="table_of",
         old="next(iter(found), spec.table_for(stream.key.topic))",
         new="spec.table_for(stream.key.topic)",
@@ -105,7 +104,7 @@ REOPENING: tuple[Mutant, ...] = (
         name="reopen-of-another-version",
         law="L10",
         guard="A reopen is made from the stream's version.",
-        module=_WRITE,
+        module="airflow_kafka_lake.core.ledger.reopening",
         function="Reopen._stream",
         old="stream is None or stream.version != what.version or records.ranges != what.sources",
         new="stream is None or records.ranges != what.sources",
@@ -115,7 +114,7 @@ REOPENING: tuple[Mutant, ...] = (
         name="reopen-of-other-ranges",
         law="L10",
         guard="A reopen is made from the ranges as they are.",
-        module=_WRITE,
+        module="airflow_kafka_lake.core.ledger.reopening",
         function="Reopen._stream",
         old="stream is None or stream.version != what.version or records.ranges != what.sources",
         new="stream is None or stream.version != what.version",
@@ -125,7 +124,7 @@ REOPENING: tuple[Mutant, ...] = (
         name="reopen-leaves-the-watermark",
         law="L1",
         guard="The watermark falls to the begin of what is reopened.",
-        module=_WRITE,
+        module="airflow_kafka_lake.core.ledger.reopening",
         function="Reopen.decide",
         old="max(stream.origin, min(stream.watermark, what.interval.start))",
         new="stream.watermark",

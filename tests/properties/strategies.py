@@ -119,6 +119,7 @@ def _snapshots(draw: st.DrawFn, topic: str, partition: int) -> PartitionSnapshot
 
 def _record(snapshot: PartitionSnapshot, *, origin: int, planned: RangeSet) -> StreamRecord:
     return StreamRecord(
+        pipeline="orders",
         key=snapshot.stream,
         origin=origin,
         watermark=origin,

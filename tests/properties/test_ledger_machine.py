@@ -15,20 +15,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.ledger import watermarks
+from airflow_kafka_lake.core.ledger import streams
 from airflow_kafka_lake.core.ledger.attempts import (
     ClaimWave,
     EndAttempt,
     MarkPublishing,
     MarkStaged,
     RecordBase,
+    RecordCommit,
     RecordJob,
     Renew,
 )
-from airflow_kafka_lake.core.ledger.commits import RecordCommit
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.rereading import Reopen
+from airflow_kafka_lake.core.ledger.reopening import Reopen
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
@@ -330,10 +330,10 @@ class LedgerMachine(RuleBasedStateMachine):
             mine = [item for item in ranges if item.stream == stream.key]
             assert all(not a.range.overlaps(b.range) for a, b in pairwise(mine))
             unresolved = [item.range for item in mine if item.state in UNRESOLVED]
-            hold = watermarks.hold(stream.watermark, unresolved)
+            hold = streams.hold(stream.watermark, unresolved)
             assert hold is None or stream.watermark <= hold
             assert not any(stream.origin <= item.start < stream.watermark for item in unresolved)
-            assert watermarks.watermark(stream.origin, stream.covered) >= stream.watermark
+            assert streams.watermark(stream.origin, stream.covered) >= stream.watermark
             self.grows(str(stream.key), stream.watermark, stream.version)
         for wave in self.memory.waves(SPEC.name):
             self.grows(wave.id, wave.fence, 0)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate
-from airflow_kafka_lake.core.ledger.shares import CLASSES, shares
+from airflow_kafka_lake.core.lake.accounting import CLASSES, Accounting, Explanation, Fate, shares
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 FATES = (None, Fate.CONTROL, Fate.ABORTED, Fate.COMPACTED)

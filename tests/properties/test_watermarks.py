@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.ledger.watermarks import hold, lag, watermark
+from airflow_kafka_lake.core.ledger.streams import hold, lag, watermark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from tests.properties.strategies import as_set, offsets, partitions_of_a_stream, range_sets
 

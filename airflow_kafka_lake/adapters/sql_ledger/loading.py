@@ -17,9 +17,10 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import rows
 from airflow_kafka_lake.core.ledger.changes import Records, Scope
-from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow, StreamRow, WaveRow
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord, LeaseHolder, RangeState
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
+from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow
+from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
 
 BOUND_ONE_BY_ONE = 1000
@@ -72,18 +73,9 @@ class Loading:
         return {row.key: row for row in map(self._stream, self._locked(locked))}
 
     def _stream(self, row: Any) -> StreamRow:
-        key = reading.stream_of(row)
-        self.ids[key] = row.id
-        return StreamRow(
-            pipeline=row.pipeline,
-            key=key,
-            origin=row.origin,
-            watermark=row.watermark,
-            version=row.version,
-            end_seen=row.end_seen,
-            leader_epoch=row.leader_epoch,
-            since=row.since,
-        )
+        found = reading.stream_row(row)
+        self.ids[found.key] = row.id
+        return found
 
     def _locked(self, query: Any) -> list[Any]:
         """Read rows under lock, and the database's clock after it has locked the last of them."""
@@ -100,7 +92,7 @@ class Loading:
         if self.scope.every:
             chosen = chosen | (wave.c.pipeline == self.scope.pipeline)
         query = select(wave).where(chosen).order_by(wave.c.id).with_for_update()
-        return {row.id: _wave(row) for row in self._locked(query)}
+        return {row.id: reading.wave_row(row) for row in self._locked(query)}
 
     def _chosen(self) -> list[ColumnElement[bool]]:
         """Return which ranges are asked for by themselves."""
@@ -183,20 +175,3 @@ class Loading:
         names = {row.pipeline for row in waves.values()} | {self.scope.pipeline}
         query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline.in_(sorted(names - {None})))
         return {row.table_name: row.uuid for row in self.connection.execute(query)}
-
-
-def _wave(row: Any) -> WaveRow:
-    return WaveRow(
-        id=row.id,
-        pipeline=row.pipeline,
-        plan=row.plan,
-        ordinal=row.ordinal,
-        table=row.table_name,
-        state=row.state,
-        fence=row.fence,
-        attempt=row.attempt,
-        holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
-        lease_until=row.lease_until,
-        snapshot=row.snapshot_id,
-        committed_at=row.committed_at,
-    )

@@ -17,7 +17,8 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.records import PipelineRecord, Published, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import PipelineRecord, Published, RangeRecord, WaveRecord, WaveRow
+from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
@@ -88,23 +89,43 @@ def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveReco
         .where(*where)
         .order_by(plan_.c.number, wave.c.ordinal, wave.c.id)
     )
-    return tuple(_wave(row) for row in connection.execute(query))
+    return tuple(
+        WaveRecord.of(
+            wave_row(row), now=row.now, ranges=row.ranges, rows=None if row.row_count is None else int(row.row_count)
+        )
+        for row in connection.execute(query)
+    )
 
 
-def _wave(row: Any) -> WaveRecord:
-    return WaveRecord(
+def stream_row(row: Any) -> StreamRow:
+    """Return a stream from its row."""
+    return StreamRow(
+        pipeline=row.pipeline,
+        key=stream_of(row),
+        origin=row.origin,
+        watermark=row.watermark,
+        version=row.version,
+        end_seen=row.end_seen,
+        leader_epoch=row.leader_epoch,
+        since=row.since,
+    )
+
+
+def wave_row(row: Any) -> WaveRow:
+    """Return a wave from its row."""
+    return WaveRow(
         id=row.id,
         pipeline=row.pipeline,
         plan=row.plan,
+        ordinal=row.ordinal,
         table=row.table_name,
         state=row.state,
         fence=row.fence,
+        attempt=row.attempt,
         holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
         lease_until=row.lease_until,
-        lease_live=guards.lease_is_live(row.lease_until, row.now),
         snapshot=row.snapshot_id,
-        ranges=row.ranges,
-        rows=None if row.row_count is None else int(row.row_count),
+        committed_at=row.committed_at,
     )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, delete, s
 from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.streams import stream_ids, write_parents
 from airflow_kafka_lake.core.ledger.changes import Edit
-from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
@@ -22,9 +22,8 @@ from airflow_kafka_lake.core.ledger.rows import (
     SegmentRow,
     SkipRow,
     SnapshotRow,
-    StreamRow,
-    WaveRow,
 )
+from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.core.slices import Stream
 

@@ -57,16 +57,10 @@ def streams(
     for row in connection.execute(select(stream).where(*chosen)):
         passed = RangeSet.between(row.origin, row.watermark).ranges
         found.append(
-            StreamRecord(
-                key=reading.stream_of(row),
-                origin=row.origin,
-                watermark=row.watermark,
-                version=row.version,
+            StreamRecord.of(
+                reading.stream_row(row),
                 planned=RangeSet((*passed, *planned[row.id])),
                 covered=RangeSet((*passed, *covered[row.id])),
-                end_seen=row.end_seen,
-                leader_epoch=row.leader_epoch,
-                since=row.since,
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
             )
         )

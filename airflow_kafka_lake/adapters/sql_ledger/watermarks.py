@@ -12,9 +12,9 @@ from airflow_kafka_lake.adapters.sql_ledger import events
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import insert_columns, rows
-from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Entry
-from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.ledger.records import Advance, advanced
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
 )
@@ -94,6 +94,6 @@ def _record_moves(connection: Connection, name: str, values: list[dict[str, Any]
     }
     insert_columns(connection, move, inserted, at=now())
     moves = events.moves(connection, move.c.pipeline == name, move.c.sequence > last)
-    detail = history.advanced(moves)
+    detail = advanced(moves)
     events.record_event(connection, Entry(pipeline=name, actor=actor, kind="advance", subject=name, detail=detail))
     return moves

@@ -12,8 +12,7 @@ from airflow_kafka_lake.core.documents.waves import wave_line
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.watermarks import hold, lag
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, blocked_by
 from airflow_kafka_lake.core.slices import Stream

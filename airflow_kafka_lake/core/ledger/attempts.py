@@ -1,15 +1,17 @@
-"""What an attempt writes until its commit: it claims its wave, tells how far it is, and ends."""
+"""The writes of an attempt: it claims its wave, records how far it is and what it has committed, and ends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
-from airflow_kafka_lake.core.ledger import guards, history
-from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.records import Claim
-from airflow_kafka_lake.core.ledger.rows import WaveRow
+from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import LONGEST, AttemptWrite, Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow, range_receipt
+from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT, abandoned
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -17,6 +19,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
     LeaseHolder,
+    RangeState,
+    WaveState,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 
@@ -56,8 +60,8 @@ class ClaimWave(Write[Claim]):
         )
         new = AttemptRecord(wave=self.wave, fence=fence, attempt=self.attempt, holder=str(self.holder), started_at=now)
         earlier = records.attempts_of(self.wave)
-        over = {item: item.abandoned(now) for item in earlier if item.outcome in guards.ENDED_BY_CLAIM}
-        said = f"attempt {self.attempt}, fence {fence}"
+        over = {item: item.abandoned(now) for item in earlier if item.outcome in ENDED_BY_CLAIM}
+        detail = f"attempt {self.attempt}, fence {fence}"
         return Change(
             edits=(
                 Edit(before=before, after=after),
@@ -65,7 +69,7 @@ class ClaimWave(Write[Claim]):
                 Edit(after=new),
             ),
             entries=(
-                Entry(pipeline=before.pipeline, actor=str(self.holder), kind="claim", subject=self.wave, detail=said),
+                Entry(pipeline=before.pipeline, actor=str(self.holder), kind="claim", subject=self.wave, detail=detail),
             ),
             result=Claim(
                 key=new.key,
@@ -192,6 +196,83 @@ class MarkPublishing(AttemptWrite[None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCommit(AttemptWrite[None]):
+    """Wave → COMMITTED, its PLANNED ranges → COMMITTED with their receipts' numbers.
+
+    `attempt` is the one whose commit is in the lake: `key.attempt`, or an earlier one that is adopted. The other
+    attempts end. Puts one `published` receipt per range into the outbox. Refused with ValueError unless the receipts
+    are exactly the wave's PLANNED ranges, and each accounting is complete with 0 unexplained.
+    """
+
+    name: ClassVar[str] = "record_commit"
+    key: AttemptKey
+    attempt: str
+    snapshot: int | None
+    receipts: Sequence[Receipt]
+
+    def scope(self) -> Scope:
+        return Scope(waves=(self.key.wave,), attempts=True, planned=True)
+
+    def decide(self, records: Records) -> Change[None]:
+        transition = WAVE_TRANSITIONS[Act.COMMIT]
+        wave = self.held(records, transition)
+        brought = next((item for item in records.attempts if item.attempt == self.attempt), None)
+        if brought is None:
+            raise ValueError(f"attempt {self.attempt} is none of wave {wave.id}")
+        _check_receipts(records.ranges, self.receipts)
+        given = {item.range_id: item for item in self.receipts}
+        committed = [_committed(item, given[item.id]) for item in records.ranges]
+        done = replace(wave.free(transition[1]), snapshot=self.snapshot, committed_at=records.now)
+        rows = sum(item.rows for item in self.receipts)
+        others = [edit for edit in abandoned(records, wave.id, ENDED_BY_COMMIT) if edit.before != brought]
+        return Change(
+            result=None,
+            edits=(
+                Edit(before=wave, after=done),
+                Edit(before=brought, after=brought.committed(records.now)),
+                *others,
+                *(Edit(before=before, after=after) for before, after in zip(records.ranges, committed, strict=True)),
+            ),
+            outbox=tuple(
+                (
+                    wave.table,
+                    range_receipt("published", item, attempt=self.attempt, fence=brought.fence, at=records.now),
+                )
+                for item in committed
+            ),
+            entries=(self.entry(wave, "commit", f"attempt {self.attempt}: {len(committed)} ranges, {rows} rows"),),
+        )
+
+
+def _committed(item: RangeRecord, receipt: Receipt) -> RangeRecord:
+    return replace(
+        item,
+        state=RangeState.COMMITTED,
+        rows=receipt.rows,
+        first_offset=receipt.first_offset,
+        last_offset=receipt.last_offset,
+        accounting=receipt.accounting,
+    )
+
+
+def _check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
+    """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
+    wanted = {item.id: item.slice for item in planned}
+    given = {item.range_id: item.slice for item in receipts}
+    if len(given) != len(receipts) or given != wanted:
+        odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
+        raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
+    for item in receipts:
+        sums = item.accounting
+        if sums.unexplained or sums.span != item.range.span or sums.visible != item.rows:
+            raise ValueError(
+                f"range {item.range_id} is not accounted for: {sums.to_json()} of {item.range.span} offsets"
+            )
+        if min(sums.to_json().values()) < 0:
+            raise ValueError(f"range {item.range_id} has a negative number in its accounting: {sums.to_json()}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndAttempt(AttemptWrite[None]):
     """End the attempt and its lease: the wave returns to PLANNED; with outcome `unknown` it stays PUBLISHING."""
 
@@ -204,12 +285,30 @@ class EndAttempt(AttemptWrite[None]):
         return Scope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
-        transition = guards.ending(self.outcome)
+        transition = _ending(self.outcome)
         wave = self.held(records, transition)
         attempt = records.attempt(self.key)
+        why = f": {self.error[:LONGEST]}" if self.error else ""
         ended = replace(attempt, outcome=self.outcome, error=self.error, ended_at=records.now)
         return Change(
             result=None,
             edits=(Edit(before=wave, after=wave.free(transition[1])), Edit(before=attempt, after=ended)),
-            entries=(self.entry(wave, "end", history.ended(self.outcome, self.error)),),
+            entries=(self.entry(wave, "end", f"{self.outcome.value}{why}"),),
         )
+
+
+_MAY_END_AS = frozenset(
+    {AttemptOutcome.REJECTED, AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED}
+)
+
+
+def _ending(outcome: AttemptOutcome) -> guards.Transition:
+    """Return what the end of an attempt does to its wave.
+
+    After an unknown commit, its own or an earlier one that it could not look for, the wave stays PUBLISHING.
+    """
+    if outcome is AttemptOutcome.UNKNOWN:
+        return frozenset({WaveState.CLAIMED, WaveState.PUBLISHING}), WaveState.PUBLISHING
+    if outcome not in _MAY_END_AS:
+        raise ValueError(f"an attempt cannot be ended as {outcome}")
+    return WAVE_TRANSITIONS[Act.GIVE_UP]

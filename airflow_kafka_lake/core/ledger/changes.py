@@ -5,15 +5,14 @@ A ledger loads the scope of a write under lock, lets it decide, and applies the 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.ledger import guards, history
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
@@ -23,14 +22,17 @@ from airflow_kafka_lake.core.ledger.rows import (
     SegmentRow,
     SkipRow,
     SnapshotRow,
-    StreamRow,
-    WaveRow,
 )
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, AttemptRecord, RangeState
+from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptRecord, RangeState
 from airflow_kafka_lake.core.ordering.segments import Blocker
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 T_co = TypeVar("T_co", covariant=True)
+
+LONGEST = 500
+"""How many characters of an error or a list a line of the history keeps."""
+
 Row = (
     StreamRow
     | WaveRow
@@ -227,23 +229,9 @@ class Late(Write[None]):
 
     def decide(self, records: Records) -> Change[None]:
         wave = records.wave(self.key.wave)
-        said = history.refused(self.write, self.key, wave.state, wave.fence)
-        entry = Entry(pipeline=wave.pipeline, actor=self.key.attempt, kind="refused", subject=wave.id, detail=said)
+        key = self.key
+        detail = (
+            f"{self.write} of attempt {key.attempt}, fence {key.fence}: the wave is {wave.state} at fence {wave.fence}"
+        )
+        entry = Entry(pipeline=wave.pipeline, actor=key.attempt, kind="refused", subject=wave.id, detail=detail)
         return Change(result=None, entries=(entry,))
-
-
-def counted(records: Records, edits: Iterable[Edit]) -> dict[str, set[RangeState]]:
-    """Return the states that the ranges of each wave have after some edits."""
-    counts = {name: Counter(states) for name, states in records.counts.items()}
-    for edit in edits:
-        if isinstance(edit.before, RangeRecord) and edit.before.wave in counts:
-            counts[edit.before.wave][edit.before.state] -= 1
-        if isinstance(edit.after, RangeRecord):
-            counts.setdefault(edit.after.wave, Counter())[edit.after.state] += 1
-    return {name: {state for state, number in states.items() if number > 0} for name, states in counts.items()}
-
-
-def abandoned(records: Records, wave: str, outcomes: Collection[AttemptOutcome]) -> list[Edit]:
-    """End what still runs on a wave."""
-    running = (item for item in records.attempts_of(wave) if item.outcome in outcomes)
-    return [Edit(before=item, after=item.abandoned(records.now)) for item in running]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,14 +10,16 @@ from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, range_receipt
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 RECEIPT = "deleted"
-"""The kind of the receipts that say so."""
+"""The kind of the receipts that record it."""
+
+NAMED = 5
+"""Streams that the history names."""
 
 _Reading = tuple[str, Stream, OffsetRange, int]
 """One reading of a range: the wave that brought it, and how often it was reopened before."""
@@ -174,7 +176,11 @@ class AcceptDeletes(Write[None]):
         return Scope(pipeline=self.pipeline, streams={row.stream for _, row in self.receipts})
 
     def decide(self, records: Records) -> Change[None]:
-        said = history.deleted([row for _, row in self.receipts], self.reason)
+        rows = Counter[str]()
+        for _, row in self.receipts:
+            rows[str(row.stream)] += row.rows
+        named = ", ".join(f"{name}: {number} rows in all" for name, number in sorted(rows.items())[:NAMED])
+        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         return Change(
             result=None,
             outbox=tuple((table, replace(row, recorded_at=records.now)) for table, row in self.receipts),
@@ -184,7 +190,7 @@ class AcceptDeletes(Write[None]):
                     actor=self.actor,
                     kind="accept-deletes",
                     subject=self.decision,
-                    detail=said,
+                    detail=f"{named}{more}: {self.reason}",
                 ),
             ),
         )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
 from typing import Any, ClassVar
 
-from airflow_kafka_lake.core.clocks import HostClock
-from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.ledger import guards, history
+from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
+from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
+from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow, origin_receipt
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
@@ -18,12 +20,12 @@ from airflow_kafka_lake.core.ledger.rows import (
     PlanRow,
     SegmentRow,
     SnapshotRow,
-    StreamRow,
-    WaveRow,
 )
+from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 
@@ -101,7 +103,7 @@ class RecordPlan(Write[None]):
 
     def scope(self) -> Scope:
         plan = self.plan
-        guards.check_plan(plan)
+        _check_plan(plan)
         return Scope(
             pipeline=plan.spec.name,
             streams={item.snapshot.stream for item in plan.streams}
@@ -116,7 +118,7 @@ class RecordPlan(Write[None]):
     def decide(self, records: Records) -> Change[None]:
         self._refuse_overtaken(records)
         plan, name = self.plan, self.plan.spec.name
-        guards.check_origins(plan, {key: row.origin for key, row in records.streams.items()})
+        _check_origins(plan, {key: row.origin for key, row in records.streams.items()})
         version, configured = version_of(records, plan.spec)
         planned = PlanRow(
             id=plan.id,
@@ -139,19 +141,20 @@ class RecordPlan(Write[None]):
                 *self._layout_change(records),
             ),
             outbox=tuple(self._origins(records)),
-            entries=(
-                Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=history.planned(plan)),
-            ),
+            entries=(Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=_numbers(plan)),),
         )
 
     def refused(self, *, overlap: bool) -> KafkaLakeError | None:
         if overlap:
-            return guards.overlaps_recorded(self.plan)
+            return StateError(
+                f"Plan {self.plan.id} of pipeline {self.plan.spec.name} overlaps ranges on record. Nothing was "
+                "recorded; plan again."
+            )
         return guards.overtaken(f"Plan {self.plan.id} met another planner's records.")
 
     def _refuse_overtaken(self, records: Records) -> None:
         if self.clock is not None:
-            guards.check_clock(self.clock, records.now)
+            _check_clock(self.clock, records.now)
         for item in self.plan.streams:
             found = records.streams.get(item.snapshot.stream)
             if (found.version if found else None) != item.version:
@@ -264,3 +267,42 @@ def _detail(plan: Plan) -> Mapping[str, Any]:
         "estimated_bytes": cost.bytes,
         "estimated_seconds": cost.seconds,
     }
+
+
+def _numbers(plan: Plan) -> str:
+    ranges = plan.ranges
+    offsets = sum(item.range.span for item in ranges)
+    return f"{len(plan.streams)} streams, {len(plan.waves)} waves, {len(ranges)} ranges, {offsets} offsets"
+
+
+def _check_clock(clock: HostClock, at: datetime) -> None:
+    """Refuse the plan of a machine whose clock is far off the ledger's, which says `at`.
+
+    Whether a layout is in force is decided from the clocks of the two workers that saw it first and last.
+    """
+    off = clock.now - at
+    if abs(off) > TOLERANCE:
+        why = "By it, a topic's new partitions would be read too early or too late"
+        raise clock.wrong(off, f"{why}, so nothing was planned")
+
+
+def _check_plan(plan: Plan) -> None:
+    """Refuse a plan whose ranges overlap each other, or belong to no stream of the plan."""
+    streams = {stream.snapshot.stream for stream in plan.streams}
+    for item in plan.ranges:
+        if item.stream not in streams:
+            raise ValueError(f"range {item.id} belongs to no stream of plan {plan.id}")
+    for item, following in pairwise(sorted(plan.ranges, key=lambda item: (item.stream, item.range.start))):
+        if item.stream == following.stream and item.range.overlaps(following.range):
+            raise StateError(
+                f"Range {item.range} of stream {item.stream} overlaps range {following.range}. Nothing was recorded; "
+                "plan again."
+            )
+
+
+def _check_origins(plan: Plan, known: Mapping[Stream, int]) -> None:
+    """Refuse a range that crosses its stream's origin: the watermark begins there, and always lies on an edge."""
+    origins = {stream.snapshot.stream: known.get(stream.snapshot.stream, stream.origin) for stream in plan.streams}
+    for item in plan.ranges:
+        if item.range.start < origins[item.stream] < item.range.end:
+            raise ValueError(f"range {item.id} crosses the origin {origins[item.stream]} of its stream")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.guards import lease_is_live
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptKey,
     AttemptRecord,
@@ -80,21 +81,44 @@ class RangeRecord(HasSlice):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaveRecord:
-    """A wave as the ledger has it. `lease_live` is judged by the database's clock at reading time."""
+class WaveRow:
+    """A wave's own facts, as a write reads and changes them."""
 
     id: str
     pipeline: str
     plan: str
+    ordinal: int
     table: str
-    state: WaveState
-    fence: int
-    holder: LeaseHolder | None
-    lease_until: datetime | None
+    state: WaveState = WaveState.PLANNED
+    fence: int = 0
+    attempt: str | None = None
+    holder: LeaseHolder | None = None
+    lease_until: datetime | None = None
+    snapshot: int | None = None
+    committed_at: datetime | None = None
+
+    def is_held_by(self, key: AttemptKey) -> bool:
+        """Return whether an attempt holds the wave: its fence and its id are the wave's (law L10)."""
+        return (self.id, self.fence, self.attempt) == (key.wave, key.fence, key.attempt)
+
+    def free(self, state: WaveState) -> WaveRow:
+        """Return the wave in a state in which no attempt works on it."""
+        return replace(self, state=state, attempt=None, holder=None, lease_until=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveRecord(WaveRow):
+    """A wave with what its ranges say; `lease_live` is judged by the database's clock at reading time."""
+
     lease_live: bool
-    snapshot: int | None
     ranges: int
     rows: int | None
+
+    @classmethod
+    def of(cls, row: WaveRow, *, now: datetime, ranges: int, rows: int | None) -> WaveRecord:
+        """Return a wave as it is `now`, with the numbers of its ranges and of the rows that it has committed."""
+        own = {item.name: getattr(row, item.name) for item in fields(WaveRow)}
+        return cls(**own, lease_live=lease_is_live(row.lease_until, now), ranges=ranges, rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +189,12 @@ class ReceiptRow(HasSlice):
     recorded_at: datetime
     leader_epoch: int | None = None
     offsets: RangeSet | None = None
+
+
+def advanced(moves: Sequence[Advance]) -> str:
+    """Return how far some moves took the watermarks, for the history."""
+    offsets = sum(move.end - move.start for move in moves)
+    return f"{len(moves)} watermarks, {offsets} offsets, {sum(move.rows for move in moves)} rows"
 
 
 def origin_receipt(

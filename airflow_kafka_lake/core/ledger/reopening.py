@@ -1,24 +1,30 @@
-"""Reopen: rewind a slice of a stream that was committed or skipped. Which ranges it takes, and what becomes of them."""
+"""Reopen: read a slice of a stream again that was committed or skipped. What becomes of its ranges, and the write."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import StateError
+from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.ledger.holds import HoldReason
-from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, RangeState, Token
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow, range_receipt
+from airflow_kafka_lake.core.ledger.reopenable import parts
+from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, PlanRow, SnapshotRow
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
+from airflow_kafka_lake.core.ledger.wave_changes import dissolved, states_after
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+
+REOPEN_HOLDER = "reopen/0/0"
+"""The holder of the attempt that is recorded for the fence commit of a reopen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,64 +93,13 @@ class Reopening:
         """How many offsets are read again."""
         return sum(cut.record.range.span for cut in self.cuts if cut.is_read_again)
 
-
-def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRecord], tables: Mapping[str, str]) -> str:
-    """Return the table that has the rows of some ranges: not the pipeline's of today where it has moved since.
-
-    `tables` has the table of each wave. Raises StateError for rows in several tables: no one commit replaces those.
-    """
-    found: dict[str, RangeRecord] = {}
-    for item in ranges:
-        if table := tables.get(item.wave):
-            found.setdefault(table, item)
-    if len(found) > 1:
-        where = "; ".join(f"{item.range} in {table}" for table, item in found.items())
-        raise StateError(
-            f"the rows of {stream.key} are in {len(found)} tables ({where}), and one commit "
-            "replaces rows of one table only. Nothing was reopened; reopen what is in each table by itself",
-            topic=stream.key.topic,
-            partition=stream.key.partition,
-        )
-    return next(iter(found), spec.table_for(stream.key.topic))
-
-
-def to_be_shared(ranges: Sequence[RangeRecord], interval: OffsetRange) -> tuple[RangeRecord, ...]:
-    """Return the committed ranges that an edge of the slice cuts: the numbers of their pieces are needed."""
-    return tuple(item for item in ranges if item.state is RangeState.COMMITTED and len(parts(item, interval)) > 1)
-
-
-def parts(item: RangeRecord, interval: OffsetRange) -> tuple[OffsetRange, ...]:
-    """Return the pieces of a range beside and inside the slice."""
-    return item.range.split_at((interval.start, interval.end))
-
-
-def refuse_uncommitted(
-    stream: StreamRecord, pipeline: str, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool
-) -> None:
-    """Refuse a slice that is not committed or skipped as a whole, saying what its offsets are.
-
-    With `accept_fewer`, what is on hold after it was reopened is taken too: that is how its smaller result is accepted.
-    """
-    where = f"{stream.key}"
-    for item in ranges:
-        if item.state in RESOLVED or (accept_fewer and item.generation and item.state in ON_HOLD):
-            continue
-        if item.state is RangeState.PLANNED:
-            words = f"it is planned, and not read yet. Run it with: {remedies.ingest(item.wave)}"
-        else:
-            words = f"it is {item.state.lower()}: {HoldReason.of(item).text}"
-        raise StateError(
-            f"range {item.range} of {where} is not committed: {words}. Nothing was reopened",
-            range=item.id,
-            wave=item.wave,
-        )
-    if unplanned := RangeSet((interval,)) - RangeSet(item.range for item in ranges):
-        raise StateError(
-            f"offsets {unplanned} of {where} are neither committed nor skipped: nobody has planned them. Bring them in "
-            f"with: {remedies.run(pipeline)}. Nothing was reopened",
-            topic=stream.key.topic,
-            partition=stream.key.partition,
-        )
+    def describe(self, before: int, after: int) -> str:
+        """Return what is read again and why; the watermark was at `before` and is at `after`."""
+        fell = f"watermark {before} → {after}" if after != before else f"watermark {after}"
+        generation = max(cut.record.generation for cut in self.cuts if cut.is_read_again)
+        accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in self.cuts) else ""
+        where = f"{self.stream} {self.interval}"
+        return f"{where}, {self.offsets} offsets, generation {generation}{accepted}; {fell}: {self.reason}"
 
 
 def reopening(
@@ -248,3 +203,124 @@ def _in_waves(cuts: Sequence[Cut], name: str, most_bytes: int, segments: Sequenc
 
 def _wave(name: str, number: int) -> str:
     return f"{name}-w{number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopen(Write[int]):
+    """Plan a slice again that was committed or skipped; answers with the stream's watermark, which falls to the slice's
+    start where it was above: the only other move backwards is a rebuild's.
+
+    Refused with ConcurrentError unless the stream has the version of `what`, and the ranges of its slice are its
+    sources. Each range becomes its cuts; those read again are in new waves, of which the first has the token's attempt,
+    already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for each reopened
+    piece and a `published` one for each that stays committed of a range that was cut.
+    """
+
+    name: ClassVar[str] = "reopen"
+    what: Reopening
+    actor: str
+
+    def scope(self) -> Scope:
+        what = self.what
+        return Scope(
+            pipeline=what.pipeline,
+            streams=(what.stream,),
+            waves=sorted({item.wave for item in what.sources} | {*what.waves}),
+            crossing=Slice(what.stream, what.interval),
+            counts=True,
+            attempts=True,
+            plan_ids=(what.id,),
+            configurations=True,
+        )
+
+    def decide(self, records: Records) -> Change[int]:
+        what = self.what
+        stream = self._stream(records)
+        assert records.newest is not None
+        watermark = max(stream.origin, min(stream.watermark, what.interval.start))
+        changed = [
+            Edit(before=cut.source if cut.record.id == cut.source.id else None, after=cut.record) for cut in what.cuts
+        ]
+        homes = {item.wave for item in what.sources if item.state is RangeState.CANCELLED}
+        return Change(
+            result=watermark,
+            edits=(
+                Edit(before=stream, after=replace(stream.decided, watermark=watermark)),
+                *self._plan(records, records.newest),
+                *(Edit(after=wave) for wave in self._waves()),
+                Edit(after=self._moved_main(records)),
+                *dissolved((records.waves[name] for name in sorted(homes)), states_after(records, changed)),
+                *changed,
+            ),
+            outbox=tuple(self._receipts(records)),
+            entries=(
+                Entry(
+                    pipeline=what.pipeline,
+                    actor=self.actor,
+                    kind="reopen",
+                    subject=what.id,
+                    detail=what.describe(stream.watermark, watermark),
+                ),
+            ),
+        )
+
+    def _stream(self, records: Records) -> StreamRow:
+        """Return the stream; refuse when others have changed anything since the reopen was decided."""
+        what, stream = self.what, records.streams.get(self.what.stream)
+        if stream is None or stream.version != what.version or records.ranges != what.sources:
+            raise ConcurrentError(
+                f"Stream {what.stream} of pipeline {what.pipeline} was changed by another writer meanwhile. "
+                "Nothing was reopened; repeat the call."
+            )
+        if what.id in records.plans or {*what.waves} & records.waves.keys():
+            raise guards.taken_id("plan", what.id)
+        return stream
+
+    def _plan(self, records: Records, newest: ConfigurationRow) -> Iterator[Edit]:
+        what, now = self.what, records.now
+        yield Edit(
+            after=PlanRow(
+                id=what.id,
+                spec=newest.spec,
+                version=newest.version,
+                observed_at=now,
+                recorded_at=now,
+                actor=self.actor,
+                detail={},
+            )
+        )
+        seen = (what.interval.start, what.interval.end)
+        yield Edit(after=SnapshotRow(plan=what.id, seen=what.seen, range=seen, reason=what.reason))
+
+    def _waves(self) -> Iterator[WaveRow]:
+        what, token = self.what, self.what.token
+        for ordinal, name in enumerate(what.waves):
+            fence = token.fence if name == token.wave else 0
+            yield WaveRow(id=name, pipeline=what.pipeline, plan=what.id, ordinal=ordinal, table=what.table, fence=fence)
+
+    def _moved_main(self, records: Records) -> AttemptRecord:
+        token, now = self.what.token, records.now
+        return AttemptRecord(
+            wave=token.wave,
+            fence=token.fence,
+            attempt=token.attempt,
+            holder=REOPEN_HOLDER,
+            outcome=AttemptOutcome.ABANDONED,
+            error=f"moved main for a reopen, by {self.actor}",
+            started_at=now,
+            ended_at=now,
+        )
+
+    def _receipts(self, records: Records) -> Iterator[tuple[str, ReceiptRow]]:
+        what, token = self.what, self.what.token
+        brought = {item.wave: item for item in records.attempts if item.outcome is AttemptOutcome.COMMITTED}
+        for cut in what.cuts:
+            if cut.is_reopened:
+                yield what.table, self._receipt("reopen", cut, token, records)
+            elif cut.is_kept:
+                attempt = brought[cut.source.wave]
+                yield what.table, self._receipt("published", cut, attempt, records)
+
+    @staticmethod
+    def _receipt(kind: str, cut: Cut, by: Token | AttemptRecord, records: Records) -> ReceiptRow:
+        return range_receipt(kind, cut.record, attempt=by.attempt, fence=by.fence, at=records.now)

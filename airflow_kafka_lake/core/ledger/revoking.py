@@ -1,39 +1,34 @@
-"""Take ranges away from a wave, to be decided about by a person or to go on by themselves; and release them again."""
+"""Revoke ranges from a wave, for a person to decide about or to go on in another wave; and release them again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from airflow_kafka_lake.core.ledger import guards, history
-from airflow_kafka_lake.core.ledger.changes import (
-    AttemptWrite,
-    Change,
-    Edit,
-    Entry,
-    Records,
-    Scope,
-    Write,
-    counted,
-)
-from airflow_kafka_lake.core.ledger.cutting import cut_for_revocation
-from airflow_kafka_lake.core.ledger.leaving import dissolved, given_back, new_wave
-from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.rows import WaveRow
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.errors import StateError
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import LONGEST, AttemptWrite, Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict, WaveRow
+from airflow_kafka_lake.core.ledger.wave_changes import dissolved, given_back, new_wave, states_after
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, WAVE_TRANSITIONS, Act, AttemptKey, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING
+
+NAMED = 3
+"""Ranges that the history names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoke(AttemptWrite[None]):
-    """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason, or PLANNED: those stay as they
-    are, in a new wave named `apart`, of which others have no part. A verdict about a part cuts its range, and what is
-    beside the part stays PLANNED in the wave; ValueError for a part that is not inside its range.
+    """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason, or PLANNED, which moves it to
+    a new wave named `apart`. A verdict about a part cuts its range; what is beside the part stays PLANNED in the wave.
 
     Guarded by the fence; `attempt` is None only for a wave that was never claimed (fence 0). When no PLANNED range is
     left the wave becomes CANCELLED (all its ranges CANCELLED) or DISSOLVED; else it returns to PLANNED. The attempt
-    ends as `abandoned` unless it has ended.
+    ends as `abandoned` unless it has ended. StateError for a range that is no PLANNED one of the wave; ValueError for
+    verdicts that contradict each other, and for a part that is not inside its range.
     """
 
     name: ClassVar[str] = "revoke"
@@ -50,7 +45,7 @@ class Revoke(AttemptWrite[None]):
         return AttemptKey(wave=self.wave, fence=self.fence, attempt=self.attempt or "-")
 
     def scope(self) -> Scope:
-        guards.check_verdicts(self.verdicts, self.apart)
+        _check_verdicts(self.verdicts, self.apart)
         new = () if self.apart is None else (self.apart,)
         return Scope(
             waves=(self.wave, *new),
@@ -63,14 +58,12 @@ class Revoke(AttemptWrite[None]):
     def decide(self, records: Records) -> Change[None]:
         home = self._home(records)
         found = {item.id: item for item in records.ranges}
-        pieces, verdicts = cut_for_revocation(self.wave, found, self.verdicts)
-        after = found | {item.id: item for item in pieces}
-        moved = [after[item.range_id] for item in verdicts if item.state is RangeState.PLANNED and self.apart]
-        new = (new_wave(records, self.apart, home, moved),) if self.apart and moved else ()
-        for verdict in verdicts:
-            after[verdict.range_id] = self._revoked(after, verdict)
-        changed = [Edit(before=found.get(name), after=row) for name, row in after.items() if found.get(name) != row]
-        left = counted(records, changed)
+        parts = list(self._parts(found))
+        after = [self._revoked(item, verdict) if verdict else item for item, verdict in parts]
+        changed = [Edit(before=found.get(item.id), after=item) for item in after]
+        moved = [item for item in after if item.wave != home.id]
+        new = (new_wave(records, self.apart, home, moved),) if self.apart else ()
+        left = states_after(records, changed)
         return Change(
             result=None,
             edits=(
@@ -80,11 +73,7 @@ class Revoke(AttemptWrite[None]):
             ),
             entries=(
                 Entry(
-                    pipeline=home.pipeline,
-                    actor=self.actor,
-                    kind="revoke",
-                    subject=self.wave,
-                    detail=history.taken(verdicts),
+                    pipeline=home.pipeline, actor=self.actor, kind="revoke", subject=self.wave, detail=_detail(parts)
                 ),
             ),
         )
@@ -99,13 +88,68 @@ class Revoke(AttemptWrite[None]):
             raise guards.forbidden(wave.id, wave.pipeline, wave.state, WAVE_TRANSITIONS[Act.CANCEL])
         return wave
 
-    def _revoked(self, ranges: dict[str, RangeRecord], verdict: Verdict) -> RangeRecord:
-        item = ranges.get(verdict.range_id)
-        if item is None or item.wave != self.wave or item.state is not RangeState.PLANNED:
-            raise guards.not_planned(verdict.range_id, self.wave)
-        if verdict.state is RangeState.PLANNED and self.apart:
-            return replace(item, wave=self.apart, reason=None, held_for=verdict.held_for)
+    def _parts(self, found: Mapping[str, RangeRecord]) -> Iterator[tuple[RangeRecord, Verdict | None]]:
+        """Yield whole ranges, and the parts of those that are cut, each with what is decided about it."""
+        by_range: dict[str, list[Verdict]] = defaultdict(list)
+        for verdict in self.verdicts:
+            by_range[verdict.range_id].append(verdict)
+        for name, verdicts in by_range.items():
+            item = found.get(name)
+            if item is None or item.wave != self.wave or item.state is not RangeState.PLANNED:
+                raise _not_planned(name, self.wave)
+            if verdicts[0].part is None:
+                yield item, verdicts[0]
+            else:
+                yield from _cut(item, verdicts)
+
+    def _revoked(self, item: RangeRecord, verdict: Verdict) -> RangeRecord:
+        if verdict.state is RangeState.PLANNED:
+            return replace(item, wave=self.apart or item.wave, reason=None, held_for=verdict.held_for)
         return replace(item, state=verdict.state, reason=verdict.reason, held_for=verdict.held_for)
+
+
+def _detail(parts: Sequence[tuple[RangeRecord, Verdict | None]]) -> str:
+    """Return which ranges left the wave and why; the first few by name."""
+    named = [f"{item.id} {verdict.state}: {verdict.reason}" for item, verdict in parts if verdict]
+    more = f"; and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return "; ".join(named[:NAMED])[:LONGEST] + more
+
+
+def _cut(item: RangeRecord, verdicts: Sequence[Verdict]) -> Iterator[tuple[RangeRecord, Verdict | None]]:
+    """Cut a range at the edges of the parts that are decided about; each part with its verdict, if it has one."""
+    by_part = {verdict.part: verdict for verdict in verdicts if verdict.part is not None}
+    cuts = item.range.split_at(edge for part in by_part for edge in (part.start, part.end))
+    if by_part.keys() - set(cuts) or len(by_part) != len(verdicts):
+        raise ValueError(f"the parts of range {item.id} are not inside {item.range}, or overlap")
+    return ((item.piece(cut), by_part.get(cut)) for cut in cuts)
+
+
+def _check_verdicts(verdicts: Sequence[Verdict], apart: str | None) -> None:
+    """Refuse verdicts that name nothing, something twice, or a state that is no hold.
+
+    PLANNED is for what goes to the wave `apart`; naming that wave for nothing is refused too.
+    """
+    if not verdicts:
+        raise ValueError("no range is named to be taken from the wave")
+    whole = {verdict.range_id for verdict in verdicts if verdict.part is None}
+    if len(whole) + sum(verdict.range_id not in whole for verdict in verdicts) != len(verdicts):
+        raise ValueError("a range is named twice")
+    allowed = {RangeState.CANCELLED, RangeState.HELD} | ({RangeState.PLANNED} if apart else set())
+    for verdict in verdicts:
+        if verdict.state not in allowed:
+            raise ValueError(f"range {verdict.range_id} cannot be taken to {verdict.state}")
+        if verdict.held_for and verdict.state is not RangeState.HELD:
+            raise ValueError(f"range {verdict.range_id} is not HELD, but it would be held for {verdict.held_for}")
+    if apart and all(verdict.state is not RangeState.PLANNED for verdict in verdicts):
+        raise ValueError(f"no range is taken to wave {apart}")
+
+
+def _not_planned(range_id: str, wave: str) -> StateError:
+    return StateError(
+        f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: {remedies.wave(wave)}",
+        range=range_id,
+        wave=wave,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +172,9 @@ class Release(Write[str]):
         wanted = self._wanted(records)
         homes = [records.of_range(item) for item in wanted]
         if len({(row.pipeline, row.table) for row in homes}) > 1:
-            raise guards.mixed_tables()
+            raise StateError(
+                "The ranges belong to several lake tables. Nothing was released; release them table by table."
+            )
         home = homes[0]
         whole = self._is_whole(records, home, wanted)
         target = home if whole else new_wave(records, self.wave, home, wanted)
@@ -139,7 +185,7 @@ class Release(Write[str]):
             )
             for item in wanted
         ]
-        left = counted(records, changed)
+        left = states_after(records, changed)
         again = replace(home, state=WAVE_TRANSITIONS[Act.RELEASE][1])
         return Change(
             result=target.id,
@@ -154,7 +200,7 @@ class Release(Write[str]):
                     actor=self.actor,
                     kind="release",
                     subject=target.id,
-                    detail=history.released(len(wanted), self.reason),
+                    detail=f"{len(wanted)} ranges" + (f": {self.reason}" if self.reason else ""),
                 ),
             ),
         )
@@ -166,7 +212,8 @@ class Release(Write[str]):
             if name not in found:
                 raise guards.unknown("range", name)
             if found[name].state not in ON_HOLD:
-                raise guards.wrong_state(name, found[name].state, "CANCELLED or HELD")
+                state = found[name].state
+                raise StateError(f"Range {name} is {state}, not CANCELLED or HELD.", range=name, state=state.value)
             wanted.append(found[name])
         return wanted
 

@@ -6,16 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.ledger import guards, history
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write, counted
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.holds import Passed
-from airflow_kafka_lake.core.ledger.leaving import dissolved, given_back, new_wave
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, range_receipt
-from airflow_kafka_lake.core.ledger.rows import SkipRow, StreamRow, WaveRow
-from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptKey, RangeState
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow, range_receipt
+from airflow_kafka_lake.core.ledger.rows import SkipRow
+from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.wave_changes import dissolved, given_back, new_wave, states_after
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptKey, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice
+
+_NEED_NO_GUARD = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
+"""States of a claimed wave in which nothing of it can be published: ranges leave it without a guard (law L11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,17 +133,21 @@ class Skip(Write[Passed]):
         stream = self._stream(records)
         losing, held = self._losing(records), self._held(records)
         for wave in losing.values():
-            if wave.fence and wave.state in guards.GUARDED and wave.id not in held:
-                raise guards.unguarded(wave.id)
+            if wave.fence and wave.state not in _NEED_NO_GUARD and wave.id not in held:
+                raise ConcurrentError(
+                    f"Wave {wave.id} was claimed by another writer meanwhile. Nothing was skipped; repeat.",
+                    wave=wave.id,
+                )
         asked = skipped_range(self.id, self.pipeline, self.slice, self.reason)
         cut = cut_for_skip(records.ranges, asked, stream.origin)
         found = {item.id: item for item in records.ranges}
         changed = [Edit(before=found.get(piece.id), after=piece) for piece in cut.pieces]
-        left = counted(records, changed)
+        left = states_after(records, changed)
         leaving = losing | held
         cancelled = {item.wave for item in records.ranges if item.state is RangeState.CANCELLED}
         decided = replace(stream.decided, leader_epoch=stream.leader_epoch if self.epoch is None else self.epoch)
-        text = history.skipped(self.slice.stream, self.slice.range, cut.passed.span, self.reason, cut.waves)
+        rest = f"; the rest goes on in {', '.join(cut.waves)}" if cut.waves else ""
+        detail = f"{self.slice}, {cut.passed.span} offsets{rest}: {self.reason}"
         return Change(
             result=Passed(offsets=cut.passed.span, waves=tuple(cut.waves)),
             edits=(
@@ -150,7 +159,7 @@ class Skip(Write[Passed]):
                 *changed,
             ),
             outbox=self._receipts(records, asked, cut),
-            entries=(Entry(pipeline=self.pipeline, actor=self.actor, kind="skip", subject=self.id, detail=text),),
+            entries=(Entry(pipeline=self.pipeline, actor=self.actor, kind="skip", subject=self.id, detail=detail),),
         )
 
     def _stream(self, records: Records) -> StreamRow:

@@ -1,32 +1,66 @@
-"""Streams: the unit of a watermark, as the ledger has them."""
+"""Streams as the ledger has them, with their watermark and what holds it: pure functions of what is committed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamRecord:
-    """A stream as the ledger has it.
+class StreamRow:
+    """A stream's own facts, as a write reads and changes them; `version` grows with every decision about the stream."""
 
-    `planned` holds every live range whatever its state (compacted: `[origin, watermark)` is one range); `version`
-    grows with every decision about the stream and guards the next one.
-    """
-
+    pipeline: str
     key: Stream
     origin: int
     watermark: int
     version: int
-    planned: RangeSet
-    covered: RangeSet
     end_seen: int
     """Readable end at the newest plan: a smaller one now means that Kafka lost records."""
     leader_epoch: int | None = None
-    unacknowledged: RangeSet = field(default_factory=RangeSet)
-    """What of `covered` was skipped without acknowledging the order: it frees the watermark, and no later segment."""
     since: datetime | None = None
     """By when everything below the origin had been written; None where that is not on record (a rebuilt ledger)."""
+
+    @property
+    def decided(self) -> StreamRow:
+        """The stream after a decision about it: a write that was decided from the version before is refused."""
+        return replace(self, version=self.version + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRecord(StreamRow):
+    """A stream with what its ranges say.
+
+    `planned` holds every live range whatever its state (compacted: `[origin, watermark)` is one range), `covered` what
+    of it is committed or skipped, `unacknowledged` what of that was skipped without acknowledging the order: it frees
+    the watermark, and no later segment.
+    """
+
+    planned: RangeSet
+    covered: RangeSet
+    unacknowledged: RangeSet = NOTHING
+
+    @classmethod
+    def of(cls, row: StreamRow, *, planned: RangeSet, covered: RangeSet, unacknowledged: RangeSet) -> StreamRecord:
+        """Return a stream with what was counted of its ranges."""
+        own = {item.name: getattr(row, item.name) for item in fields(StreamRow)}
+        return cls(**own, planned=planned, covered=covered, unacknowledged=unacknowledged)
+
+
+def watermark(origin: int, coverage: RangeSet) -> int:
+    """Return the end of the unbroken committed run that begins at the origin (law L2)."""
+    return coverage.unbroken_end(origin)
+
+
+def hold(current: int, unresolved: Iterable[OffsetRange]) -> int | None:
+    """Return the smallest start, at or above the watermark, of an unresolved range; None when nothing holds."""
+    return min((item.start for item in unresolved if item.start >= current), default=None)
+
+
+def lag(current: int, readable_end: int) -> int:
+    """Return how many offsets lie between the watermark and what could be read; never negative."""
+    return max(0, readable_end - current)

@@ -5,7 +5,6 @@ The tables here are the only place where a transition is named; the ledger's gua
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,7 +13,6 @@ from enum import StrEnum
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.remedies import Remedy
 
 
@@ -335,12 +333,3 @@ class Unknown:
 
 
 PublishOutcome = Committed | Rejected | Unknown
-
-
-def first_overlap(ranges: list[tuple[object, OffsetRange]]) -> tuple[object, OffsetRange, OffsetRange] | None:
-    """Return a pair of ranges of one stream that overlap, for a refusal that names them; None when all are disjoint."""
-    ordered = sorted(ranges, key=lambda item: (str(item[0]), item[1]))
-    for (stream, a), (other, b) in itertools.pairwise(ordered):
-        if stream == other and a.overlaps(b):
-            return stream, a, b
-    return None

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write, counted
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.holds import HoldReason
-from airflow_kafka_lake.core.ledger.leaving import given_back
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.wave_changes import given_back, states_after
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
@@ -168,7 +168,7 @@ class Withdraw(Write[None]):
             kept = {piece.id: piece for piece in item.kept}
             changed.append(Edit(before=item.record, after=kept.pop(item.record.id, None)))
             changed += [Edit(after=piece) for piece in kept.values()]
-        left = counted(records, changed)
+        left = states_after(records, changed)
         waves = (records.waves[name] for name in what.waves)
         said = str(what)
         return Change(

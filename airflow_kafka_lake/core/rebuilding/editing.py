@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.ledger.guards import emptied, overtaken_rebuild
+from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
 from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.wave_changes import state_without_planned
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.packing import UNMEASURED_BYTES_PER_OFFSET
@@ -201,7 +202,7 @@ def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
         return now
     if now is WaveState.COMMITTED:
         return WaveState.DISSOLVED
-    return WaveState.PLANNED if RangeState.PLANNED in states else emptied(states)
+    return WaveState.PLANNED if RangeState.PLANNED in states else state_without_planned(states)
 
 
 def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict[Stream, int]:

@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from airflow_kafka_lake.core.ledger import guards, history
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import LONGEST, Change, Edit, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.plans import version_of
-from airflow_kafka_lake.core.ledger.rows import BindingRow, PlanRow, SkipRow, StreamRow, WaveRow
+from airflow_kafka_lake.core.ledger.records import WaveRow
+from airflow_kafka_lake.core.ledger.rows import BindingRow, PlanRow, SkipRow
+from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.rebuilding.editing import edits
@@ -68,7 +71,6 @@ class Restore(Write[Edits]):
             detail={},
         )
         ranges = {item.id: item for item in records.ranges}
-        said = history.rebuilt(what)
         return Change(
             result=changed,
             edits=(
@@ -82,8 +84,17 @@ class Restore(Write[Edits]):
                 *(Edit(after=item.record) for item in changed.placed),
             ),
             outbox=tuple((table, replace(row, recorded_at=records.now)) for table, row in what.receipts),
-            entries=(Entry(pipeline=name, actor=self.actor, kind="rebuild", subject=what.id, detail=said),),
+            entries=(Entry(pipeline=name, actor=self.actor, kind="rebuild", subject=what.id, detail=_numbers(what)),),
         )
+
+
+def _numbers(what: Restoration) -> str:
+    """Return what a rebuild brought back, and what it reopened."""
+    ranges = sum(len(wave.receipts) for wave in what.waves)
+    text = f"{len(what.waves)} waves, {ranges} ranges, {len(what.skips)} skips found in the lake"
+    if not what.reopened:
+        return text
+    return f"{text}; {len(what.reopened)} ranges reopened, their rows are gone: {', '.join(what.reopened)[:LONGEST]}"
 
 
 def _refuse_overtaken(what: Restoration, records: Records) -> None:
@@ -175,7 +186,7 @@ class _Waves:
             row = self.waves[wave]
             self.waves[wave] = row.free(changed.waves.get(wave, row.state))
             gone = self.waves[wave].state is WaveState.DISSOLVED
-            self._abandon(wave, guards.ENDED_BY_CLAIM | ({AttemptOutcome.COMMITTED} if gone else set()))
+            self._abandon(wave, ENDED_BY_CLAIM | ({AttemptOutcome.COMMITTED} if gone else set()))
         for wave in what.undone & self.waves.keys():
             self.waves[wave] = replace(self.waves[wave], snapshot=None)
         for wave, fence in what.fences.items():
@@ -187,7 +198,7 @@ class _Waves:
     def _publish(self, item: RestoredWave, row: WaveRow) -> None:
         """Record a wave as COMMITTED by an attempt; one that the ledger knows keeps its place and its own fence."""
         known = self.attempts.get(item.attempt)
-        self._abandon(item.wave, guards.ENDED_BY_RECOVER)
+        self._abandon(item.wave, ENDED_BY_COMMIT)
         fences = [other.fence for other in self.attempts.values() if other.wave == item.wave]
         if known is None:
             known = _restored(item)

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.events import Event
-from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
@@ -21,9 +21,8 @@ from airflow_kafka_lake.core.ledger.rows import (
     PlanRow,
     SegmentRow,
     SkipRow,
-    StreamRow,
-    WaveRow,
 )
+from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
 from tests.kit.memory_ledger.reader import MemoryReader

@@ -6,9 +6,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_kafka_lake.core.ledger import history
-from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.ledger.watermarks import watermark
+from airflow_kafka_lake.core.ledger.records import Advance, advanced
+from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
 )
@@ -46,7 +45,7 @@ class MemoryLedger(MemoryWriter):
                 draft.moves.append((pipeline, move))
                 moves.append(move)
             if moves:
-                self._event(draft, pipeline, self._actor, "advance", pipeline, history.advanced(moves))
+                self._event(draft, pipeline, self._actor, "advance", pipeline, advanced(moves))
         return tuple(moves)
 
     def mark_notified(self, pipeline: str, sequence: int) -> None:

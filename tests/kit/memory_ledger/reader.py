@@ -16,9 +16,9 @@ from airflow_kafka_lake.core.ledger.records import (
     Published,
     RangeRecord,
     WaveRecord,
+    WaveRow,
 )
-from airflow_kafka_lake.core.ledger.rows import StreamRow, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
     AttemptOutcome,
@@ -101,14 +101,8 @@ class MemoryReader:
         counted = (stream, pieces, state.skips)
         before, known = self._covered.get((pipeline, stream.key), (None, None))
         if known is None or before != counted:
-            known = StreamRecord(
-                key=stream.key,
-                origin=stream.origin,
-                watermark=stream.watermark,
-                version=stream.version,
-                end_seen=stream.end_seen,
-                leader_epoch=stream.leader_epoch,
-                since=stream.since,
+            known = StreamRecord.of(
+                stream,
                 planned=RangeSet(item.range for item in pieces),
                 covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
                 unacknowledged=state.unacknowledged(pipeline, stream.key),
@@ -132,23 +126,7 @@ class MemoryReader:
     def _wave_record(self, state: State, wave: WaveRow) -> WaveRecord:
         ranges = state.ranges_of(wave.id)
         rows = [item.rows for item in ranges if item.rows is not None and item.state is RangeState.COMMITTED]
-        return WaveRecord(
-            id=wave.id,
-            pipeline=wave.pipeline,
-            plan=wave.plan,
-            table=wave.table,
-            state=wave.state,
-            fence=wave.fence,
-            holder=wave.holder,
-            lease_until=wave.lease_until,
-            lease_live=self._live(wave),
-            snapshot=wave.snapshot,
-            ranges=len(ranges),
-            rows=sum(rows) if rows else None,
-        )
-
-    def _live(self, wave: WaveRow) -> bool:
-        return guards.lease_is_live(wave.lease_until, self._clock.now())
+        return WaveRecord.of(wave, now=self._clock.now(), ranges=len(ranges), rows=sum(rows) if rows else None)
 
     def range(self, range_id: str) -> RangeRecord:
         if range_id not in self._state.ranges:

@@ -10,16 +10,10 @@ from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
     RangeRecord,
-)
-from airflow_kafka_lake.core.ledger.rows import (
-    BindingRow,
-    ConfigurationRow,
-    LayoutRow,
-    SegmentRow,
-    SkipRow,
-    StreamRow,
     WaveRow,
 )
+from airflow_kafka_lake.core.ledger.rows import BindingRow, ConfigurationRow, LayoutRow, SegmentRow, SkipRow
+from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,

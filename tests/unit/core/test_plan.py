@@ -42,6 +42,7 @@ def _asked(snapshot: PartitionSnapshot, start: int, end: int, origin: int = 0) -
 
 def _record(snapshot: PartitionSnapshot, planned: RangeSet, origin: int = 0) -> StreamRecord:
     return StreamRecord(
+        pipeline="orders",
         key=snapshot.stream,
         origin=origin,
         watermark=origin,

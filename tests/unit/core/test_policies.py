@@ -32,6 +32,7 @@ SEEN = PartitionSnapshot(
 )
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
 RECORD = StreamRecord(
+    pipeline="orders",
     key=Stream("orders", "id", 0),
     origin=20,
     watermark=30,

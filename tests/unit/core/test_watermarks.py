@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.ledger.watermarks import hold, lag, watermark
+from airflow_kafka_lake.core.ledger.streams import hold, lag, watermark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 pytestmark = pytest.mark.unit

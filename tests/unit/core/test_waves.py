@@ -19,10 +19,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
     RangeState,
     WaveState,
-    first_overlap,
     remedies_for,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
 
 pytestmark = pytest.mark.unit
 
@@ -148,12 +146,3 @@ def test_attempt_record_gives_its_guard() -> None:
         ended_at=None,
     )
     assert record.key == AttemptKey(wave="w", fence=2, attempt="00ff00ff00ff00ff")
-
-
-def test_overlap_within_a_stream_is_found_and_named() -> None:
-    """The longest range hides no overlap with a later one, and streams do not disturb each other."""
-    a, b, c = OffsetRange(0, 100), OffsetRange(100, 110), OffsetRange(105, 120)
-    assert first_overlap([("s", a), ("s", b), ("t", c)]) is None
-    assert first_overlap([("s", c), ("s", a), ("s", b)]) == ("s", b, c)
-    assert first_overlap([("s", a), ("s", a)]) == ("s", a, a)
-    assert first_overlap([]) is None
