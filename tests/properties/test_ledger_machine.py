@@ -58,7 +58,7 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
     waves = ledger.waves(SPEC.name)
     return {
         "streams": ledger.streams(SPEC.name),
-        "waves": [replace(wave, lease_until=None) for wave in waves],
+        "waves": [replace(wave, lease_until=None, committed_at=EPOCH if wave.committed_at else None) for wave in waves],
         "ranges": ledger.ranges(pipeline=SPEC.name),
         "attempts": [
             [
