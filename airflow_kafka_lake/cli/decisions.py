@@ -185,7 +185,7 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
     selection = selection_of(arguments)
     name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
     with open_ledger(arguments.ledger) as ledger:
-        subject = decisions.named(ledger, name)
+        subject = decisions.find_subject(ledger, name)
         spec = known_spec(ledger, subject.pipeline)
     with ports_of(arguments, output, spec) as ports:
         done = decisions.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
@@ -193,7 +193,7 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
     return Result(document=document, exit_code=REFUSED if done.kept else 0)
 
 
-def _withdrawn(pipeline: str, done: decisions.Done, *, dry_run: bool) -> Json:
+def _withdrawn(pipeline: str, done: decisions.Withdrawn, *, dry_run: bool) -> Json:
     what = done.what
     return {
         "pipeline": pipeline,

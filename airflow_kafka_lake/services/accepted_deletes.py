@@ -1,4 +1,4 @@
-"""A person's word that rows were deleted from the lake on purpose: retention, or what one person asked for."""
+"""A person's decision that rows were deleted from the lake on purpose, by retention or by an erasure request."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from airflow_kafka_lake.services.pipeline_audit import gather, require_scope, to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What was recorded, or would be; no `decision` for what was only shown."""
+    """What was recorded, or would be: `decision` is None for a dry run."""
 
     decision: str | None
     deleted: tuple[Deleted, ...]
 
     @property
     def rows(self) -> int:
-        """How many rows are gone."""
+        """The number of deleted rows."""
         return sum(item.rows for item in self.deleted)
 
 
@@ -40,10 +40,11 @@ def accept_deletes(
     reason: str,
     dry_run: bool = False,
 ) -> Accepted:
-    """Record for each committed range how many of its rows are gone now, as deleted on purpose; safe to repeat.
+    """Record for each committed range how many of its rows are missing now, as deleted on purpose; safe to repeat.
 
     Raises IdentityError for a table that was rolled back, whose rows were not deleted, DamagedTableError for one
-    whose files are missing, StateError when no row is gone, or when it cannot be told how many of a part are.
+    whose files are missing, StateError when no row is missing, or when only a part of a range is asked for and the
+    number of rows that it had is unknown.
     """
     reason = needed_reason(reason)
     require_scope(ports.ledger, spec, scope)
@@ -62,8 +63,8 @@ def accept_deletes(
             f"See {remedies.audit(spec.name)}",
             pipeline=spec.name,
         )
-    if words := undecided(found):
-        raise StateError(words, pipeline=spec.name)
+    if problem := undecided(found):
+        raise StateError(problem, pipeline=spec.name)
     if dry_run:
         return Accepted(decision=None, deleted=found)
     decision, now = new_id(), ports.clock.now()

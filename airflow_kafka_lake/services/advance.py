@@ -1,4 +1,4 @@
-"""Move watermarks over what is committed."""
+"""Move watermarks over committed ranges, and send the lake what only the ledger knows yet (the outbox)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from airflow_kafka_lake.ports import Ports
 
 
 def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
-    """Move every watermark of the pipeline to the end of its unbroken committed run."""
+    """Move every watermark of the pipeline to the end of its unbroken coverage."""
     moves = ports.ledger.advance(pipeline)
     flush(ports, pipeline)
     return moves
 
 
 def flush(ports: Ports, pipeline: str) -> None:
-    """Send commits and skips to the receipts tables (ledger first, lake second); what fails is sent next time."""
+    """Send the outbox to the receipts tables (ledger first, lake second); what fails is sent next time."""
     for table, items in _by_table(ports.ledger.outbox(pipeline)).items():
         try:
             _send(ports, table, items)
@@ -27,9 +27,9 @@ def flush(ports: Ports, pipeline: str) -> None:
 
 
 def send_first(ports: Ports, claim: Claim) -> None:
-    """Send what a table must know before the rows of a claim are there, or a rebuild would read them wrongly.
+    """Send what the table must have before the rows of a claim, or a rebuild would read them wrongly.
 
-    That is where each stream begins; and, for what is read again, that it was reopened, with the share of what was cut.
+    Those are the origins of streams; and of ranges that are read again the reopen, with the shares of split ranges.
     """
     kind = None if any(item.generation for item in claim.ranges) else "origin"
     if items := _by_table(ports.ledger.outbox(claim.pipeline, kind=kind)).get(claim.table):

@@ -1,4 +1,4 @@
-"""Audit of an attempt: every offset of every range accounted for, before anybody can see a row (law L8)."""
+"""Audit of an attempt: every offset of every range is accounted for before a reader can see a row (law L8)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from airflow_kafka_lake.services.topics import changed_topics, check_losses
 
 NAMED_RANGES = 5
 MOST_PASSED = 100
-"""Gaps of a wave that are held one by one when the log start has passed them; of more, their ranges are."""
+"""Gaps of a wave that are held one by one when the log start has passed them; beyond, whole ranges."""
 GAPS_AT_ONCE = 20_000
-"""How many gaps are asked about in one go: about 15 MB of explanations, and more time than it takes to ask again."""
+"""Gaps in one question to Kafka: about 15 MB of explanations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,40 +48,53 @@ def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callabl
         raise UnexplainedError(
             f"attempt {claim.key.attempt} staged rows of streams that its wave has not: {', '.join(map(str, foreign))}"
         )
-    failed = _changed(ports, claim.ranges)
-    open_ranges = [item for item in claim.ranges if item.id not in failed]
-    tallies = _explained(ports, claim, open_ranges, contents, heartbeat)
-    seen = check_losses(ports, open_ranges)
-    if seen.unknown:
-        raise UnavailableError(f"{next(iter(seen.unknown.values()))}, so what was read of it is not proven: repeat")
+    changed = _changed(ports, claim.ranges)
+    open_ranges = [item for item in claim.ranges if item.id not in changed]
+    tallies = _explain(ports, claim, open_ranges, contents=contents, heartbeat=heartbeat)
+    losses = check_losses(ports, open_ranges)
+    if losses.unknown:
+        raise UnavailableError(f"{next(iter(losses.unknown.values()))}, so what was read of it is not proven: repeat")
+    return _judge(claim.ranges, contents, changed, tallies=tallies, losses=losses)
+
+
+def _judge(
+    ranges: Sequence[RangeRecord],
+    contents: Mapping[Stream, StreamContent],
+    changed: Mapping[str, Verdict],
+    *,
+    tallies: Mapping[str, Tally],
+    losses: Losses,
+) -> Audited:
     # Rows that are staged need no log start to prove them: they were read before it moved.
-    failed |= {i: held_by(i, e) for i, e in seen.failed.items() if not isinstance(e, LogStartMovedError)}
+    lost = {i: held_by(i, e) for i, e in losses.failed.items() if not isinstance(e, LogStartMovedError)}
+    failed = {**changed, **lost}
     receipts = []
-    for item in claim.ranges:
-        content = contents.get(item.stream)
-        offsets = content.offsets if content else RangeSet()
+    for item in ranges:
+        offsets = contents[item.stream].offsets if item.stream in contents else RangeSet()
         result = receipt(item.id, item.slice, offsets, tallies.get(item.id, Tally()))
         receipts.append(result)
         if result.accounting.unexplained and item.id not in failed:
-            lost = seen.failed.get(item.id)
-            failed[item.id] = held_by(item.id, lost) if lost else _unexplained(item, tallies[item.id])
-    failed |= {i: hold(i, reason) for i, reason in _unplanned(claim.ranges, contents).items()}
-    beside = _passed(claim.ranges, failed, seen, tallies)
-    return Audited(receipts=tuple(receipts), failed=beside or tuple(failed.values()), rest_is_proven=bool(beside))
+            loss = losses.failed.get(item.id)
+            failed[item.id] = held_by(item.id, loss) if loss else _unexplained(item, tallies[item.id])
+    failed |= {i: hold(i, reason) for i, reason in _unplanned(ranges, contents).items()}
+    gaps = _passed(ranges, failed, losses, tallies)
+    return Audited(receipts=tuple(receipts), failed=gaps or tuple(failed.values()), rest_is_proven=bool(gaps))
 
 
 def _passed(
-    ranges: Sequence[RangeRecord], failed: Mapping[str, Verdict], seen: Losses, tallies: Mapping[str, Tally]
+    ranges: Sequence[RangeRecord], failed: Mapping[str, Verdict], losses: Losses, tallies: Mapping[str, Tally]
 ) -> tuple[Verdict, ...]:
-    """Return verdicts about the gaps alone, where nothing is wrong but that the log start has passed them since the
-    read; none where anything else is, where the ranges are read again, or where the gaps are too many to be told."""
+    """Return verdicts about the gaps alone, where the only fault is that the log start has passed them since the read.
+
+    None where anything else is wrong, where the ranges are read again, or where there are too many gaps.
+    """
     if any(item.generation for item in ranges):
         return ()
     verdicts: list[Verdict] = []
     for item in ranges:
         if item.id not in failed:
             continue
-        lost, left = seen.failed.get(item.id), tallies.get(item.id, Tally()).unexplained
+        lost, left = losses.failed.get(item.id), tallies.get(item.id, Tally()).unexplained
         if not isinstance(lost, LogStartMovedError) or failed[item.id] != held_by(item.id, lost):
             return ()
         if left - RangeSet((lost.lost,) if lost.lost else ()) or len(verdicts) + left.range_count > MOST_PASSED:
@@ -99,24 +112,25 @@ def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, Verdict]:
     }
 
 
-def _explained(
+def _explain(
     ports: Ports,
     claim: Claim,
     ranges: Sequence[RangeRecord],
+    *,
     contents: Mapping[Stream, StreamContent],
     heartbeat: Callable[[], None],
 ) -> Mapping[str, Tally]:
-    """Ask Kafka's batches about every offset without a row, so many gaps at a time: what is kept of them is numbers."""
+    """Ask Kafka's batches about every offset without a row, a group of gaps at a time; only numbers are kept."""
     number = sum(_gaps(item, contents).range_count for item in ranges)
     if number:
         ports.progress(f"explaining {number} gaps of wave {claim.key.wave}")
     tallies: dict[str, Tally] = defaultdict(Tally)
-    for some in _at_once(ranges, contents):
+    for some in _in_groups(ranges, contents):
         wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(some) for gap in left}
-        said: list[list[Explanation]] = [[] for _ in some]
+        found: list[list[Explanation]] = [[] for _ in some]
         for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
-            said[wanted[gap]] += explanations
-        for (item, left), mine in zip(some, said, strict=True):
+            found[wanted[gap]] += explanations
+        for (item, left), mine in zip(some, found, strict=True):
             tallies[item.id].add(left, mine)
     return tallies
 
@@ -125,7 +139,7 @@ def _gaps(item: RangeRecord, contents: Mapping[Stream, StreamContent]) -> RangeS
     return (contents[item.stream].offsets if item.stream in contents else RangeSet()).gaps(item.range)
 
 
-def _at_once(
+def _in_groups(
     ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]
 ) -> Iterator[list[tuple[RangeRecord, RangeSet]]]:
     """Yield the gaps of all ranges in groups of about `GAPS_AT_ONCE`."""
@@ -147,8 +161,8 @@ def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
     more = "" if left.range_count <= NAMED_RANGES else f" and {left.range_count - NAMED_RANGES} more ranges"
     seen = "; ".join(tally.seen)
     named = left.named(NAMED_RANGES)
-    said = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
-    return hold(item.id, UnexplainedError(said).named, left)
+    message = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
+    return hold(item.id, UnexplainedError(message).named, left)
 
 
 def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
@@ -176,8 +190,8 @@ def refuse_fewer(
     asked = [item for item in claim.ranges if item.generation and not item.fewer_accepted]
     if not asked:
         return ()
-    shown = _offsets(ports.lake.table(claim.table).visible([item.slice for item in asked], heartbeat))
-    read = _offsets(staged.streams)
+    shown = _by_stream(ports.lake.table(claim.table).visible([item.slice for item in asked], heartbeat))
+    read = _by_stream(staged.streams)
     verdicts = []
     for item in asked:
         before = shown.get(item.stream, RangeSet()).within(item.range)
@@ -188,7 +202,7 @@ def refuse_fewer(
     return tuple(verdicts)
 
 
-def _offsets(found: Iterable[AttemptRows | StreamContent]) -> dict[Stream, RangeSet]:
+def _by_stream(found: Iterable[AttemptRows | StreamContent]) -> dict[Stream, RangeSet]:
     offsets: dict[Stream, list[RangeSet]] = defaultdict(list)
     for item in found:
         offsets[item.stream].append(item.offsets)

@@ -1,4 +1,4 @@
-"""Who works on a wave: claim it, keep it, end the attempt, and know that others cannot."""
+"""Claim a wave, keep its lease, end the attempt; and whether its commit may be in the lake though no answer came."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ RENEW_AFTER = timedelta(seconds=20)
 
 
 def claim_wave(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
-    """Claim a wave; a holder that is known to be dead on this host is taken over at once, others after their lease.
+    """Claim a wave: at once where its holder is known to be dead on this host, else after the holder's lease.
 
-    `by_force` takes it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
+    `by_force` claims it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
     Raises ConcurrentError while another process works on it, StateError when there is nothing to claim,
-    UnavailableError when this machine's clock is ahead of the ledger's: its commits would come from a future
-    that blocks all others.
+    UnavailableError when this machine's clock is ahead of the ledger's: the timestamps of its commits would keep all
+    other writers from the table.
     """
     record = ports.ledger.wave(wave)
     dead = record.holder is not None and ports.processes.dead(record.holder)
@@ -58,7 +58,7 @@ def claim_wave(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
 
 
 def host_clock(ports: Ports) -> HostClock:
-    """Return what this machine's clock says now."""
+    """Return the time on this machine's clock."""
     return HostClock(host=ports.processes.this().host, now=ports.clock.now())
 
 
@@ -73,9 +73,9 @@ def _refuse_fast_clock(ports: Ports, claim: Claim, clock: HostClock) -> None:
 
 
 def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
-    """End the job that outlived its worker or its lease: it could only stage, but it would take others' time.
+    """End the job that outlived its worker or its lease: it could only stage, but it takes the cluster's time.
 
-    A process of this host is touched only when its worker is known to be dead: a living one ends its job by itself.
+    A process of this host is ended only when its worker is known to be dead: a living worker ends its job by itself.
     """
     name = job_name(pipeline, attempt.wave, attempt.attempt)
     try:
@@ -87,9 +87,9 @@ def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
 
 
 def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:
-    """Record how an attempt ended with an error, unless another has the wave or the ledger is out of reach.
+    """Record the error that ended an attempt, unless another attempt has the wave or the ledger is out of reach.
 
-    Nothing depends on this record: the next claim looks at the lake whatever it says. `in_doubt` defaults to what the
+    Nothing depends on this record: the next claim searches the lake in any case. `in_doubt` defaults to what the
     earlier attempts have left.
     """
     unknown = InDoubt(claim.attempts) if in_doubt is None else in_doubt
@@ -108,9 +108,9 @@ def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDo
 
 @contextmanager
 def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | None = None) -> Iterator[None]:
-    """End the attempts of some claims when the block ends with an error, whatever it is: a signal too.
+    """End the attempts of some claims when the block ends with any error, also a signal.
 
-    One that was found to be stale has ended already: to be refused once more would be recorded once more.
+    An attempt with a stale fence has ended already: recording that would only record one more refusal.
     """
     try:
         yield
@@ -137,18 +137,19 @@ class Heartbeat:
             self._renewed = now
 
 
-_UNTOLD = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})
+_UNDECIDED = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})
 
 
 class InDoubt:
-    """True while a commit of the wave, of this attempt or an earlier one, may have landed or may still land.
+    """True while a commit of the wave, by this attempt or an earlier one, may have landed or may still land.
 
-    Only a look decides: one that finds nothing on the very head that a commit requires leaves it in doubt, because
-    that commit may still be on its way. What was found, or answered as committed, stays so until it is recorded.
+    Only a search of the lake decides. One that finds nothing on the very head that a commit requires leaves it in
+    doubt: the catalog may still carry that commit out. Once found, or answered as committed, it stays in doubt until
+    it is recorded.
     """
 
     def __init__(self, attempts: Iterable[AttemptRecord]) -> None:
-        self._open = any(item.audited is not None and item.outcome in _UNTOLD for item in attempts)
+        self._open = any(item.audited is not None and item.outcome in _UNDECIDED for item in attempts)
         self._required: TableHead | None = None
 
     def __bool__(self) -> bool:
@@ -159,7 +160,7 @@ class InDoubt:
         self._open, self._required = True, head
 
     def searched(self, found: Found | Absent) -> None:
-        """Note what a look has answered."""
+        """Note the answer of a search."""
         moved = self._required is None or (found.head.uuid, found.head.snapshot) != (
             self._required.uuid,
             self._required.snapshot,
@@ -167,7 +168,7 @@ class InDoubt:
         self._open = isinstance(found, Found) or (self._open and not moved)
 
     def explained(self, claim: Claim, problem: KafkaLakeError) -> KafkaLakeError:
-        """Return the error of an attempt: an unknown outcome for whatever is worth repeating, while in doubt."""
+        """Return the error of an attempt: while in doubt, errors that are worth repeating become an unknown outcome."""
         if not self._open or isinstance(problem, AttemptRejectedError) or not isinstance(problem, TransientError):
             return problem
         wave = claim.key.wave

@@ -1,4 +1,4 @@
-"""A person's decisions: cancel, release, skip."""
+"""A person's decisions about what is planned: cancel, release, skip, withdraw."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _ranges_of(ports: Ports, subject: str, state: Sequence[RangeState]) -> list[
 
 
 def needed_reason(text: str) -> str:
-    """Return why a person decides; UsageError when nothing is said."""
+    """Return the reason of a decision; UsageError when it is empty."""
     if not text.strip():
         raise UsageError("a reason is needed: say why with --reason, others will read it")
     return text.strip()
@@ -58,8 +58,8 @@ def needed_reason(text: str) -> str:
 def cancel(ports: Ports, subject: str, reason: str, *, drop_staged: bool = False) -> tuple[str, ...]:
     """Put a wave's open ranges, or one range, on hold as CANCELLED; returns the ids of the ranges.
 
-    A wave that is being worked on is taken from its holder; one that turns out to be published is refused,
-    and so is one of which the only copy of some records is staged, unless `drop_staged` gives that up.
+    A wave that is being worked on is claimed from its holder. A wave that turns out to be published is refused, and so
+    is one whose staging branch is the only copy of some records, unless `drop_staged` gives that up.
     """
     reason = needed_reason(reason)
     found = _ranges_of(ports, subject, (RangeState.PLANNED,))
@@ -72,7 +72,7 @@ def cancel(ports: Ports, subject: str, reason: str, *, drop_staged: bool = False
 
 
 def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[str, ...]]:
-    """Take a wave's or one range's hold off; returns the wave to run and the ids of the ranges."""
+    """Release the held ranges of a wave, or one range, into a new wave; returns its id and the ids of the ranges."""
     found = _ranges_of(ports, subject, (RangeState.CANCELLED, RangeState.HELD))
     if not found:
         raise StateError(f"nothing of {subject} is cancelled or held: there is nothing to release", subject=subject)
@@ -82,8 +82,8 @@ def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipPreview:
-    """What a skip would do: offsets that it would pass and that were not yet, in which waves; `fenced` of them were
-    claimed, and are fenced first; `goes_on` are the offsets that were held for these, and go on."""
+    """What a skip would do: the number of offsets that it would skip, and the waves that have them; `fenced` waves were
+    claimed, and are fenced first; `goes_on` are offsets that were held only for the skipped ones, and go on."""
 
     offsets: int
     waves: tuple[str, ...]
@@ -94,7 +94,7 @@ class SkipPreview:
 def preview_skip(
     ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange, *, reason: str
 ) -> SkipPreview:
-    """Return what a skip would do, from the records as they are now; raises what it would refuse for good."""
+    """Return what a skip would do now; raises what it would refuse for good."""
     asked = skipped_range("preview", pipeline, Slice(stream.key, interval), needed_reason(reason))
     _refuse_beyond_end(ports, pipeline, stream, interval)
     cut = cut_for_skip(_touched(ports, pipeline, stream, interval), asked, stream.origin)
@@ -121,10 +121,10 @@ def skip(
     acknowledge_order: bool,
     drop_staged: bool = False,
 ) -> Passed:
-    """Pass offsets unread, by a person's decision. What was held for nothing but them goes on in new waves.
+    """Leave offsets unread, by a person's decision. Ranges that were held for nothing but them go on in new waves.
 
-    Waves that were ever claimed are fenced first, so that no forgotten publisher shows rows of a skipped slice.
-    Raises OnlyCopyError where what is staged beside it exists nowhere else, unless `drop_staged` gives that up.
+    Waves that were ever claimed are fenced first, so that no earlier publisher shows rows of a skipped slice.
+    Raises OnlyCopyError where rows staged beside it exist nowhere else, unless `drop_staged` gives that up.
     """
     reason = needed_reason(reason)
     _refuse_beyond_end(ports, pipeline, stream, interval)
@@ -154,7 +154,7 @@ def skip(
 
 
 def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> None:
-    """Refuse to skip offsets that are not written yet: they would be passed unread when they come."""
+    """Refuse to skip offsets that are not written yet: later records there would stay unread."""
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if interval.end <= known:
         return
@@ -177,10 +177,10 @@ def _touched(ports: Ports, pipeline: str, stream: StreamRecord, interval: Offset
 
 
 def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) -> int | None:
-    """Return the leader epoch of the log as it is, when a skip passes all that the log lost since its newest plan.
+    """Return the log's leader epoch now, when a skip covers all that the log lost since its newest plan.
 
-    None when it passes less, when nothing was lost, or when that cannot be known now: what stopped the next plan before
-    then stops it again.
+    None when it covers less, when nothing was lost, or when Kafka does not answer: the next plan is refused then as it
+    was before.
     """
     if stream.leader_epoch is None or interval.end < stream.end_seen:
         return None
@@ -199,8 +199,8 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """What was withdrawn, or would be, and what of the scope stays planned and why."""
+class Withdrawn:
+    """What was withdrawn, or would be; `kept` stays planned, with the reason."""
 
     what: Withdrawal
     kept: tuple[Kept, ...]
@@ -208,15 +208,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a person names, the pipeline that it is of, and its ranges that are not resolved."""
+    """A pipeline, plan, wave or range that a person names, its pipeline, and its unresolved ranges."""
 
     name: str
     pipeline: str
     ranges: tuple[RangeRecord, ...]
 
 
-def named(ledger: LedgerReader, name: str) -> Subject:
-    """Return a pipeline, a plan, a wave or a range by its name or id; UnknownSubjectError for none of these."""
+def find_subject(ledger: LedgerReader, name: str) -> Subject:
+    """Find a pipeline, a plan, a wave or a range by its name or id; UnknownSubjectError for none of these."""
     if ledger.pipeline(name) is not None:
         return Subject(name=name, pipeline=name, ranges=ledger.ranges(pipeline=name, states=UNRESOLVED))
     for found in (ledger.ranges(plan=name), ledger.ranges(wave=name)):
@@ -235,12 +235,12 @@ def named(ledger: LedgerReader, name: str) -> Subject:
     return Subject(name=name, pipeline=item.pipeline, ranges=(item,) if item.state in UNRESOLVED else ())
 
 
-def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False) -> Done:
-    """Take ranges off the plan, as far as they are selected and their waves were never claimed.
+def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False) -> Withdrawn:
+    """Take the selected ranges off the plan, as far as their waves were never claimed.
 
-    Raises StateError when nothing of it can be withdrawn, naming the first that stays; ConcurrentError when another
-    has claimed or decided about any of it meanwhile (nothing is withdrawn); RangeExpiredError for a period by time that
-    may begin among what is planned and gone.
+    Raises StateError when none of them can be withdrawn, naming the first that stays; ConcurrentError when another
+    process has claimed or changed any of them meanwhile (nothing is withdrawn); RangeExpiredError for a period by time
+    that may begin among planned offsets that Kafka has deleted.
     """
     reason = needed_reason(reason)
     streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
@@ -250,12 +250,9 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     asked = slices(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
         seen = ports.source.snapshot(sorted({item.key.topic for item in touched}), None).partitions
-        low = {
-            item.stream: item
-            for item in seen
-            if any(i.stream == item.stream and i.range.start < item.log_start for i in found)
-        }
-        refuse_gone(ports, selection.start, touched, low)
+        starts = {key: min(i.range.start for i in found if i.stream == key) for key in {i.stream for i in found}}
+        expired = {i.stream: i for i in seen if i.stream in starts and starts[i.stream] < i.log_start}
+        refuse_gone(ports, selection.start, touched, expired)
     wanted = [(i, asked[i.stream]) for i in found if i.stream in asked and i.range.overlaps(asked[i.stream])]
     waves = ports.ledger.waves(subject.pipeline) if wanted else ()
     what, kept = withdrawal(subject.pipeline, subject.name, reason, streams.values(), waves, wanted)
@@ -265,4 +262,4 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
     if not dry_run:
         ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
-    return Done(what=what, kept=kept)
+    return Withdrawn(what=what, kept=kept)

@@ -33,13 +33,13 @@ from airflow_kafka_lake.services.publishing import adopt, probe, token_of, topic
 
 FENCE_TRIES = 30
 OTHERWISE_CUT = "It has receipts of other ranges than the wave has now, so no run publishes it"
-"""Why a branch that holds just what is left of a wave goes all the same."""
+"""Why the branch is dropped though it holds just what is left of the wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceCommit:
-    """An empty commit on a head that was checked: the topics that change hands, the attempts whose branches go, and the
-    line of the ledger's history that it names (`ports.LakeTable.fence`)."""
+    """An empty commit on a head that was checked: the topics that get a new owner, the attempts whose branches are
+    dropped, and the line of the ledger's history that it names (`ports.LakeTable.fence`)."""
 
     owned: Collection[str] = ()
     ended: Collection[str] = ()
@@ -55,11 +55,11 @@ def move_main(
     find_commit: Callable[[], Found | Absent] | None = None,
     unmoved: KafkaLakeError,
 ) -> Found | Absent:
-    """Move main away from a head that was looked at after the fence went up; return what the look after that found.
+    """Move main away from a head that was read after the fence went up; return the result of a search after that.
 
-    That main was moved by others is not enough: rolled back, it would be the head again that an earlier publisher has
-    looked at. `check` refuses a head, or says what to commit on it, None for nothing; what `find_commit` finds ends it
-    too. Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
+    That others have moved main is not enough: after a rollback it would again be the head that an earlier publisher
+    has read. `check` refuses a head, or returns what to commit on it, None for nothing; a commit that `find_commit`
+    finds ends it too. Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
     """
     find_commit = find_commit or (lambda: Absent(head=table.head()))
     owner = (ports.ledger.ledger_id(), token.pipeline)
@@ -89,11 +89,11 @@ def fenced(
     skipped: Slice | None = None,
     give_up: str | None,
 ) -> Claim | None:
-    """Claim a wave and make sure that no earlier publisher can show what is taken away from it any more.
+    """Claim a wave and make sure that no earlier publisher can show its rows any more.
 
-    Returns the claim when the lake holds nothing of the wave. When it does, the wave is adopted and committed, and the
-    answer is None: there is nothing left to take. Raises OnlyCopyError where a branch would go that is the only copy of
-    records; `give_up` says how a person agrees to that, None that he has.
+    Returns the claim, or None where the lake has the wave: it is adopted and committed then, and nothing can be
+    revoked. Raises OnlyCopyError where a branch would be dropped that is the only copy of records; `give_up` is how a
+    person agrees to that, None once he has.
     """
     claim = claim_wave(ports, wave, by_force=by_force)
     with ending_on_error(ports, [claim]):
@@ -107,10 +107,10 @@ def fenced(
 def _move_main_from(
     ports: Ports, claim: Claim, spared: str | None, *, skipped: Slice | None, give_up: str | None
 ) -> Found | Absent:
-    """Look for the wave, move main, and look once more.
+    """Search for the wave, move main, and search again.
 
-    Our own commit takes the earlier attempts' branches away, which their commits require, but for one that shows
-    nothing of what is taken.
+    Our commit drops the branches of earlier attempts, which their commits require, but for one that has no row of what
+    is revoked.
     """
     table = ports.lake.table(claim.table)
     ended: list[str] | None = None
@@ -142,7 +142,7 @@ def _move_main_from(
 def _ended(
     ports: Ports, claim: Claim, table: LakeTable, *, spared: str | None, skipped: Slice | None, give_up: str | None
 ) -> list[str]:
-    """Return the earlier attempts whose branches go; OnlyCopyError where one is the only copy of records."""
+    """Return the earlier attempts whose branches are dropped; OnlyCopyError where one is the only copy of records."""
     kept = _kept(table, claim, spared, skipped)
     ended = [item for item in claim.attempts if item.attempt != kept]
     if give_up is not None:
@@ -154,11 +154,11 @@ def _ended(
 
 
 def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | None) -> str | None:
-    """Return the attempt whose branch stays, because no row of what is taken away is in it.
+    """Return the attempt whose branch stays, because no row of what is revoked is in it.
 
     An attempt without receipts has never begun to publish, and cannot any more: only its branch can be `spared`. A skip
-    of offsets that were taken away before takes nothing: what was staged since is just what the wave still has, and
-    Kafka may not have it any more. With receipts of just that, its commit may come whenever it comes.
+    of offsets that were revoked before revokes nothing: what was staged since is just what the wave still has, and
+    Kafka may not have it any more. With receipts of just that, its commit is welcome at any time.
     """
     if spared:
         return None if table.receipts(spared) else spared
@@ -167,8 +167,8 @@ def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | N
         return None
     if not planned or (newest := newest_resumable(claim, table)) is None:
         return None
-    told = {row.slice for row in table.receipts(newest.attempt)}
-    return newest.attempt if not told or told == planned else None
+    receipts = {row.slice for row in table.receipts(newest.attempt)}
+    return newest.attempt if not receipts or receipts == planned else None
 
 
 def _overlap(one: Slice, other: Slice) -> bool:
@@ -176,7 +176,7 @@ def _overlap(one: Slice, other: Slice) -> bool:
 
 
 def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
-    """Return the newest earlier attempt that may have left something and whose branch is there."""
+    """Return the newest earlier attempt whose branch exists and may be published."""
     candidates = [item for item in claim.attempts if is_resumable(item)]
     branches = frozenset(table.branches()) if candidates else frozenset()
     return next((item for item in reversed(candidates) if item.attempt in branches), None)
@@ -184,8 +184,8 @@ def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """What must be taken away from a wave before the rest of it can be published: ranges or parts of them, each to a
-    hold or, still PLANNED, to a wave of its own. `spared` is the attempt whose branch holds just that rest."""
+    """What must be revoked from a wave before the rest can be published: ranges or parts of them, each to a hold or,
+    still PLANNED, to a wave of its own. `spared` is the attempt whose branch holds just that rest."""
 
     verdicts: tuple[Verdict, ...]
     spared: str | None = None
@@ -200,10 +200,10 @@ def revoke(
     spared: str | None = None,
     drop_staged: bool = False,
 ) -> None:
-    """Take ranges away from a wave, also while a worker may still be publishing it; PLANNED ones go to a new wave.
+    """Take ranges away from a wave, also while a worker may be publishing it; PLANNED ones go to a new wave.
 
-    What is staged of the wave goes too. Raises StateError when the wave turns out to be published: what is visible is
-    not taken away; OnlyCopyError where what is staged is the only copy of records, unless `drop_staged` gives that up.
+    The wave's staging branches are dropped. Raises StateError when the wave turns out to be published, for visible rows
+    stay; OnlyCopyError where a branch is the only copy of records, unless `drop_staged` gives that up.
     """
     apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
     if wave.fence == NEVER_CLAIMED:

@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import check_table
-from airflow_kafka_lake.services.topics import Problems, apart
+from airflow_kafka_lake.services.topics import Problems, ask_about
 
 MAX_TABLE_NAME = 128
 RECEIPTS = "__receipts"
@@ -65,7 +65,7 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
         if bounds.topic not in wanted:
             raise unknown_topic(spec.name, bounds.topic, wanted)
         wanted = {bounds.topic}
-    found, problems = apart(lambda names: ports.source.topics(names, None), wanted)
+    found, problems = ask_about(lambda names: ports.source.topics(names, None), wanted)
     for topic in found:
         if not _is_legal(table := spec.table_for(topic)):
             problems[topic] = PipelineFileError(

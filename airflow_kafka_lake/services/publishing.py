@@ -1,4 +1,4 @@
-"""Publish and record: look, one compare-and-set on the head that was looked at, then the ledger (laws L9, L10)."""
+"""Publish and record: search, one compare-and-set on the head that was searched, then the ledger (laws L9, L10)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PUBLISH_TRIES = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """What `attempt` has staged, complete and accounted for: by this claim, or by an earlier one of its wave."""
+    """A staged attempt, complete and accounted for: of this claim, or of an earlier one of its wave."""
 
     attempt: AttemptKey
     snapshot: int
@@ -59,7 +59,7 @@ def replaced(claim: Claim) -> tuple[Slice, ...]:
 def require_replaceable(table: LakeTable, slices: Sequence[Slice]) -> None:
     """Refuse a table whose rows cannot be taken out of their files, before a job is run for that.
 
-    What forbids it lies on the table, so one offset tells: at most the files around it are opened.
+    The obstacle is the table's, so one offset is enough to find it: at most the files around it are opened.
     """
     for first in slices[:1]:
         table.visible([first.part(OffsetRange(first.range.start, first.range.start + 1))])
@@ -71,7 +71,7 @@ def topic_ids_of(claim: Claim) -> list[str]:
 
 
 def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Token:
-    """Return what a commit says about itself that this claim makes, in the name of `attempt` (its own by default).
+    """Return the token of a commit that this claim makes, in the name of `attempt` (its own by default).
 
     The fence is the claim's in any case: main may have been fenced since that attempt.
     """
@@ -86,12 +86,12 @@ def token_of(claim: Claim, kind: str, attempt: AttemptKey | None = None) -> Toke
 
 
 def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Found | Absent:
-    """Look for the wave in the lake.
+    """Search the lake for the wave.
 
-    Rows outlive their snapshot. So where the table's history since the attempts' begin has expired, and no row of
-    theirs is there, none of them has anything to show, whether or not one without rows was published: it commits again,
-    or its ranges are read again. Its receipts prove nothing: they are written before the commit, also by a writer of a
-    lost ledger, whose commit main refuses.
+    Rows outlive their snapshot. So where the table's history since the attempts' begin has expired, and the table has
+    no row of theirs, the wave counts as not published, even if one without rows was: it commits again, or its ranges
+    are read again. Receipts prove nothing: they are written before the commit, also by a writer of a lost ledger, whose
+    commit main refuses.
     """
     found = ports.lake.table(claim.table).find_commit(attempts)
     if not isinstance(found, Unclear):
@@ -101,7 +101,7 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
 
 
 def adopt(ports: Ports, claim: Claim, found: Found) -> None:
-    """Record a wave that an attempt of it has already published, from the receipts that the attempt left in the lake.
+    """Record a wave that one of its attempts has already published, from that attempt's receipts in the lake.
 
     Only the current holder may do so (law L10).
     """
@@ -141,7 +141,7 @@ def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
 
 
 def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]:
-    """Return the `rows` receipts of an attempt, zero-row ranges included."""
+    """Return the `rows` receipts of an attempt, also of ranges without rows."""
     now = ports.clock.now()
     ranges = {item.id: item for item in claim.ranges}
     return [
@@ -165,14 +165,14 @@ def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]
 
 
 def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> None:
-    """Make an audited attempt visible and record it; found already there, adopt it.
+    """Make an audited attempt visible and record it; when the lake has it already, adopt it.
 
-    In the name of the attempt that staged it, and under the fence of the claim: what an earlier attempt has staged is
-    committed as an adopted one, from the receipts in the lake, which its own worker would record it from too.
+    The commit is in the name of the attempt that staged the rows, and under the fence of the claim. An earlier
+    attempt's rows are recorded as adopted, from its receipts in the lake, as its own worker would.
 
-    Each try looks at a head and commits on that very head, so of all tries and all attempts at most one can land. A
-    table that was rolled back is refused by that head too: waves that were planned before would hide from the next
-    plan, behind what they commit, that older ones are gone. `in_doubt` is told what was sent and what was seen.
+    Each try searches a head and commits on that very head, so of all tries and all attempts at most one can land. A
+    table that was rolled back is refused at that head too: a new commit would hide from the next plan that older ones
+    are missing. `in_doubt` learns what was sent and what was found.
     """
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)
@@ -189,7 +189,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
                 return _record(ports, claim, snapshot, proven)
             case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
                 _refuse_to_lose(ports, claim, table, proven=proven, rejection=f"{requirement}: {outcome.detail}")
-                if proven.attempt != claim.key:  # or it would be tried again by each that comes after
+                if proven.attempt != claim.key:  # or each later attempt would try it again
                     table.drop(proven.attempt.attempt)
                 reason = f"{requirement}: {outcome.detail}"
                 raise AttemptRejectedError(f"wave {claim.key.wave} must be staged again: {reason}", wave=claim.key.wave)
@@ -205,7 +205,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
 
 
 def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: Proven, rejection: str) -> None:
-    """Keep what the table rejects, where it is the only copy of records: the table can be made to fit it again."""
+    """Keep a rejected branch that is the only copy of records: the table can be restored to fit it."""
     mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
     why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, {remedies.run()} publishes it"
     give_up = cancelled(claim.key.wave)

@@ -42,7 +42,7 @@ from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
-from airflow_kafka_lake.services.topics import there
+from airflow_kafka_lake.services.topics import existing_topics
 
 NAMED = 5
 """How many differences a refusal names."""
@@ -222,7 +222,7 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
     if not unseen:
         return set()
     mine = spec.topics if spec.topic_pattern is None else ports.source.topics((), spec.topic_pattern)
-    return unseen & {item.topic_id for item in there(ports.source, mine)[0].values()}
+    return unseen & {item.topic_id for item in existing_topics(ports.source, mine)[0].values()}
 
 
 def _move_main(

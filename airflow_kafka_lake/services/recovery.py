@@ -1,4 +1,4 @@
-"""Finish what earlier runs left open, by what the lake has of it."""
+"""Finish waves that earlier runs left open, by what the lake has of them, and drop abandoned staging branches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_kafka_lake.services.publishing import adopt, probe
 
 OPEN = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
 OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
-"""What it looks like when another process works on a wave, or has ended it since it was listed."""
+"""Errors of a wave that another process works on, or has ended since it was listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Recovered:
 
 
 def recover(ports: Ports, pipeline: str) -> Recovered:
-    """Ask the lake about every wave that an earlier run left open; safe to repeat at any time.
+    """Search the lake for every wave that an earlier run left open; safe to repeat at any time.
 
     A wave that cannot be recovered does not stop the others; the first error is raised at the end.
     """

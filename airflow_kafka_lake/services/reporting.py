@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.planning import holders
-from airflow_kafka_lake.services.topics import there
+from airflow_kafka_lake.services.topics import existing_topics
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
@@ -81,7 +81,7 @@ def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
 def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> Snapshot | str:
     """Return a snapshot of those of the topics that still exist, or why there is none."""
     try:
-        existing, problems = there(source, topics)
+        existing, problems = existing_topics(source, topics)
         if existing:
             return source.snapshot(sorted(existing), group)
         unknown = (error.message for error in problems.values() if not isinstance(error, UnknownTopicError))

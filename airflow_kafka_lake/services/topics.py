@@ -1,4 +1,7 @@
-"""Which topics are there, and are they those that were recorded? Each is asked for by name: a list may lack some."""
+"""Whether topics, and what was planned of them, are still in Kafka as they were recorded.
+
+Each topic is asked for by name: Kafka's list of topics may lack some.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ TopicKey = tuple[str, str]
 """`(topic, topic_id)`."""
 
 Problems = dict[str, KafkaLakeError]
-"""Why nothing can be said of a topic, or that it does not exist, as the brokers have confirmed (UnknownTopicError)."""
+"""Why nothing is known of a topic; UnknownTopicError where brokers have confirmed that it does not exist."""
 
 
-def apart(ask: Callable[[Sequence[str]], Iterable[T]], topics: Iterable[str]) -> tuple[tuple[T, ...], Problems]:
-    """Return what is answered about the topics that are there, and the problems of the others.
+def ask_about(ask: Callable[[Sequence[str]], Iterable[T]], topics: Iterable[str]) -> tuple[tuple[T, ...], Problems]:
+    """Return the answers about the topics that exist, and the problems of the others.
 
-    An error that names topics, in its fact `topics`, is only theirs; any other is raised.
+    An error that names topics, in its fact `topics`, is about those only; any other is raised.
     """
     left, problems = set(topics), Problems()
     while left:
@@ -45,16 +48,18 @@ def apart(ask: Callable[[Sequence[str]], Iterable[T]], topics: Iterable[str]) ->
     return (), problems
 
 
-def there(source: OffsetSource, topics: Iterable[str]) -> tuple[dict[str, TopicDescription], Problems]:
-    """Return the topics that are there, by name, and the problems of the others."""
-    found, problems = apart(source.describe, topics)
+def existing_topics(source: OffsetSource, topics: Iterable[str]) -> tuple[dict[str, TopicDescription], Problems]:
+    """Return the topics that exist, by name, and the problems of the others."""
+    found, problems = ask_about(source.describe, topics)
     return {item.topic: item for item in found}, problems
 
 
-def compared(source: OffsetSource, expected: Iterable[TopicKey]) -> tuple[dict[TopicKey, IdentityError], Problems]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead; and what is not known."""
+def compare_topics(
+    source: OffsetSource, expected: Iterable[TopicKey]
+) -> tuple[dict[TopicKey, IdentityError], Problems]:
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, what it has instead; and what is not known."""
     pairs = sorted(set(expected))
-    found, problems = there(source, {topic for topic, _ in pairs})
+    found, problems = existing_topics(source, {topic for topic, _ in pairs})
     ids = {name: item.topic_id for name, item in found.items()}
     unknown = {name: error for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
     changed = {
@@ -66,8 +71,8 @@ def compared(source: OffsetSource, expected: Iterable[TopicKey]) -> tuple[dict[T
 
 
 def changed_topics(ports: Ports, expected: Iterable[TopicKey]) -> dict[TopicKey, IdentityError]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, what is there instead; raises what is unknown."""
-    changed, unknown = compared(ports.source, expected)
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, what it has instead; raises what is unknown."""
+    changed, unknown = compare_topics(ports.source, expected)
     for error in unknown.values():
         raise error
     return changed
@@ -82,7 +87,7 @@ def _instead_of(topic: str, topic_id: str, found: str | None) -> IdentityError:
 
 def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with what was planned."""
-    changed, problems = compared(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
+    changed, problems = compare_topics(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     facts = LogFacts(changed=changed, problems=problems)
     if topics := facts.to_observe(ranges):
         facts = replace(facts, snapshot=ports.source.snapshot(topics, None))

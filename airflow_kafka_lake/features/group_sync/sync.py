@@ -7,7 +7,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.group_sync.decision import SyncedGroup, to_commit
 from airflow_kafka_lake.features.group_sync.port import PORT, GroupCommitter
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import there
+from airflow_kafka_lake.services.topics import existing_topics
 
 
 def sync_group(ports: Ports, spec: PipelineSpec) -> SyncedGroup | None:
@@ -28,7 +28,7 @@ def sync_group(ports: Ports, spec: PipelineSpec) -> SyncedGroup | None:
 def _synced(ports: Ports, pipeline: str, group: str) -> SyncedGroup:
     streams = ports.ledger.streams(pipeline)
     try:
-        topics = sorted(there(ports.source, {stream.key.topic for stream in streams})[0])
+        topics = sorted(existing_topics(ports.source, {stream.key.topic for stream in streams})[0])
         if not topics:
             return SyncedGroup(group=group, committed={}, refused={})
         wanted_offsets, refused = to_commit(streams, ports.source.snapshot(topics, group))

@@ -240,7 +240,7 @@ def test_cancel_of_what_was_read_again_drops_its_branch(world: World) -> None:
 
 def test_withdraw_never_meets_a_branch(world: World, attempt: str) -> None:
     """Only what was never claimed is withdrawn, and only what was claimed has staged."""
-    everything = decisions.named(world.ledger, "orders")
+    everything = decisions.find_subject(world.ledger, "orders")
     with pytest.raises(StateError):
         decisions.withdraw(world.worker(), everything, Selection(), reason="not needed")
     assert world.table.branches() == (attempt,)

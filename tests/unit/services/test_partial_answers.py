@@ -238,7 +238,7 @@ def test_withdrawal_by_time_leaves_nothing_of_its_period_planned_unnamed(world: 
     world.plan()
     world.retain_from(5)
     period = Selection(start=begin - timedelta(minutes=1))
-    subject = decisions.named(world.ledger, "orders")
+    subject = decisions.find_subject(world.ledger, "orders")
     with pytest.raises(RangeExpiredError, match="Kafka has no longer: orders/0 0-5"):
         decisions.withdraw(world.worker(), subject, period, reason="wrong period")
     done = decisions.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.unit
 ALL = Selection()
 
 
-def withdraw(world: World, subject: str = "orders", selection: Selection = ALL, **options: bool) -> decisions.Done:
+def withdraw(world: World, subject: str = "orders", selection: Selection = ALL, **options: bool) -> decisions.Withdrawn:
     """Withdraw a subject, or what a selection leaves of it."""
-    named = decisions.named(world.ledger, subject)
+    named = decisions.find_subject(world.ledger, subject)
     return decisions.withdraw(world.worker(), named, selection, reason="too much", **options)
 
 
