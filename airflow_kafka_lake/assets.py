@@ -1,4 +1,4 @@
-"""The asset that stands for what a pipeline has landed, and what its events say."""
+"""The asset of a pipeline, and the extras of its events."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def pipeline_asset(pipeline: str) -> Asset:
 
 
 def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> list[dict[str, Any]]:
-    """Return the extras of the events that tell of some moves (docs/reference/json.md), in order, of every stream.
+    """Return the extras of the events for some watermark moves, in order (docs/reference/json.md).
 
     Each has one slice per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, so it grows from
-    event to event and tells one that is told twice.
+    event to event and shows which event came twice.
     """
     groups: list[list[Advance]] = []
     streams: set[Stream] = set()

@@ -16,7 +16,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=20), "retry_exponential_backoff": 2.0}
-"""For what may pass; what repeating cannot help fails at once."""
+"""For errors that may pass; other errors fail at once."""
 
 WAVES_AT_ONCE = 2
 
@@ -35,7 +35,7 @@ def kafka_lake_ingest(
     ledger_conn_id: str = DEFAULT_LEDGER,
     waves_at_once: int = WAVES_AT_ONCE,
 ) -> TaskGroup:
-    """Plan, ingest every wave, advance, and end as what was planned ended.
+    """Plan, ingest every wave, advance, and end in the state in which the plan ended.
 
     Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`) and may be templates. `waves_at_once`
     bounds the Spark jobs of one Dag run. The group fails when ranges of the plan are unresolved, or any of the pipeline

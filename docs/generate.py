@@ -148,29 +148,29 @@ def _sentence(text: str) -> str:
 # -- states -----------------------------------------------------------------------------------------------------------
 
 RANGE_FORM = {
-    RangeState.PLANNED: "planned; its wave says who works on it",
+    RangeState.PLANNED: "planned; the state of its wave shows whether an attempt works on it",
     RangeState.CANCELLED: "put on hold by a person",
     RangeState.HELD: "put on hold by an audit or a precheck; the reason names the offsets",
     RangeState.COMMITTED: "visible in the lake, every offset accounted for",
     RangeState.SKIPPED: "passed unread by a person's recorded decision",
 }
 WAVE_FORM = {
-    WaveState.PLANNED: "nobody works on it",
+    WaveState.PLANNED: "no attempt works on it",
     WaveState.CLAIMED: "an attempt has it: staging",
-    WaveState.STAGED: "an attempt's rows are staged and audited, seen by nobody",
+    WaveState.STAGED: "an attempt's rows are staged and audited, invisible to readers",
     WaveState.PUBLISHING: "the publishing commit may have been sent",
     WaveState.COMMITTED: "published and committed",
     WaveState.CANCELLED: "all of its ranges were cancelled",
     WaveState.DISSOLVED: "its ranges went elsewhere: released into another wave, held, skipped or withdrawn",
 }
 ATTEMPT_FORM = {
-    AttemptOutcome.RUNNING: "at work, or its worker died",
+    AttemptOutcome.RUNNING: "running, or its worker died",
     AttemptOutcome.STAGED: "staged and audited, not published yet",
     AttemptOutcome.COMMITTED: "its commit is in the lake",
-    AttemptOutcome.REJECTED: "what it staged no longer fitted the table",
+    AttemptOutcome.REJECTED: "the table changed, and its staged rows could not be published",
     AttemptOutcome.FAILED: "ended with an error, or its audit found something",
-    AttemptOutcome.UNKNOWN: "the answer to its commit, or to the look for an earlier one, was lost",
-    AttemptOutcome.ABANDONED: "another attempt took over, and may go on with what it had audited",
+    AttemptOutcome.UNKNOWN: "the answer to its commit, or to the search for an earlier one, was lost",
+    AttemptOutcome.ABANDONED: "another attempt took over, and may publish what it had audited",
 }
 STATES_INTRO = """
 The tables below are those of `core/ledger/waves.py`, from which the ledger's guarded statements are made. Words:
@@ -178,10 +178,10 @@ The tables below are those of `core/ledger/waves.py`, from which the ledger's gu
 """
 RANGES_CLOSE = (
     "PLANNED, CANCELLED and HELD hold the watermark; COMMITTED and SKIPPED let it pass, and are left only by "
-    "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md). What is PLANNED or CANCELLED in a wave that nobody ever "
-    "claimed (fence 0) can be taken off the record again: [`kafka-lake withdraw …`](../how-to/withdraw.md)."
+    "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md). PLANNED and CANCELLED ranges of a wave that was never "
+    "claimed (fence 0) can be withdrawn: [`kafka-lake withdraw …`](../how-to/withdraw.md)."
 )
-WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder who is gone."
+WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder that has died."
 
 
 def states_page() -> str:
@@ -268,18 +268,18 @@ KAFKA_LAKE_MUTANT=any-head .venv/bin/python -m pytest -p tests.mutants.plugin te
 
 The last line runs whatever tests you like against the package without that guard.
 
-Slips at random, in the whole package, show what the guards' list does not think of:
+Random slips in the whole package test what the list of guards leaves out:
 
 ```
 .venv/bin/python -m tests.mutants.random --seed 1                      # 200, and enough of each guarded part
 .venv/bin/python -m tests.mutants.random --seed 1 --folder operators   # one folder
 ```
 
-Each slip (a comparison turned, a bound moved, a statement or an error gone, a constant changed, …) meets the tests of
-the fast tiers that run its function, until one is red. A table says which tier killed how many in each folder. Below
+Each slip (a comparison turned, a bound moved, a statement or an error removed, a constant changed, …) meets the tests
+of the fast tiers that run its function, until one is red. A table shows how many each tier killed in each folder. Below
 90 % in the reader of raw batches, or in operators, triggers and sensors, the exit code is 1. What changes nothing that
-a test should see stands in `tests/mutants/judged.json` with a reason, and counts neither way. `--json FILE` keeps the
-evidence; a later call with the same file goes on where it ended, and plays survivors again when a test has changed.
+a test should see is listed in `tests/mutants/judged.json` with a reason, and counts neither way. `--json FILE` keeps
+the evidence; a later call with the same file goes on where it ended, and plays survivors again when a test has changed.
 """
 
 
@@ -332,10 +332,10 @@ A failpoint is a crossing of a port, before or after the call, or a step inside 
 Then the same command runs again, then the main job, then the main job once more, which must find nothing to do. A case
 is green when every acknowledged record of a committed range is in the table once and nothing else is, each wave was
 published once, the watermark is where the proof ends, `kafka-lake audit` agrees, and a person's decision still holds. A
-transaction that hangs is named; a group that mirrors the watermarks was never told more than is proved, and knows all
+transaction that hangs is named; a group that follows the watermarks never got more than is proved, and has all of it
 in the end; what an attempt shows is decoded whole or not at all. A trap that does not spring is red.
 
-The numbers say in how many cases (commands, states of the world, crossings) it was played; all of them were green
+The numbers say in how many cases (commands, states of the simulation, port calls) it was played; all of them were green
 unless the cell says otherwise. "–" is no case: before a call there is no answer to lose, and rows that pass the driver
 are no call.
 """
@@ -455,12 +455,12 @@ TIERS = {
     "integration": "the whole product as a user runs it: real Kafka, Spark, Iceberg, PostgreSQL and Airflow; every "
     "refusal through the command line",
     "mutants": "every guard of the protocol is taken out once, and tests must fail without it",
-    "faults": "something dies, lies or answers late: processes are killed at crossings of a port, and running the same "
+    "faults": "something dies, lies or answers late: processes are killed at port calls, and running the same "
     "command again must end with every record in the table once",
 }
 TESTS_INTRO = """
-A test's tier is the folder it stands in. Names are facts, docstrings one sentence; the order is random, warnings are
-errors, and nobody waits for a fixed time. What needs a service starts a real one on this machine.
+A test's tier is its folder. Names are facts, docstrings one sentence; the order is random, warnings are
+errors, and no test waits for a fixed time. What needs a service starts a real one on this machine.
 
 ```
 make test                          # all tiers, after style, types and import contracts

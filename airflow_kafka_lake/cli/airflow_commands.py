@@ -56,7 +56,7 @@ class _Run:
 
 @contextmanager
 def stdout_of_our_own() -> Iterator[None]:
-    """Send what Airflow logs to stderr while a command runs: its handlers took hold of stdout long before."""
+    """Send what Airflow logs to stderr while a command runs: its handlers hold the old stdout."""
     sys.stdout.flush()
     document = os.dup(1)
     try:

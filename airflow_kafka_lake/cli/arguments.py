@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and from what a person types to what a service takes."""
+"""Arguments that several commands take, and how their text becomes what a service takes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def subject_id(text: str) -> str:
 
 
 def free_text(text: str) -> str:
-    """Read free text: any text that a database can keep, but no NUL and no broken UTF-8."""
+    """Read free text: no NUL and no broken UTF-8, which a database cannot keep."""
     if "\0" in text or text != text.encode(errors="replace").decode():
         raise argparse.ArgumentTypeError(f"{shown(text)} holds a NUL or bytes that are not UTF-8: leave them out")
     return text
@@ -143,7 +143,7 @@ def actor() -> str:
 
 
 def is_file(subject: str) -> bool:
-    """Return whether PIPELINE is meant as a file: it ends in `.toml` or has a path separator."""
+    """Return whether PIPELINE is a file: it ends in `.toml` or has a path separator."""
     return subject.endswith(".toml") or os.sep in subject
 
 
@@ -164,7 +164,7 @@ def _spec_of_file(file: Path) -> PipelineSpec:
     try:
         missing = not file.exists()
     except (OSError, ValueError):
-        missing = False  # no path that a system could have: reading it says why
+        missing = False  # Not a possible path: reading it raises the reason.
     if missing:
         raise PipelineFileError(
             f"{file} does not exist. Correct the path, or give the name of a pipeline that the ledger knows",
@@ -236,7 +236,7 @@ def selection_of(arguments: argparse.Namespace) -> Selection:
 
 
 def period_of(arguments: argparse.Namespace) -> Selection:
-    """Read the same of a command that takes no more than a period: `--topic`, `--from` and `--to` are given."""
+    """Read the options of a command that needs a period: `--topic`, `--from` and `--to` are given."""
     selection = selection_of(arguments)
     mixed = isinstance(selection.start, datetime) is not isinstance(selection.end, datetime)
     if mixed and len(selection.partitions or ()) != 1:

@@ -1,4 +1,4 @@
-"""Is everything there: `audit`, and `accept-deletes` for rows that are gone on purpose."""
+"""Commands that compare ledger and lake: `audit`, and `accept-deletes` for rows that were deleted on purpose."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import accepted_deletes, pipeline_audit, reporting
 
 BEYOND = 2**63 - 1
-"""No offset is as large."""
+"""An end above every offset."""
 NOTED = 3
-"""Notes that are shown; each stands beside its stream with --json and in the report."""
+"""How many notes are shown; --json and the report have all, each with its stream."""
 
 
 def audit(arguments: argparse.Namespace, output: Output) -> Result:
-    """Compare ledger and lake, and Kafka or a live table where that is asked for."""
+    """Compare ledger and lake, and with options Kafka or a live table."""
     report = report_file(arguments.report) if arguments.report else None
     page = FEATURES.page("audit") if report else None
     checks = FEATURES.audit_checks({item.name: getattr(arguments, item.name) for item in FEATURES.audit_options})
@@ -49,7 +49,7 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def show_audit(output: Output, document: Json) -> None:
-    """Show the proof: where every offset of each stream went, the rows that are there, and all that is wrong."""
+    """Show each stream's accounting and rows, and every finding."""
     rows = [
         (stream_text(item), item["sentence"], item["rows"], item["duplicates"], item["missing"])
         for item in document["streams"]

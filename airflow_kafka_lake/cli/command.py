@@ -1,4 +1,4 @@
-"""What a command is: a name, its arguments, the action that makes a document, and the view that shows it to people."""
+"""A command: its name and arguments, the action that makes a document, and the view that prints it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command found or did; `beside` is what its view shows and its JSON document does not have."""
+    """The result of an action; `beside` is what only the view shows, not the JSON document."""
 
     document: Json
     beside: Json = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Command:
     """None where the action prints while it works."""
 
     def run(self, arguments: argparse.Namespace, output: Output) -> int:
-        """Act, print the result as a document or for people, and return the exit code."""
+        """Act, print the result as a document or by the view, and return the exit code."""
         result = self.action(arguments, output)
         if self.view is None:
             return result.exit_code

@@ -1,4 +1,4 @@
-"""All commands, by group. A new group is named here; a new command stands in the module of its group, whole."""
+"""All commands, by group. A new command goes into the module of its group; only a new group is named here."""
 
 from __future__ import annotations
 

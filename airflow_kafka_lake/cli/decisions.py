@@ -1,4 +1,4 @@
-"""What a person decides about offsets: `skip`, `reopen`, `withdraw`."""
+"""Commands that record a decision about offsets: `skip`, `reopen`, `withdraw`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def skip(arguments: argparse.Namespace, output: Output) -> Result:
-    """Pass offsets unread, or show what that would mean."""
+    """Skip offsets, or show what a skip would change."""
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
@@ -74,7 +74,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def show_skipped(output: Output, document: Json) -> None:
-    """Show what was passed unread, or would be, and where what was held for it goes on."""
+    """Show what was or would be skipped, and which held offsets go on after it."""
     dry = document["dry_run"]
     for item in document["streams"]:
         where = f"{stream_text(item)} {item['from']}-{item['to']}"
@@ -96,7 +96,7 @@ def show_skipped(output: Output, document: Json) -> None:
 
 
 def reopen(arguments: argparse.Namespace, output: Output) -> Result:
-    """Read committed offsets again, or show what that would mean."""
+    """Reopen committed offsets, or show what that would change."""
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
@@ -144,7 +144,7 @@ def _where(item: Chosen) -> dict[str, Any]:
 
 
 def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run: bool) -> Json:
-    """Return what was decided of each stream, and all of it together; `from` and `to` where it is one stream."""
+    """Return the document of several streams, with totals; `from` and `to` only where it is one stream."""
     only = streams[0] if len(streams) == 1 else {}
     return {
         "pipeline": pipeline,
@@ -158,7 +158,7 @@ def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run:
 
 
 def show_reopened(output: Output, document: Json) -> None:
-    """Show what is read again, or would be, and by which command."""
+    """Show what is or would be read again, and by which command."""
     for item in document["streams"]:
         where = f"{item['reopened']} offsets of {stream_text(item)} {item['from']}-{item['to']}"
         if document["dry_run"]:
@@ -181,7 +181,7 @@ def show_reopened(output: Output, document: Json) -> None:
 
 
 def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
-    """Take off the plan what no attempt has begun to read."""
+    """Withdraw planned ranges that no attempt has begun to read."""
     selection = selection_of(arguments)
     name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
     with open_ledger(arguments.ledger) as ledger:
@@ -220,7 +220,7 @@ def _withdrawn(pipeline: str, done: decisions.Withdrawn, *, dry_run: bool) -> Js
 
 
 def show_withdrawn(output: Output, document: Json) -> None:
-    """Show what is not planned any more, and what stays."""
+    """Show what is not planned any more, and what is kept."""
     verb = "would withdraw" if document["dry_run"] else "withdrew"
     output.line(
         f"{verb} {document['offsets']} offsets in {document['ranges']} ranges of wave {', '.join(document['waves'])}: "

@@ -1,4 +1,4 @@
-"""From words to a command and from its end, however it ends, to an exit code."""
+"""Parse the command line, run the command, and turn its end into an exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
 
 ENDING = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
-"""Signals that end a command as Ctrl-C does: what runs is unwound, and the exit code is 128 and the signal's number."""
+"""Signals that end a command as Ctrl-C does: the stack is unwound, and the exit code is 128 + the signal's number."""
 LEDGER = "kafka_lake_ledger"
 DEBUG = "KAFKA_LAKE_DEBUG"
 
@@ -44,13 +44,13 @@ class InternalError(TerminalError):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is an error like any other; words are not guessed from their beginnings."""
+    """An argument parser that raises a UsageError, and accepts no abbreviated option."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of exiting, so that `--json` holds for wrong usage too."""
+        """Raise instead of exiting, so that wrong usage, too, obeys `--json`."""
         raise UsageError(f"{message}. See: {self.prog} --help")
 
 
@@ -108,10 +108,10 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
         output.note(f"{word}: run the same command again, it goes on from where it stopped")
         return 128 + number
     except BrokenPipeError:
-        # The reader of our output has left (`| head`): point stdout elsewhere, or the interpreter complains at exit.
+        # The reader of stdout has closed it (`| head`): replace it, or the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as cause:  # noqa: BLE001  # the last line of defence: whatever it is, it ends as one sentence
+    except Exception as cause:  # noqa: BLE001  # the last handler: every defect ends as one sentence
         if os.environ.get(DEBUG):
             traceback.print_exc()
         defect = InternalError(cause)

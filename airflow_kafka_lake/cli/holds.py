@@ -1,4 +1,4 @@
-"""On hold and off: `cancel`, `release`."""
+"""Commands that put ranges on hold and take them off: `cancel`, `release`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cancel(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def show_cancelled(output: Output, document: Json) -> None:
-    """Show how many ranges are held, and the way back."""
+    """Show how many ranges are on hold, and the remedy."""
     ranges, subject = document["cancelled"], document["subject"]
     output.line(f"cancelled {len(ranges)} ranges; take the hold off with: {remedies.release(subject)}")
 

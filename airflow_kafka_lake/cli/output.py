@@ -1,4 +1,4 @@
-"""What a person sees: tables on stdout, progress on stderr; or one JSON document on stdout."""
+"""Output of a command: tables on stdout and progress on stderr, or one JSON document on stdout."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rich.text import Text
 from airflow_kafka_lake.core.errors import KafkaLakeError
 
 WIDE = 160
-"""Columns when stdout is no terminal: a table in a log file must not be cut at 80."""
+"""Width when stdout is no terminal: a table in a log file must not be cut at 80 columns."""
 SHOWN = 40
-"""Rows of a long table, lines of a long text; the rest is counted."""
+"""How many rows of a long table, or lines of a long text, are shown; the rest is counted."""
 
 
 class Output:
@@ -30,7 +30,7 @@ class Output:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Show what is being done while it is done (a spinner on a terminal, lines elsewhere)."""
+        """Show progress while the block runs (a spinner on a terminal, lines elsewhere)."""
         if self._status is None:
             yield
             return
@@ -38,14 +38,14 @@ class Output:
             yield
 
     def progress(self, text: str) -> None:
-        """Tell what is being done."""
+        """Show what is being done."""
         if self._status is None:
             self.note(text)
         else:
             self._status.update(_visible(text))
 
     def note(self, text: str) -> None:
-        """Leave a line for the reader, beside the result."""
+        """Print a line beside the result, on stderr."""
         self._err.print(_visible(text))
 
     def document(self, data: Any) -> None:
@@ -83,10 +83,10 @@ class Output:
 
 
 def stream_text(item: Mapping[str, Any]) -> str:
-    """Return `topic/partition` of what a document says of a stream."""
+    """Return `topic/partition` of an entry of a document."""
     return f"{item['topic']}/{item['partition']}"
 
 
 def _visible(text: str) -> Text:
-    """Return text that is shown and does nothing else: what would steer a terminal, or break its encoding, escaped."""
+    """Return text with everything escaped that would control a terminal or break its encoding."""
     return Text("".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text))

@@ -1,4 +1,4 @@
-"""After an accident: `recover` open waves, `rebuild` a ledger."""
+"""Commands after an accident: `recover` open waves, `rebuild` a ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_kafka_lake.services import rebuilding, recovery
 
 
 def recover(arguments: argparse.Namespace, output: Output) -> Result:
-    """Ask the lake about open waves."""
+    """Look in the lake for the commits of open waves."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         done = recovery.recover(ports, spec.name)
@@ -61,7 +61,7 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def show_rebuilt(output: Output, document: Json) -> None:
-    """Show what came back from the lake, and what is read again."""
+    """Show what was restored from the lake, and what is read again."""
     output.line(
         f"{document['waves']} waves with {document['ranges']} ranges came back from the lake, which has "
         f"{document['skips']} skips"

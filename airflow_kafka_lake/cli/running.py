@@ -1,4 +1,4 @@
-"""Reading on: `plan`, `run`, `ingest`, `advance`."""
+"""Commands that move records: `plan`, `run`, `ingest`, `advance`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[PipelineSpec, Bounds]:
-    """Read PIPELINE and the bounds, and check these before anything is opened."""
+    """Read PIPELINE and the bounds, and check the bounds before anything is opened."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     bounds = bounds_of(arguments, acknowledge_order=arguments.acknowledge_order)
     planning.check_bounds(bounds)

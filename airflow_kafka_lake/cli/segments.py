@@ -1,4 +1,4 @@
-"""What comes before what: `segments`, `seal`, `migrate`."""
+"""Commands about the order of segments: `segments`, `seal`, `migrate`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def segments(arguments: argparse.Namespace, output: Output) -> Result:
-    """Read the graph of segments, and draw it where that is asked for."""
+    """Read the graph of segments, and draw it with --svg."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with open_ledger(arguments.ledger) as ledger:
         reporting.known_spec(ledger, spec.name)

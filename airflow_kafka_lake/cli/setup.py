@@ -10,7 +10,7 @@ from airflow_kafka_lake.cli.output import Output
 
 
 def db(arguments: argparse.Namespace, _: Output) -> Result:
-    """Bring the ledger's schema up to date, or look at it."""
+    """Bring the ledger's schema up to date, or only check it."""
     from airflow_kafka_lake.wiring.ledger import LedgerConnection
 
     schema = LedgerConnection(arguments.ledger).schema()
@@ -39,7 +39,7 @@ def show_jars(output: Output, document: Json) -> None:
 
 
 def demo(arguments: argparse.Namespace, output: Output) -> Result:
-    """Run the demonstration, which shows its own proof as long as its services run."""
+    """Run the demonstration, which prints its result while its services run."""
     from airflow_kafka_lake.local.demo import demonstrate
 
     report = Path(arguments.report) if arguments.report else None

@@ -1,4 +1,4 @@
-"""How far: `status`, `wave`."""
+"""Commands that show progress: `status`, `wave`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
 def status(arguments: argparse.Namespace, output: Output) -> Result:
-    """Read where every stream of a pipeline stands."""
+    """Read the progress of every stream of a pipeline."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
@@ -23,7 +23,7 @@ def status(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def show_status(output: Output, document: Json) -> None:
-    """Show streams, what blocks, and the waves that are not done."""
+    """Show streams, what blocks them, and the waves that are not done."""
     rows = [
         (
             stream_text(item),

@@ -1,1 +1,1 @@
-"""Hooks as Airflow knows them, for a Dag's own code and for the connections page; `wiring` does what they do."""
+"""Airflow hooks, for a Dag's own code and the connections page; `wiring` does the work."""

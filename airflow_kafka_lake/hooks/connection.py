@@ -1,4 +1,4 @@
-"""What all hooks of this package are."""
+"""The base of this package's hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_kafka_lake.get_provider_info import connection_type
 
 
 class ConnectionHook(BaseHook):
-    """A hook that can be tested from Airflow's connections page; subclasses open what the connection leads to."""
+    """A hook that Airflow's connections page can test; subclasses open the system behind the connection."""
 
     conn_name_attr: ClassVar[str]
     default_conn_name: ClassVar[str]
@@ -21,16 +21,16 @@ class ConnectionHook(BaseHook):
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Return which fields the connection form hides, renames and explains, as the provider's description has it."""
+        """Return which fields the connection form hides, renames and explains, from the provider's description."""
         behaviour = connection_type(cls.conn_type)["ui-field-behaviour"]
         return {key.replace("-", "_"): value for key, value in behaviour.items()}
 
     @abstractmethod
     def check(self) -> str:
-        """Return in one sentence that the other side answers; raises what keeps it from answering."""
+        """Ask the other side and return one sentence about its answer; raises when there is none."""
 
     def test_connection(self) -> tuple[bool, str]:
-        """Return whether the other side answers, and a sentence without secrets: a library's own words may hold one."""
+        """Return whether the other side answers, and a sentence without secrets: a library's own text may hold one."""
         try:
             return True, self.check()
         except KafkaLakeError as error:

@@ -10,7 +10,7 @@ from airflow_kafka_lake.wiring.spark import DEFAULT_SPARK, SparkConnection
 
 
 class SparkRunnerHook(ConnectionHook):
-    """Knows where Spark jobs run, and with which settings.
+    """Returns where Spark jobs run, and with which settings.
 
     :param spark_conn_id: Airflow connection of the master, of type `kafka_lake_spark` or `spark`
     """

@@ -78,8 +78,8 @@ class LocalAirflow(LocalServer, AirflowApi):
     def _write_launcher(self) -> Path:
         """Write the `airflow` that standalone starts its components with.
 
-        The log servers of scheduler and triggerer cannot be told to stay off the machine's other addresses, and
-        without them the logs are read from the shared folder: so they are left out.
+        The log servers of scheduler and triggerer would listen on every address of the machine; without them the logs
+        are read from the shared folder.
         """
         launcher = self.home / "bin" / "airflow"
         launcher.parent.mkdir(exist_ok=True)

@@ -25,7 +25,7 @@ _LOOK_AT_OWNER_SECONDS = 1.0
 
 
 def main(folders: list[str]) -> None:
-    """Serve until the owner is gone; then kill every descendant and remove the folders."""
+    """Serve until the owner ends; then kill every descendant and remove the folders."""
     prctl = _prctl()
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     owner = os.getppid()

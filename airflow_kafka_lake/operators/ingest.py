@@ -1,4 +1,4 @@
-"""Bring one wave into the lake."""
+"""Ingest one wave."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class IngestWaveOperator(SparkTask):
     """Claims, stages, audits, publishes and records one wave; safe to repeat at any moment, does not advance.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
-    the task defers itself: it waits without a worker slot. Killing the task ends the Spark driver; what it staged stays
+    the task defers itself: it waits without a worker slot. Killing the task ends the Spark driver; staged rows stay
     invisible.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)

@@ -41,13 +41,13 @@ MAX_WAVES = 1000
 
 SHOWN_LINES = 100
 PLAN_KEY = "plan"
-"""XCom key of what a plan says about itself. Airflow can only map over a task's return value, so that is the waves."""
+"""XCom key of the plan's summary. Airflow maps only over a task's return value, so that is the waves."""
 
 
 class PlanIngestOperator(BaseOperator):
     """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
 
-    The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` says the
+    The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` has the
     rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes",
     "blocked", "hanging", "dry_run"}`.
 
@@ -111,11 +111,11 @@ class PlanIngestOperator(BaseOperator):
         self.deferrable = deferrable
 
     def execute(self, context: Context) -> list[str]:
-        """Plan; returns wave ids and pushes the XCom `plan`. A group that has commits pending is waited for."""
+        """Plan; returns wave ids and pushes the XCom `plan`. Waits while a group has commits pending."""
         return self._plan(context, None)
 
     def execute_complete(self, context: Context, event: WaitEvent, until: float) -> list[str]:
-        """Plan once more after a wait, which goes on only until that time (epoch seconds)."""
+        """Plan again after a wait; a further wait ends at `until` (epoch seconds)."""
         self.log.info("%s", message_of(event))
         return self._plan(context, until)
 
@@ -210,7 +210,7 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
-    """Give in lines what a plan reads, what it leaves out and why; of each kind so many as a log can do with."""
+    """Explain in lines what a plan reads, what it leaves out and why, at most `SHOWN_LINES` of each kind."""
     yield heading(made, dry_run=dry_run)
     yield from range_lines(made, most=SHOWN_LINES)
     yield from remarks(made, where, dry_run=dry_run, most=SHOWN_LINES)

@@ -1,6 +1,6 @@
-"""What makes a pipeline: a TOML file or keywords are checked, and become a `PipelineSpec`.
+"""Read a pipeline from a TOML file or keywords, check it, and make a `PipelineSpec` of it.
 
-Importing this module is cheap, because Dag files import it: everything heavy waits for the value that needs it.
+Importing this module is cheap, because Dag files import it: heavy modules are imported where a value needs them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Pipeline:
     spec: PipelineSpec
 
     def __str__(self) -> str:
-        """Return the name: what Airflow's page shows of a template field."""
+        """Return the name, which Airflow's page shows of a template field."""
         return self.spec.name
 
     def __init__(
@@ -81,8 +81,8 @@ class Pipeline:
     ) -> None:
         given = {key: value for key, value in locals().items() if key in _KEYWORDS and value is not None}
         mistakes = [
-            _Mistake(section="", key=word, found="an unknown keyword", legal=_known(word, list(_KEYWORDS)))
-            for word in unknown
+            _Mistake(section="", key=name, found="an unknown keyword", legal=_known(name, list(_KEYWORDS)))
+            for name in unknown
         ]
         object.__setattr__(self, "spec", _spec(given, mistakes, None))
 
@@ -176,7 +176,7 @@ def _given(document: Mapping[str, Any], mistakes: list[_Mistake]) -> Iterator[tu
             legal = f"a section: [{section}] on a line of its own, keys below it"
             mistakes.append(_Mistake(section=section, key=None, found=shown(content), legal=legal))
         elif section == "decode" and not content:
-            # Who wrote the section wants values decoded; read as no section it would decode none, and say nothing.
+            # An empty section would silently decode nothing.
             mistakes.append(_no_format())
         else:
             for name, value in content.items():

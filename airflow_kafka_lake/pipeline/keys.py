@@ -1,4 +1,4 @@
-"""The keys of a pipeline file: where each stands, which keyword it is, and how its value is read.
+"""The keys of a pipeline file: section and name, the keyword of `Pipeline`, and how the value is read.
 
 A reader takes the raw value and the folder that relative paths start from, and returns the typed value or raises
 `IllegalValueError` with what is legal.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError
@@ -61,6 +62,8 @@ COLUMNS = (
 )
 """The table's columns that it can be partitioned by; only the first is a time."""
 
+_MESSAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _TAKEN = frozenset({*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN})
 COLUMN_FORM = "the name of a column: 1 to 128 of A-Z a-z 0-9 _, not beginning with a digit, none that every table has"
 
@@ -100,12 +103,50 @@ def _text(value: object, legal: str) -> str:
     return value
 
 
-def _pipeline_name(value: object, _: Path | None) -> str:
-    text = _text(value, NAME_FORM)
+def _text_that(legal: str, fits: Callable[[str], object]) -> Reader:
+    def read(value: object, _: Path | None) -> str:
+        text = _text(value, legal)
+        if not fits(text):
+            raise IllegalValueError(legal)
+        return text
+
+    return read
+
+
+def _parsed_by(parse: Callable[[Any], object]) -> Reader:
+    def read(value: object, _: Path | None) -> object:
+        try:
+            return parse(value)
+        except UsageError as error:
+            raise IllegalValueError(error.message.removesuffix(".")) from None
+
+    return read
+
+
+def _is_pipeline_name(text: str) -> bool:
     # Commands take a file or a name: a name must not look like a file.
-    if not PIPELINE_NAME.fullmatch(text) or text.endswith(".toml"):
-        raise IllegalValueError(NAME_FORM)
-    return text
+    return bool(PIPELINE_NAME.fullmatch(text)) and not text.endswith(".toml")
+
+
+def _is_group(text: str) -> bool:
+    return bool(GROUP_ID.fullmatch(text)) and text == text.strip()
+
+
+def _is_subject(text: str) -> bool:
+    return 0 < len(text) <= MAX_SUBJECT and text == text.strip()
+
+
+def _is_message(text: str) -> bool:
+    return bool(_MESSAGE.fullmatch(text)) and len(text) <= MAX_SUBJECT
+
+
+def _is_column(text: str) -> bool:
+    return bool(_COLUMN.fullmatch(text)) and text.lower() not in _TAKEN
+
+
+def _limit(value: object) -> Limit:
+    found = parse_limit(value)
+    return Limit(share=found) if isinstance(found, float) else Limit(records=found)
 
 
 def _connection(value: object, _: Path | None) -> str:
@@ -157,23 +198,20 @@ def _policy(*kinds: PolicyKind) -> Reader:
     }
     legal = one_of([forms.get(kind, kind.value) for kind in kinds])
 
-    def read(value: object, folder: Path | None) -> Policy:
+    def read(value: object, folder: Path | None) -> object:
         text = _text(value, legal)
         word, colon, argument = text.partition(":")
         kind = next((kind for kind in kinds if kind.value == word), None)
         if kind is None or bool(colon) != (kind in forms):
             raise IllegalValueError(legal + nearest(word, [kind.value for kind in kinds]))
-        try:
-            return _policy_of(kind, argument, folder)
-        except UsageError as error:
-            raise IllegalValueError(error.message.removesuffix(".")) from None
+        return _parsed_by(lambda text: _policy_of(kind, text, folder))(argument, folder)
 
     return read
 
 
 def _policy_of(kind: PolicyKind, argument: str, folder: Path | None) -> Policy:
     if kind is PolicyKind.GROUP:
-        if not GROUP_ID.fullmatch(argument) or argument != argument.strip():
+        if not _is_group(argument):
             raise IllegalValueError(
                 "group:<id> with an id of 1 to 255 characters, no control characters, no outer spaces"
             )
@@ -229,61 +267,11 @@ def _term(text: str) -> tuple[str, str, str]:
     raise IllegalValueError(PARTITION_FORM)
 
 
-def _size(value: object, _: Path | None) -> int:
-    try:
-        return parse_size(value)  # type: ignore[arg-type]  # it refuses every other type in its own words
-    except UsageError as error:
-        raise IllegalValueError(error.message.removesuffix(".")) from None
-
-
-def _sync_group(value: object, _: Path | None) -> str:
-    text = _text(value, GROUP_FORM)
-    if not GROUP_ID.fullmatch(text) or text != text.strip():
-        raise IllegalValueError(GROUP_FORM)
-    return text
-
-
-def _span(value: object, _: Path | None) -> int:
-    try:
-        return parse_span(value)
-    except UsageError as error:
-        raise IllegalValueError(error.message.removesuffix(".")) from None
-
-
 def _ddl(value: object, _: Path | None) -> str:
-    # Line ends are welcome in a long schema; what it says is Spark's to judge, when a job reads it.
+    # A long schema may have line ends; Spark parses it when a job reads it.
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_DDL:
         raise IllegalValueError(DDL_FORM)
     return value.strip()
-
-
-def _subject(value: object, _: Path | None) -> str:
-    text = _text(value, SUBJECT_FORM)
-    if not 0 < len(text) <= MAX_SUBJECT or text != text.strip():
-        raise IllegalValueError(SUBJECT_FORM)
-    return text
-
-
-def _message(value: object, _: Path | None) -> str:
-    text = _text(value, MESSAGE_FORM)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*", text) or len(text) > MAX_SUBJECT:
-        raise IllegalValueError(MESSAGE_FORM)
-    return text
-
-
-def _column(value: object, _: Path | None) -> str:
-    text = _text(value, COLUMN_FORM)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", text) or text.lower() in _TAKEN:
-        raise IllegalValueError(COLUMN_FORM)
-    return text
-
-
-def _limit(value: object, _: Path | None) -> Limit:
-    try:
-        found = parse_limit(value)
-    except UsageError as error:
-        raise IllegalValueError(error.message.removesuffix(".")) from None
-    return Limit(share=found) if isinstance(found, float) else Limit(records=found)
 
 
 def one_of(words: list[str]) -> str:
@@ -294,7 +282,13 @@ def one_of(words: list[str]) -> str:
 _GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)
 
 KEYS: tuple[Key, ...] = (
-    Key(section="pipeline", name="name", keyword="name", read=_pipeline_name, required=NAME_FORM),
+    Key(
+        section="pipeline",
+        name="name",
+        keyword="name",
+        read=_text_that(NAME_FORM, _is_pipeline_name),
+        required=NAME_FORM,
+    ),
     Key(section="source", name="connection", keyword="kafka_connection", read=_connection),
     Key(section="source", name="topics", keyword="topics", read=_topics),
     Key(section="source", name="topic_pattern", keyword="topic_pattern", read=_topic_pattern),
@@ -303,24 +297,24 @@ KEYS: tuple[Key, ...] = (
     Key(section="source", name="end", keyword="end", read=_policy(PolicyKind.LATEST, *_GROUPS)),
     Key(section="source", name="ordering", keyword="ordering", read=_choice(Ordering)),
     Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
-    Key(section="source", name="leader_wait", keyword="leader_wait", read=_span),
-    Key(section="source", name="stable_wait", keyword="stable_wait", read=_span),
-    Key(section="source", name="layout_grace", keyword="layout_grace", read=_span),
-    Key(section="source", name="sync_group", keyword="sync_group", read=_sync_group),
+    Key(section="source", name="leader_wait", keyword="leader_wait", read=_parsed_by(parse_span)),
+    Key(section="source", name="stable_wait", keyword="stable_wait", read=_parsed_by(parse_span)),
+    Key(section="source", name="layout_grace", keyword="layout_grace", read=_parsed_by(parse_span)),
+    Key(section="source", name="sync_group", keyword="sync_group", read=_text_that(GROUP_FORM, _is_group)),
     Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
     Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_FORM),
     Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),
     Key(section="decode", name="format", keyword="decode_format", read=_choice(Format)),
     Key(section="decode", name="schema", keyword="decode_schema", read=_ddl),
     Key(section="decode", name="registry", keyword="decode_registry", read=_connection),
-    Key(section="decode", name="subject", keyword="decode_subject", read=_subject),
-    Key(section="decode", name="message", keyword="decode_message", read=_message),
-    Key(section="decode", name="column", keyword="decode_column", read=_column),
-    Key(section="decode", name="limit", keyword="decode_limit", read=_limit),
+    Key(section="decode", name="subject", keyword="decode_subject", read=_text_that(SUBJECT_FORM, _is_subject)),
+    Key(section="decode", name="message", keyword="decode_message", read=_text_that(MESSAGE_FORM, _is_message)),
+    Key(section="decode", name="column", keyword="decode_column", read=_text_that(COLUMN_FORM, _is_column)),
+    Key(section="decode", name="limit", keyword="decode_limit", read=_parsed_by(_limit)),
     Key(section="spark", name="connection", keyword="spark_connection", read=_connection),
-    Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_size),
-    Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_size),
-    Key(section="sizes", name="audit_rate", keyword="audit_rate", read=_size),
+    Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_parsed_by(parse_size)),
+    Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_parsed_by(parse_size)),
+    Key(section="sizes", name="audit_rate", keyword="audit_rate", read=_parsed_by(parse_size)),
 )
 
 SECTIONS: Mapping[str, tuple[Key, ...]] = {

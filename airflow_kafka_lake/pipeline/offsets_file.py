@@ -21,11 +21,11 @@ _MAX_PARTITION = 2**31 - 1
 
 
 class _RepeatedKeyError(ValueError):
-    """A JSON object names a key twice: the parser would keep the last one without a word."""
+    """A JSON object has a key twice: the parser would silently keep the last one."""
 
 
 def read_text_file(path: Path, limit: int) -> str:
-    """Read a regular UTF-8 file of at most `limit` bytes; UsageError says what is wrong with it."""
+    """Read a regular UTF-8 file of at most `limit` bytes; UsageError with the reason otherwise."""
     try:
         # A pipe or device would block or never end.
         if path.exists() and not path.is_file():

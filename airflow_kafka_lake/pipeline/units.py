@@ -1,4 +1,4 @@
-"""Times, sizes and bounds as people write them, parsed once at the boundary."""
+"""Parse times, spans, sizes, limits and bounds as people write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wait until what was planned, or everything up to given ends, is resolved."""
+"""Wait until a plan, or everything up to given ends, is committed or skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SegmentDrainedSensor(LedgerSensor):
-    """Waits until every offset below a seal is committed or skipped; what is not known counts as not drained.
+    """Waits until every offset below a seal is committed or skipped; what the ledger does not know is not drained.
 
     The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
 

@@ -1,4 +1,4 @@
-"""What both sensors are: a question to the ledger, asked in the worker or, deferred, in the triggerer."""
+"""The base of both sensors: a question to the ledger, asked in the worker or, deferred, in the triggerer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class LedgerSensor(BaseSensorOperator):
     """Asks the ledger one question until the answer is yes; a ledger that does not answer is asked again.
 
-    A pipeline that was never planned is waited for, and what can be known of it is refused: a file that is not there, a
-    topic that is none of its. Deferred, it is asked at once when something happens to the pipeline and ever more rarely
-    otherwise; `poke_interval` is for a sensor that is not deferred.
+    It waits for a pipeline that was never planned, and refuses at once a file that does not exist and a topic that the
+    pipeline does not read. Deferred, it asks soon after an event of the pipeline and ever more rarely without one;
+    `poke_interval` is for a sensor that is not deferred.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
@@ -57,11 +57,11 @@ class LedgerSensor(BaseSensorOperator):
 
     @abstractmethod
     def trigger(self, pipeline: str) -> LedgerTrigger | None:
-        """Validate what was given and return what waits for it; None when there is nothing to wait for."""
+        """Validate the parameters and return the trigger that waits; None when there is nothing to wait for."""
 
     @abstractmethod
     def topics(self) -> Collection[str]:
-        """Return the topics that are named, once `trigger` has accepted them."""
+        """Return the topics of the parameters, once `trigger` has accepted them."""
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # Airflow's signature
         """Ask once; the answer is the XCom value."""
@@ -103,14 +103,14 @@ class LedgerSensor(BaseSensorOperator):
 
     def _known(self) -> PipelineSpec | None:
         """Return the pipeline as operators find it; None where no folder and no ledger has its name, or none answers:
-        its first plan may be still to come."""
+        its first plan may still come."""
         try:
             return spec_of(self.pipeline, self.ledger_conn_id)
         except (UnknownSubjectError, TransientError):
             return None
 
     def _refuse_unplanned(self, ledger: Ledger, spec: PipelineSpec | None) -> None:
-        """Refuse a topic that a pipeline will not read; once it was planned, the condition judges by what it reads."""
+        """Refuse a topic that a pipeline will not read; once it was planned, the trigger refuses it by the ledger."""
         if spec is None or ledger.pipeline(spec.name) is not None:
             return
         for topic in self.topics():
