@@ -100,7 +100,7 @@ def worlds(draw: st.DrawFn) -> World:
         if draw(st.booleans()):
             known[snapshot.stream] = _record(snapshot, origin=draw(offsets), planned=draw(range_sets()))
     weights = Weights(
-        by_partition={key: draw(weight) for key in sorted(streams) if draw(st.booleans())}, fallback=draw(weight)
+        by_stream={item.snapshot.stream: draw(weight) for item in asked if draw(st.booleans())}, fallback=draw(weight)
     )
     return World(spec=spec, asked=tuple(draw(st.permutations(asked))), known=known, weights=weights)
 

@@ -70,7 +70,7 @@ def test_waves_keep_the_limits(world: World) -> None:
         assert {spec.table_for(item.stream.topic) for item in wave.ranges} == {wave.table}
         assert sum(item.estimated_bytes for item in wave.ranges) <= spec.max_wave_bytes or len(wave.ranges) == 1
         for item in wave.ranges:
-            one = world.weights.by_partition.get((item.stream.topic, item.stream.partition), world.weights.fallback)
+            one = world.weights.by_stream.get(item.stream, world.weights.fallback)
             assert item.estimated_bytes <= spec.target_range_bytes + math.ceil(one) + 2
 
 

@@ -30,9 +30,7 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
         yield f"nothing to do: {period[0] if period else everything('planned or committed')}"
         yield from period[1:]
     yield from _first(map(waiting_text, waiting_document(plan)), most)
-    yield from _first(
-        (f"waiting: {item.topic}/{item.partition}: {item.reason}" for item in plan.layout_change.in_grace), most
-    )
+    yield from _first((f"waiting: {item.stream}: {item.reason}" for item in plan.layout_change.in_grace), most)
     yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)
     if dry_run:
         yield "nothing was written"

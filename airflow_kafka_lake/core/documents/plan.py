@@ -61,7 +61,12 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "retention_stream": [held.topic, held.partition] if (held := forecast.retention_stream) else None,
         "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
         "in_grace": [
-            {"topic": item.topic, "partition": item.partition, "until": timestamp(item.until), "reason": item.reason}
+            {
+                "topic": item.stream.topic,
+                "partition": item.stream.partition,
+                "until": timestamp(item.until),
+                "reason": item.reason,
+            }
             for item in plan.layout_change.in_grace
         ],
         "waiting_for_stable": waiting_document(plan),

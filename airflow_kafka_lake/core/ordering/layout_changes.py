@@ -25,22 +25,20 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraceWait:
-    """A partition that waits until a layout or a seal has committed: nothing need be done but plan again then."""
+    """A stream that waits until a layout or a seal is in force: nothing need be done but plan again then."""
 
-    topic: str
-    partition: int
+    stream: Stream
     until: datetime
     reason: str
     is_new: bool
-    """Whether the partition came with the layout that waits, and so has nothing that could be read now."""
+    """Whether its partition came with the layout that waits, and so has nothing that could be read now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrun:
-    """A partition whose log goes on past the seal that was declared for it."""
+    """A stream whose log goes on past the seal that was declared for it."""
 
-    topic: str
-    partition: int
+    stream: Stream
     reason: str
 
 
@@ -57,9 +55,9 @@ class LayoutChange:
         return bool(self.layouts or self.segments)
 
     @property
-    def waiting(self) -> frozenset[tuple[str, int]]:
-        """Partitions of which nothing is planned yet: those that only a layout has that has not committed."""
-        return frozenset((item.topic, item.partition) for item in self.in_grace if item.is_new)
+    def waiting(self) -> frozenset[Stream]:
+        """Streams of which nothing is planned yet: those that only a layout has that is not in force."""
+        return frozenset(item.stream for item in self.in_grace if item.is_new)
 
     def __or__(self, other: LayoutChange) -> LayoutChange:
         return LayoutChange(
@@ -103,14 +101,14 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutPlan:
-    """The graph as it is after a growth, for the plan that causes it."""
+    """The graph as it is after a layout change, for the plan that causes it."""
 
     layout_change: LayoutChange = field(default_factory=LayoutChange)
     graph: Graph = field(default_factory=Graph)
 
 
 def apply_layout_change(graph: Graph, layout_change: LayoutChange) -> LayoutPlan:
-    """Apply a growth, of each segment the last word; StateError when a segment would wait for itself."""
+    """Apply a change, the last one of each segment; StateError when a segment would wait for itself."""
     if not layout_change.segments:
         return LayoutPlan(layout_change=layout_change, graph=graph)
     segments = tuple({item.key: item for item in layout_change.segments}.values())

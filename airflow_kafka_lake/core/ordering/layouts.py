@@ -3,7 +3,7 @@
 Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to `metadata.max.age.ms` late
 (5 minutes by default). So an expansion is seen first, and its old segments are sealed a layout grace later, at the ends
 that the logs have by then. Old partition i and new partition j can share a key exactly when i = j modulo the greatest
-common divisor of the old and the new number of partitions. A topic that grows again before it has committed was written
+common divisor of the old and the new number of partitions. A topic that grows again within the grace was written
 under both numbers meanwhile: a segment holds records of every layout that was seen while it was open.
 """
 
@@ -45,16 +45,14 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, .
 def evolve(spec: PipelineSpec, topic: Topic, known: KnownLayouts) -> LayoutChange:
     """Decide what becomes of a topic's segments; partitions that must wait are in `in_grace`.
 
-    More partitions matter to stories told by key only: in the other modes an old partition just goes on.
+    More partitions matter to ordering by key only: in the other modes an old partition just goes on.
     """
     in_force = [item.partitions for item in _layouts(topic, known) if item.in_force]
     first = LayoutChange(layouts=(_layout(topic, in_force=True),)) if not in_force else LayoutChange()
     current = max(in_force, default=topic.partitions)
     if topic.partitions > current and spec.ordering is Ordering.KEY:
-        apply_layout_change = _expand(spec, topic, known, current)
-    else:
-        apply_layout_change = LayoutChange(segments=_roots(spec, topic, known, topic.partitions))
-    return first | apply_layout_change
+        return first | _expand(spec, topic, known, current)
+    return first | LayoutChange(segments=_roots(spec, topic, known, topic.partitions))
 
 
 def _layouts(topic: Topic, known: KnownLayouts) -> list[Layout]:
@@ -100,7 +98,7 @@ def _sealed_where_they_end(older: Iterable[Segment], known: KnownLayouts) -> Ite
 
 
 def _expand(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int) -> LayoutChange:
-    """Wait until the expansion has committed, then seal what is open and open the new layout's segments."""
+    """Wait until the grace of an expansion is over, then seal what is open and open the new layout's segments."""
     pending = max((i for i in _layouts(topic, known) if not i.in_force), key=lambda i: i.partitions, default=None)
     is_new = pending is None or pending.partitions != topic.partitions
     seen_at = topic.at if is_new or pending is None else pending.seen_at
@@ -117,7 +115,7 @@ def _expand(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int)
         layouts=(_layout(topic, in_force=False),) if is_new else (),
         segments=_roots(spec, topic, known, current),
         in_grace=tuple(
-            GraceWait(topic=topic.name, partition=p, until=until, reason=waiting, is_new=True)
+            GraceWait(stream=topic.stream(p), until=until, reason=waiting, is_new=True)
             for p in sorted(topic.asked)
             if p >= current
         ),
@@ -127,7 +125,7 @@ def _expand(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int)
 def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int) -> tuple[Segment, ...]:
     """Return the old segments, sealed where their logs end now, and those of the new layout.
 
-    Old are also the partitions of a layout that was outgrown before it had committed: they continue what was there
+    Old are also the partitions of a layout that was outgrown before it was in force: they continue what was there
     before them, and are continued.
     """
     older = _older_generation(topic, known)
@@ -157,7 +155,7 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int
 
 
 def _pending(topic: Topic, known: KnownLayouts) -> list[int]:
-    """Return the numbers of partitions that a topic was seen to have and that have not committed."""
+    """Return the numbers of partitions that a topic was seen to have and that are not in force yet."""
     return sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
 
 
@@ -173,7 +171,7 @@ def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]
 def related(
     spec: PipelineSpec, partition: int, under: Collection[int], *, older: Iterable[Segment], layouts: Iterable[Layout]
 ) -> frozenset[SegmentKey]:
-    """Return those older segments that can hold records of the same story as a partition that is written `under` some
+    """Return those older segments that can hold records of the same keys as a partition that is written `under` some
     layouts; an empty one is replaced by its parents."""
     layouts = tuple(layouts)
     found: set[SegmentKey] = set()

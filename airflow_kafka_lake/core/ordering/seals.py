@@ -43,9 +43,7 @@ def _check_seal(
             f"it. Stop the producers; pass what they wrote with: "
             f"{remedies.skip(spec.name, Slice(seen.stream, OffsetRange(segment.seal, excess.ranges[-1].end)))}"
         )
-        return LayoutChange(
-            overruns=(Overrun(topic=seen.stream.topic, partition=seen.stream.partition, reason=reason),)
-        )
+        return LayoutChange(overruns=(Overrun(stream=seen.stream, reason=reason),))
     if segment.sealed:
         return LayoutChange()
     until = segment.declared_at + timedelta(seconds=spec.layout_grace)
@@ -53,10 +51,7 @@ def _check_seal(
         return LayoutChange(segments=(replace(segment, sealed=True),))
     waits = "an open transaction ends" if topic.at >= until else "a second look"
     reason = f"the seal {segment.seal} was declared at {timestamp(segment.declared_at)} and waits for {waits}"
-    waits_for = GraceWait(
-        topic=seen.stream.topic, partition=seen.stream.partition, until=until, reason=reason, is_new=False
-    )
-    return LayoutChange(in_grace=(waits_for,))
+    return LayoutChange(in_grace=(GraceWait(stream=seen.stream, until=until, reason=reason, is_new=False),))
 
 
 def declared(topic: Topic, partition: int, at: int, known: KnownLayouts) -> Segment:
@@ -82,7 +77,7 @@ def declared(topic: Topic, partition: int, at: int, known: KnownLayouts) -> Segm
 def migrated(
     spec: PipelineSpec, source: Topic, target: Topic, *, seals: Mapping[int, int], known: KnownLayouts
 ) -> LayoutChange:
-    """Return the growth that makes one topic continue another: declared seals, and edges from old to new segments.
+    """Return the change that makes one topic continue another: declared seals, and edges from old to new segments.
 
     `known` holds the segments that both topics have, or get by the same plan.
     """

@@ -75,7 +75,7 @@ def want(facts: Facts) -> Wanted:
             pending.append(error)
         except GroupOffsetError as error:
             refused.append(error)
-            blocked.append(Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=error.message))
+            blocked.append(Blocked.of(item.stream, error.message))
         else:
             (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
     if pending:
@@ -111,8 +111,8 @@ def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Dec
     """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
     segments = _apply_layout_change(facts, wanted.asked, declare)
     waiting = segments.layout_change.waiting
-    asked = [i for i in wanted.asked if (i.snapshot.stream.topic, i.snapshot.stream.partition) not in waiting]
-    overruns = [Blocked(topic=i.topic, partition=i.partition, reason=i.reason) for i in segments.layout_change.overruns]
+    asked = [item for item in wanted.asked if item.snapshot.stream not in waiting]
+    overruns = [Blocked.of(item.stream, item.reason) for item in segments.layout_change.overruns]
     made = build_plan(
         facts.plan_id,
         facts.spec,

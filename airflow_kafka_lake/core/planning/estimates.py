@@ -77,18 +77,15 @@ def heaviest(slices: Sequence[Slice]) -> list[Slice]:
 
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
     """Return Kafka's bytes per offset for the topics: from samples, else as the topic weighed in earlier plans."""
-    by_partition = {
-        (sample.stream.topic, sample.stream.partition): max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset)
-        for sample in samples
-    }
+    by_stream = {sample.stream: max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset) for sample in samples}
     of_topic: dict[str, list[float]] = defaultdict(list)
-    for (topic, _), weight in by_partition.items():
-        of_topic[topic].append(weight)
+    for stream, weight in by_stream.items():
+        of_topic[stream.topic].append(weight)
     sampled = {topic: sum(found) / len(found) for topic, found in of_topic.items()}
     earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets) for topic, (size, offsets) in _planned(costs).items()}
     by_topic = earlier | sampled
     return Weights(
-        by_partition=by_partition,
+        by_stream=by_stream,
         by_topic=by_topic,
         fallback=sum(by_topic.values()) / len(by_topic) if by_topic else UNMEASURED_BYTES_PER_OFFSET,
         source=_source(set(topics), sampled.keys(), earlier.keys()),

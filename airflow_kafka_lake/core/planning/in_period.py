@@ -47,7 +47,7 @@ def period_of(
         planned=planned,
         landed_below=below,
         until=until,
-        unended=tuple((item.stream.topic, item.stream.partition) for item in unended),
+        unended=tuple(item.stream for item in unended),
     )
 
 

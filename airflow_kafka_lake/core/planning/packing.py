@@ -30,20 +30,20 @@ UNMEASURED_BYTES_PER_OFFSET = 1024.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Estimated bytes per offset, in Kafka's bytes: of a `(topic, partition)`, else of its topic, else a fallback.
+    """Estimated bytes per offset, in Kafka's bytes: of a stream, else of its topic, else a fallback.
 
-    `source` says in words where they are known from.
+    `source` says where they are known from.
     """
 
-    by_partition: Mapping[tuple[str, int], float]
+    by_stream: Mapping[Stream, float]
     by_topic: Mapping[str, float] = field(default_factory=dict)
     fallback: float = UNMEASURED_BYTES_PER_OFFSET
     source: str = ""
 
-    def bytes_of(self, topic: str, partition: int, span: int) -> int:
+    def bytes_of(self, stream: Stream, span: int) -> int:
         """Estimate the bytes of `span` offsets, at least one."""
-        of_topic = self.by_topic.get(topic, self.fallback)
-        return max(1, round(self.by_partition.get((topic, partition), of_topic) * span))
+        of_topic = self.by_topic.get(stream.topic, self.fallback)
+        return max(1, round(self.by_stream.get(stream, of_topic) * span))
 
 
 def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
@@ -134,20 +134,18 @@ def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeS
 
 
 def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> Blocked:
-    return Blocked(
-        topic=snapshot.stream.topic,
-        partition=snapshot.stream.partition,
-        reason=f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
+    return Blocked.of(
+        snapshot.stream,
+        f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
         f"lake already. If their order does not matter: "
         f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, interval))}",
     )
 
 
 def _expired(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> Blocked:
-    return Blocked(
-        topic=snapshot.stream.topic,
-        partition=snapshot.stream.partition,
-        reason=f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Pass them with: "
+    return Blocked.of(
+        snapshot.stream,
+        f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Pass them with: "
         f"{remedies.skip(pipeline, Slice(snapshot.stream, interval))}",
     )
 
@@ -167,7 +165,7 @@ def pack(
     groups: dict[tuple[int, str], list[tuple[int, PartitionSnapshot, OffsetRange]]] = defaultdict(list)
     depth: dict[Stream, int] = defaultdict(int)
     for snapshot, piece in pieces:
-        per_offset = weights.bytes_of(snapshot.stream.topic, snapshot.stream.partition, piece.span) / piece.span
+        per_offset = weights.bytes_of(snapshot.stream, piece.span) / piece.span
         group = (levels.at(snapshot.stream, piece.start), spec.table_for(snapshot.stream.topic))
         for part in cut(piece, per_offset, spec.target_range_bytes):
             groups[group].append((depth[snapshot.stream], snapshot, part))
@@ -187,7 +185,7 @@ def _batches(
     batch: list[tuple[PartitionSnapshot, OffsetRange]] = []
     size = offsets = 0
     for _, snapshot, part in ordered:
-        weight = weights.bytes_of(snapshot.stream.topic, snapshot.stream.partition, part.span)
+        weight = weights.bytes_of(snapshot.stream, part.span)
         full = size + weight > limit or offsets + part.span > MAX_WAVE_OFFSETS or len(batch) >= MAX_WAVE_RANGES
         if batch and full:
             yield batch
@@ -205,7 +203,7 @@ def _ranges(
         PlannedRange(
             id=f"{wave_id}r{index}",
             slice=Slice(snapshot.stream, part),
-            estimated_bytes=weights.bytes_of(snapshot.stream.topic, snapshot.stream.partition, part.span),
+            estimated_bytes=weights.bytes_of(snapshot.stream, part.span),
         )
         for index, (snapshot, part) in enumerate(batch)
     )

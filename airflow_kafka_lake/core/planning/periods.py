@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
 NAMED = 5
@@ -25,7 +26,7 @@ class Period:
     planned: int = 0
     landed_below: bool = False
     until: datetime | None = None
-    unended: tuple[tuple[str, int], ...] = ()
+    unended: tuple[Stream, ...] = ()
 
     def describe(self) -> tuple[str, ...]:
         """Return how much lies in the period and what of it was there before; then what may still come, if anything."""
@@ -41,7 +42,7 @@ class Period:
     def _to_come(self) -> tuple[str, ...]:
         if not self.unended:
             return ()
-        named = ", ".join(f"{topic}/{partition}" for topic, partition in self.unended[:NAMED])
+        named = ", ".join(map(str, self.unended[:NAMED]))
         more = f" and {len(self.unended) - NAMED} more partitions" if len(self.unended) > NAMED else ""
         text = f"Kafka has no record as late as {timestamp(self.until)} in {named}{more}"
         return (f"{text}: read as far as they go; what is written there later needs another run",)
@@ -53,6 +54,6 @@ class Period:
             "in_lake": self.landed,
             "planned": self.planned,
             "gone_and_planned": self.landed_below,
-            "unended": [list(item) for item in self.unended],
+            "unended": [[item.topic, item.partition] for item in self.unended],
             "messages": list(self.describe()),
         }

@@ -62,11 +62,16 @@ class PlannedWave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """What the plan leaves out, and the reason in words: a whole topic, or a partition in whole or in part."""
+    """What the plan leaves out, and why: a whole topic, or a partition in whole or in part."""
 
     topic: str
     partition: int | None
     reason: str
+
+    @classmethod
+    def of(cls, stream: Stream, reason: str) -> Blocked:
+        """Return a partition, in whole or in part, that is left out."""
+        return cls(topic=stream.topic, partition=stream.partition, reason=reason)
 
     @property
     def where(self) -> str:

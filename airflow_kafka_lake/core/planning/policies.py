@@ -74,7 +74,7 @@ def generation_gap(
     `ends` tells where the leader epochs ended that are not the partitions' any more.
     """
     if record and (reason := _lost(pipeline, item, record, ends)):
-        return Blocked(topic=item.stream.topic, partition=item.stream.partition, reason=reason)
+        return Blocked.of(item.stream, reason)
     for stream in older:
         # By what is committed or skipped, not by the watermark: a person's skip counts before the next advance.
         committed = stream.covered.unbroken_end(stream.origin)
@@ -84,10 +84,9 @@ def generation_gap(
                 "" if stream.key.partition == item.stream.partition else f" in its partition {stream.key.partition}"
             )
             rest = Slice(stream.key, OffsetRange(committed, end))
-            return Blocked(
-                topic=item.stream.topic,
-                partition=item.stream.partition,
-                reason=f"the topic was re-created (id {item.stream.topic_id}); its old generation "
+            return Blocked.of(
+                item.stream,
+                f"the topic was re-created (id {item.stream.topic_id}); its old generation "
                 f"{stream.key.topic_id} is "
                 f"committed only up to {committed} of {end}{of_which}. Pass the rest with: "
                 f"{remedies.skip(pipeline, rest, generation=True, acknowledge_order=True)}",
@@ -178,10 +177,9 @@ def start_in_doubt(spec: PipelineSpec, item: PartitionSnapshot, times: Times) ->
 
 def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, first_ms: int | None) -> Blocked:
     first, at = _moment(first_ms), _moment(spec.start.timestamp_ms)
-    return Blocked(
-        topic=item.stream.topic,
-        partition=item.stream.partition,
-        reason=f"offsets {gone} are gone, and what is to be read from {at} on may begin among them: the log starts at "
+    return Blocked.of(
+        item.stream,
+        f"offsets {gone} are gone, and what is to be read from {at} on may begin among them: the log starts at "
         f"{item.log_start}{f', with a record of {first}' if first else ''}. To begin with what is left, write "
         'start = "earliest" into the pipeline, or a later time',
     )

@@ -57,7 +57,7 @@ def _plan(
     *asked: Asked, known: tuple[StreamRecord, ...] = (), target: int = 1000, limit: int = 10_000, table: str = "raw.t"
 ) -> Plan:
     spec = PipelineSpec(name="orders", topics=("orders",), table=table, target_range_bytes=target, max_wave_bytes=limit)
-    weights = Weights(by_partition={}, fallback=10.0)
+    weights = Weights(by_stream={}, fallback=10.0)
     return build_plan("p1", spec, NOW, asked=asked, known={record.key: record for record in known}, weights=weights)
 
 
@@ -116,7 +116,7 @@ def test_unknown_partition_is_named_not_read_as_empty() -> None:
     """A partition that could not be observed is in the plan, with its reason."""
     unknown = UnknownPartition(topic="orders", partition=4, reason="leader not available")
     spec = PipelineSpec(name="orders", topics=("orders",), table="raw.t")
-    plan = build_plan("p1", spec, NOW, asked=[], known={}, weights=Weights(by_partition={}), unknown=[unknown])
+    plan = build_plan("p1", spec, NOW, asked=[], known={}, weights=Weights(by_stream={}), unknown=[unknown])
     assert [(item.partition, item.reason) for item in plan.blocked] == [(4, "not observed: leader not available")]
 
 
@@ -163,7 +163,7 @@ def test_open_transactions_are_named() -> None:
     spec = PipelineSpec(name="orders", table="raw.t", isolation=Isolation.READ_UNCOMMITTED)
     assert (
         build_plan(
-            "p1", spec, NOW, asked=[_asked(seen, 0, 9)], known={}, weights=Weights(by_partition={})
+            "p1", spec, NOW, asked=[_asked(seen, 0, 9)], known={}, weights=Weights(by_stream={})
         ).waiting_for_stable
         == ()
     )
@@ -185,7 +185,7 @@ def test_a_wave_of_light_records_is_bounded_by_its_offsets() -> None:
 
 def test_weights_fall_back_and_are_never_zero() -> None:
     """A partition nobody weighed costs the default; work is never free."""
-    weights = Weights(by_partition={("a", 0): 0.0, ("a", 1): 2.5}, fallback=100.0)
-    assert weights.bytes_of("a", 0, 10) == 1
-    assert weights.bytes_of("a", 1, 10) == 25
-    assert weights.bytes_of("b", 0, 10) == 1000
+    weights = Weights(by_stream={Stream("a", "id", 0): 0.0, Stream("a", "id", 1): 2.5}, fallback=100.0)
+    assert weights.bytes_of(Stream("a", "id", 0), 10) == 1
+    assert weights.bytes_of(Stream("a", "id", 1), 10) == 25
+    assert weights.bytes_of(Stream("b", "id", 0), 10) == 1000

@@ -76,7 +76,9 @@ def test_new_partition_waits_until_the_expansion_has_committed() -> None:
         world.produce(2, partition)
     plan = world.plan()
     assert {item.stream.partition for item in plan.ranges} == {0, 1, 2}
-    assert [(item.partition, item.until - world.clock.now()) for item in plan.layout_change.in_grace] == [(3, COMMIT)]
+    assert [(item.stream.partition, item.until - world.clock.now()) for item in plan.layout_change.in_grace] == [
+        (3, COMMIT)
+    ]
     assert plan.blocked == ()
     world.clock.advance(COMMIT - timedelta(seconds=1))
     assert world.plan().waves == ()
@@ -120,7 +122,7 @@ def test_partitions_of_another_topic_recover_nothing() -> None:
     world.produce(2, 3)
     plan = world.plan()
     assert plan.ranges == ()
-    assert [(item.topic, item.partition) for item in plan.layout_change.in_grace] == [("orders", 3)]
+    assert [str(item.stream) for item in plan.layout_change.in_grace] == ["orders/3"]
     world.clock.advance(COMMIT)
     world.plan()
     (child,) = [item for item in world.ledger.segments("orders") if item.stream == world.key(3)]
