@@ -1,4 +1,4 @@
-"""Which errors say that we may not: repeating the same call cannot help, a person has to allow it."""
+"""Which errors mean a missing permission: repeating the call cannot help, a person has to grant it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _INSUFFICIENT_PRIVILEGE = "42501"
 _SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 _STORE = re.compile(r"ACCESS_DENIED|AccessDenied|AuthorizationPermissionMismatch|storage\.objects\.\w+ (access|denied)")
-"""What S3, Azure and Google's store say."""
+"""In the errors of S3, Azure and Google's store."""
 
 
 def denied(error: BaseException, file: Path | None = None) -> bool:
     """Return whether an error of a database, a store or a file system is a missing permission.
 
-    SQLite has one word for a file that it cannot open, whatever the reason: `file` is looked at then.
+    SQLite has one error for any file that it cannot open: then the permissions of `file` decide.
     """
     if isinstance(error, DBAPIError):
         if getattr(error.orig, "pgcode", None) == _INSUFFICIENT_PRIVILEGE:

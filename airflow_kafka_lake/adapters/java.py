@@ -1,4 +1,4 @@
-"""Find the Java and the PySpark that Spark jobs and the local broker will run on, or say plainly what is wrong."""
+"""Find the Java and the PySpark that Spark jobs and the local broker run on; the errors name what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Airflow `kafka` connection, said in the words of three clients: librdkafka, Java, kafka-python.
+"""One Airflow `kafka` connection as the settings of three clients: librdkafka, Java, kafka-python.
 
 The connection's `extra` holds librdkafka settings. Some of those load libraries or run commands, so only the options
 named here are taken; everything else is refused by name. Values are never repeated in a message.

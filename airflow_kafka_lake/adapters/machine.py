@@ -46,7 +46,7 @@ class SystemClock:
 class HostProcesses:
     """Who this process is, and whether another one still lives (`ports.Processes`).
 
-    `machine_id` is the file that tells this machine from others of its name.
+    `machine_id` is the file with the id that distinguishes this machine from others of the same host name.
     """
 
     def __init__(self, machine_id: Path = MACHINE_ID) -> None:
@@ -67,7 +67,7 @@ class HostProcesses:
             return None
 
     def named(self, pid: int) -> LeaseHolder:
-        """Return who has a pid, also a process that ended and was not reaped; psutil.NoSuchProcess without one."""
+        """Return the process of a pid, even if it has ended and was not reaped; psutil.NoSuchProcess without one."""
         if (boot := _boot_id()) is None:
             return LeaseHolder(host=host(), pid=pid, started=psutil.Process(pid).create_time())
         try:
@@ -101,7 +101,7 @@ class HostProcesses:
 
 @cache
 def _boot_id() -> str | None:
-    """Return the id of this host's last start; None where no such thing is told."""
+    """Return the id of this host's last start; None where the system has none."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -110,8 +110,7 @@ def _boot_id() -> str | None:
 
 @cache
 def _machine(file: Path) -> str | None:
-    """Return what tells this machine from others, without giving its id away; None in a container, whose id may be its
-    image's, and where no id is told."""
+    """Return a digest of this machine's id; None without an id, and in a container, whose id may be its image's."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, ValueError):

@@ -46,7 +46,7 @@ class Secrets:
 
 
 def _secrets_of(key: str, value: str) -> set[str]:
-    """Return the value when its key says so, line by line as logs show it, and what stands inside as password."""
+    """Return the value if its key is secret, also line by line as logs show it, and any password inside the value."""
     found = {part for groups in _SECRET_PART.findall(value) for part in groups}
     if is_secret(key):
         found |= {value, *value.splitlines()}

@@ -1,4 +1,4 @@
-"""Write a report where a person asked for it: whole or not at all."""
+"""Write a report to the file that a person named: whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report_file(text: str) -> Path:
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write the file in one step, so that no reader opens half of it; UsageError says why it could not be written."""
+    """Write the file in one step, so that no reader opens half of it; UsageError names why it could not be written."""
     beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}")
     try:
         beside.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How long clients of the outside world wait before silence counts as no answer, unless a connection says otherwise.
+"""How long clients of other systems wait for an answer, unless a connection sets another time.
 
 Every setting keeps the name of the client that reads it. A wait is bounded from packet to packet, not as a whole.
 """

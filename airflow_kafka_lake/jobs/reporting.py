@@ -13,7 +13,7 @@ from airflow_kafka_lake.jobs.stage import session, taken
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RESULT_FILE, SAID_FILE = "result.json", "said"
+RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
 
 Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Mapping[str, Any]]
 """Takes the session, the request and what says a sentence; returns the document."""
@@ -26,7 +26,7 @@ def report(argv: list[str], work: Work) -> None:
     """
     request = taken(argv)
     folder = Path(argv[0]).parent
-    said = (folder / SAID_FILE).open("w", encoding="utf-8", buffering=1)
-    with said, session() as spark, progress_lines(spark, folder):
-        document = work(spark, request, lambda text: said.write(f"{text}\n"))
+    messages = (folder / MESSAGES_FILE).open("w", encoding="utf-8", buffering=1)
+    with messages, session() as spark, progress_lines(spark, folder):
+        document = work(spark, request, lambda text: messages.write(f"{text}\n"))
     (folder / RESULT_FILE).write_text(json.dumps(document), encoding="utf-8")

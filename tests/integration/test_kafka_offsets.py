@@ -15,7 +15,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
-from airflow_kafka_lake.adapters.kafka.identities import Heard
+from airflow_kafka_lake.adapters.kafka.identities import TopicIds
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import errors
 from airflow_kafka_lake.adapters.machine import SystemClock
@@ -300,12 +300,12 @@ def test_deletion_is_what_every_broker_says(
     cluster: Cluster, ids: set[str | None], silent: dict[int, str], says: str
 ) -> None:
     """One that knows the topic, or one that does not answer, leaves it unknown."""
-    heard = Heard(ids={"missing": frozenset(ids)}, silent=silent)
-    cluster.source._every_broker = lambda *_given, **_more: heard
+    answered = TopicIds(ids={"missing": frozenset(ids)}, silent=silent)
+    cluster.source._every_broker = lambda *_given, **_more: answered
     for call in (cluster.source.describe, lambda topics: cluster.source.topics(topics, None)):
         with pytest.raises(UnavailableError, match=says):
             call(["missing"])
-    cluster.source._every_broker = lambda *_given, **_more: Heard(ids={"missing": frozenset({None})}, silent={})
+    cluster.source._every_broker = lambda *_given, **_more: TopicIds(ids={"missing": frozenset({None})}, silent={})
     with pytest.raises(UnknownTopicError, match="'missing'"):
         cluster.source.describe(["missing"])
 
@@ -321,7 +321,7 @@ def test_id_is_not_one_brokers_word(cluster: Cluster) -> None:
     now = cluster.source.describe([cluster.topic])[0].topic_id
     cluster.client.changes["describe"] = stale
     assert cluster.source.describe([cluster.topic])[0].topic_id == now
-    cluster.source._every_broker = lambda *_given, **_more: Heard(
+    cluster.source._every_broker = lambda *_given, **_more: TopicIds(
         ids={cluster.topic: frozenset({now, "AAAAAAAAAAEAAAAAAAAAAQ"})}, silent={}
     )
     with pytest.raises(UnavailableError, match="do not agree about topic"):

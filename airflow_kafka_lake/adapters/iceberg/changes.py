@@ -92,10 +92,10 @@ def require_clock(metadata: TableMetadata, now_ms: int, identifier: str) -> None
 def _who(metadata: TableMetadata) -> str:
     """Name who made the last snapshot of main, as far as it says."""
     last = metadata.current_snapshot()
-    said = last.summary.additional_properties if last is not None and last.summary is not None else {}
+    summary = last.summary.additional_properties if last is not None and last.summary is not None else {}
     for key, word in ((f"{PREFIX}wave", "wave"), ("spark.app.id", "Spark application"), ("app-id", "application")):
-        if key in said:
-            return f"{word} {said[key]}"
+        if key in summary:
+            return f"{word} {summary[key]}"
     return "another writer"
 
 

@@ -86,13 +86,13 @@ class Move:
         # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
         asked, own = self.asked, Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = asked.head.place_after(asked.owner, asked.token.kind, own)
-        said_last = last_to_property(Last(ledger_id=asked.ledger_id, token=asked.newest, place=place, line=asked.line))
+        last_text = last_to_property(Last(ledger_id=asked.ledger_id, token=asked.newest, place=place, line=asked.line))
         names = () if asked.token.kind == "owner" else (LAST, last_by(*asked.owner))
-        last = dict.fromkeys(names, said_last)
+        last = dict.fromkeys(names, last_text)
         properties = {**self.properties, **last}
-        said = (set_properties(properties),) if properties else ()
-        gone = ending if asked.audited is None else (self.branch, *ending)
-        return (*append_to_main(snapshot), *said, *map(remove_branch, gone))
+        changed = (set_properties(properties),) if properties else ()
+        removed = ending if asked.audited is None else (self.branch, *ending)
+        return (*append_to_main(snapshot), *changed, *map(remove_branch, removed))
 
 
 def move_main(
@@ -116,8 +116,8 @@ def move_main(
                 return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{identifier} does not exist")
             if rejected := unmet(table.metadata, move) or refuse(head_of(table.metadata)):
                 return rejected
-            said = {**token_to_summary(move.asked.token), **move.summary}
-            snapshot = write_snapshot(table, move.prepared, said, now_ms())
+            summary = {**token_to_summary(move.asked.token), **move.summary}
+            snapshot = write_snapshot(table, move.prepared, summary, now_ms())
         ending = move.ending(table.metadata.refs)
         required = (
             *(requirement for _, requirement in move.requirements()),

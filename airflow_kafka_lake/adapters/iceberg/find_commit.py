@@ -77,11 +77,11 @@ def _walk(
 def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
     """Return the attempt whose rows a snapshot of main shows: by our publish, or by a person's act without a token,
     who moved main to a staged snapshot or cherry-picked it."""
-    said = snapshot.summary.additional_properties if snapshot.summary else {}
-    token = token_from_summary(said)
+    summary = snapshot.summary.additional_properties if snapshot.summary else {}
+    token = token_from_summary(summary)
     if token is not None:
         return token.attempt if token.kind in PUBLISHES else None
-    return said.get(STAGED_BY) or audited.get(said.get("source-snapshot-id", ""))
+    return summary.get(STAGED_BY) or audited.get(summary.get("source-snapshot-id", ""))
 
 
 def attempts_with_rows(table: Table, attempts: Iterable[str], enough: int) -> frozenset[str]:

@@ -105,9 +105,9 @@ class Prepared:
 
 def prepare(table: Table, files: Sequence[DataFile], removed: Sequence[DataFile] = ()) -> Prepared:
     """Write the manifest for some data files of one partition spec; none for a commit that adds nothing."""
-    snapshot_id, gone = table.metadata.new_snapshot_id(), tuple(removed)
+    snapshot_id, removed_files = table.metadata.new_snapshot_id(), tuple(removed)
     if not files:
-        return Prepared(snapshot_id=snapshot_id, manifest=None, files=(), spec_id=None, removed=gone)
+        return Prepared(snapshot_id=snapshot_id, manifest=None, files=(), spec_id=None, removed=removed_files)
     spec = table.metadata.specs()[files[0].spec_id]
     added = (
         ManifestEntry.from_args(
@@ -124,8 +124,8 @@ def prepare(table: Table, files: Sequence[DataFile], removed: Sequence[DataFile]
         manifest=_write_manifest(table, spec, snapshot_id, added),
         files=tuple(files),
         spec_id=spec.spec_id,
-        removed=gone,
-        merge=None if gone else _merge(table, snapshot_id),
+        removed=removed_files,
+        merge=None if removed_files else _merge(table, snapshot_id),
     )
 
 
@@ -191,23 +191,23 @@ def write_snapshot(table: Table, prepared: Prepared, summary: Mapping[str, str],
 
 def _without_removed(table: Table, prepared: Prepared, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
     """Return main's manifests, those written anew that name a file which goes: there it stands as deleted."""
-    gone = {file.file_path for file in prepared.removed}
+    removed = {file.file_path for file in prepared.removed}
     found = []
     for manifest in manifests:
         path = manifest.manifest_path
         if path not in prepared.without:
             prepared.without[path] = manifest
             entries = manifest.fetch_manifest_entry(table.io) if manifest.content is ManifestContent.DATA else []
-            if any(entry.data_file.file_path in gone for entry in entries):
+            if any(entry.data_file.file_path in removed for entry in entries):
                 spec = table.metadata.specs()[manifest.partition_spec_id]
-                kept = (_kept_or_deleted(entry, gone, prepared.snapshot_id) for entry in entries)
+                kept = (_kept_or_deleted(entry, removed, prepared.snapshot_id) for entry in entries)
                 prepared.without[path] = _write_manifest(table, spec, prepared.snapshot_id, kept)
         found.append(prepared.without[path])
     return found
 
 
-def _kept_or_deleted(entry: ManifestEntry, gone: Collection[str], snapshot_id: int) -> ManifestEntry:
-    deleted = entry.data_file.file_path in gone
+def _kept_or_deleted(entry: ManifestEntry, removed: Collection[str], snapshot_id: int) -> ManifestEntry:
+    deleted = entry.data_file.file_path in removed
     return ManifestEntry.from_args(
         status=ManifestEntryStatus.DELETED if deleted else ManifestEntryStatus.EXISTING,
         snapshot_id=snapshot_id if deleted else entry.snapshot_id,

@@ -82,7 +82,7 @@ def replacement(
     table: Table, tasks: Iterable[FileScanTask], slices: Sequence[Slice], heartbeat: Callable[[], None]
 ) -> Replacement:
     """Write anew what is left of each file; one that holds nothing of the slices stays, one that holds nothing else
-    is not opened. Rows that position deletes have deleted are gone."""
+    is not opened. Rows that position deletes have deleted are replaced."""
     wanted = SliceSet(slices)
     single = len(slices) == 1
     whole = _StrictMetricsEvaluator(table.schema(), near(slices)).eval
@@ -95,11 +95,11 @@ def replacement(
             continue
         scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
         rows = scan.to_table([task])
-        gone = _inside(rows, wanted)
-        if not gone.any():
+        replaced = _inside(rows, wanted)
+        if not replaced.any():
             continue
         removed.append(task.file)
-        rewritten += data_files(table, rows.filter(pa.array(~gone)))
+        rewritten += data_files(table, rows.filter(pa.array(~replaced)))
     return Replacement(removed=tuple(removed), rewritten=tuple(rewritten))
 
 

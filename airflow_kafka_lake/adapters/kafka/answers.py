@@ -1,4 +1,4 @@
-"""What librdkafka's answers mean, as our values."""
+"""librdkafka's answers as values of `core`: topics, bounds, and the snapshot that they make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One librdkafka admin client: calls that end in time, and its errors as ours."""
+"""One librdkafka admin client: every call ends within a timeout, and its errors become ours."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Client:
                 raise self._failed("no answer", doing)
 
     def topic_names(self) -> list[str]:
-        """Return the names of all topics that are there."""
+        """Return the names of all existing topics."""
         self._heard.clear()
         try:
             known = self.admin.list_topics(timeout=self.timeout).topics
@@ -124,7 +124,7 @@ class Client:
             self._heard.append(cause)
         return self._failed(cause.str(), doing, **facts)
 
-    def _failed(self, said: str, doing: str, **more: object) -> KafkaLakeError:
+    def _failed(self, problem: str, doing: str, **more: object) -> KafkaLakeError:
         facts = {"connection": self.settings.connection, "bootstrap_servers": self.settings.bootstrap, **more}
         where = f"Kafka at {self.settings.bootstrap} (connection {self.settings.connection!r})"
         if refusal := self._last_refusal():
@@ -134,7 +134,7 @@ class Client:
             return ConnectionSettingsError(message, **facts)
         last = f" ({self._heard[-1].str()})" if self._heard else ""
         message = (
-            f"{where} did not answer while {doing}: {said}{last}. Check that it runs and is reachable, then repeat."
+            f"{where} did not answer while {doing}: {problem}{last}. Check that it runs and is reachable, then repeat."
         )
         return UnavailableError(message, **facts)
 
@@ -163,7 +163,7 @@ class Client:
         return found, errors
 
     def _forget_leaders(self) -> None:
-        """Ask who leads what: librdkafka would go on for minutes under the leader epoch that it once learned."""
+        """Fetch the metadata anew: librdkafka would go on for minutes with the leader epoch that it once learned."""
         with suppress(KafkaException):
             self.admin.list_topics(timeout=self.timeout)
 

@@ -1,4 +1,4 @@
-"""Where leader epochs ended, as the partitions' leaders remember it."""
+"""Where leader epochs ended, asked of the partitions' leaders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
 
 def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: float, clock: Clock) -> EpochEnds:
-    """Return each epoch's end, None where its leader does not know it; what could not be learned is left out."""
+    """Return each epoch's end, None where its leader does not know it; epochs without an answer are left out."""
     wanted = tuple(epochs)
     found: dict[EpochKey, int | None] = {}
 
@@ -44,7 +44,7 @@ def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: 
 
 
 async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], int]:
-    """Return who leads each partition that is there; below 0 is no broker."""
+    """Return the leader of each existing partition; a negative number is no broker."""
     named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
     response = await manager.send(MetadataRequest(topics=named, allow_auto_topic_creation=False))
     manager.cluster.update_metadata(response)
@@ -71,9 +71,9 @@ async def _ends(manager: Any, leader: int, epochs: Iterable[EpochKey]) -> EpochE
     by_partition = {key[:2]: key for key in epochs}
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for topic, partition, epoch in by_partition.values():
-        piece = _OfTopic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
-        by_topic[topic].append(piece)
-    topics = [_OfTopic(topic=topic, partitions=pieces) for topic, pieces in by_topic.items()]
+        request = _OfTopic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+        by_topic[topic].append(request)
+    topics = [_OfTopic(topic=topic, partitions=requests) for topic, requests in by_topic.items()]
     response = await manager.send(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), node_id=leader)
     found: dict[EpochKey, int | None] = {}
     for topic in response.topics:

@@ -1,4 +1,4 @@
-"""What a consumer group has committed, pending commits told apart.
+"""The offsets that a consumer group has committed, with pending commits as a state of their own.
 
 Read with kafka-python, because librdkafka's admin call for it ends the whole process (a segmentation fault, its issue
 5040, seen with 2.16.0) when the coordinator is just moving or loading.
@@ -37,7 +37,7 @@ NONE: GroupOffset = (None, GroupOffsetState.NONE)
 def committed(
     settings: KafkaSettings, group: str, keys: Iterable[Key], *, timeout: float, clock: Clock
 ) -> dict[Key, GroupOffset]:
-    """Return every partition's committed offset; whatever could not be learned within the time is UNKNOWN."""
+    """Return every partition's committed offset; UNKNOWN for those without an answer within the timeout."""
     wanted = sorted(keys)
     try:
         return answers(
@@ -73,9 +73,9 @@ async def _ask(manager: Any, *, group: str, keys: Iterable[Key]) -> list[Any]:
     newest = manager.broker_version_data.api_version(OffsetFetchRequest)
     version = _MANY_GROUPS_SINCE if newest >= _MANY_GROUPS_SINCE else _STABLE_SINCE
     response = await manager.send(request(group, keys, version=version), node_id=coordinator.node_id)
-    told = response.groups[0] if version == _MANY_GROUPS_SINCE else response
-    raise_for(told.error_code)
-    return list(told.topics)
+    answer = response.groups[0] if version == _MANY_GROUPS_SINCE else response
+    raise_for(answer.error_code)
+    return list(answer.topics)
 
 
 def request(group: str, keys: Iterable[Key], *, version: int) -> Any:

@@ -1,4 +1,4 @@
-"""Which topic has a name, as every broker of the cluster tells it: one alone may be behind, or have just started."""
+"""The ids of topics, asked of every broker of the cluster: one alone may be behind, or have just started."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _NO_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """The ids that brokers know each topic under, None from one that knows no such topic; `silent` has the brokers that
-    did not answer, with the reason."""
+class TopicIds:
+    """The ids that brokers have for each topic, None where a broker knows no such topic; `silent` has the brokers
+    without an answer, each with the reason."""
 
     ids: Mapping[str, frozenset[str | None]]
     silent: Mapping[int, str]
 
     def doubts(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return why it is not known which topic has a name, or whether there is none; the others are known."""
+        """Return the topics whose id, or existence, is not certain, each with the reason."""
         return {topic: doubt for topic in topics if (doubt := self._doubt(topic))}
 
     def _doubt(self, topic: str) -> str:
         ids = self.ids[topic]
         if len(ids) != 1:
-            told = ", ".join(sorted(found or "no such topic" for found in ids)) or "nothing"
-            return f"the brokers do not agree about topic {topic!r}: they say {told}"
+            listed = ", ".join(sorted(found or "no such topic" for found in ids)) or "nothing"
+            return f"the brokers do not agree about topic {topic!r}: they say {listed}"
         if ids == {None} and self.silent:
             broker, reason = next(iter(sorted(self.silent.items())))
             return f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
         return ""
 
 
-def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: float, clock: Clock) -> Heard:
+def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: float, clock: Clock) -> TopicIds:
     """Ask every broker that the cluster lists. Raises UnavailableError when none of them answers, and
     ConnectionSettingsError when one of the topics may not be described."""
     try:
@@ -56,13 +56,13 @@ def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: flo
         raise UnavailableError(message, **facts) from None
 
 
-async def _ask(manager: Any, *, topics: Iterable[str]) -> Heard:
+async def _ask(manager: Any, *, topics: Iterable[str]) -> TopicIds:
     manager.cluster.update_metadata(await manager.send(_request(())))
     brokers = [item.node_id for item in manager.cluster.brokers()]
-    asked_of = {broker: manager.call_soon(_told, manager, broker, topics) for broker in brokers}
+    calls = {broker: manager.call_soon(_ids_of, manager, broker, topics) for broker in brokers}
     ids: dict[str, set[str | None]] = {topic: set() for topic in topics}
     silent: dict[int, str] = {}
-    for broker, answer in asked_of.items():
+    for broker, answer in calls.items():
         try:
             for topic, topic_id in (await answer).items():
                 ids[topic].add(topic_id)
@@ -70,18 +70,18 @@ async def _ask(manager: Any, *, topics: Iterable[str]) -> Heard:
             raise
         except FAILED as error:
             silent[broker] = str(error)
-    return Heard(ids={topic: frozenset(found) for topic, found in ids.items()}, silent=silent)
+    return TopicIds(ids={topic: frozenset(found) for topic, found in ids.items()}, silent=silent)
 
 
-async def _told(manager: Any, broker: int, topics: Iterable[str]) -> Mapping[str, str | None]:
+async def _ids_of(manager: Any, broker: int, topics: Iterable[str]) -> Mapping[str, str | None]:
     response = await manager.send(_request(topics), node_id=broker)
-    told: dict[str, str | None] = {}
+    found: dict[str, str | None] = {}
     for topic in response.topics:
         if topic.error_code == errors.TopicAuthorizationFailedError.errno:
             raise_for(topic.error_code)
         topic_id = base64.urlsafe_b64encode((topic.topic_id or _NO_ID).bytes).decode().rstrip("=")
-        told[topic.name] = None if topic.error_code in _MISSING else topic_id
-    return told
+        found[topic.name] = None if topic.error_code in _MISSING else topic_id
+    return found
 
 
 def _request(topics: Iterable[str]) -> Any:

@@ -1,4 +1,4 @@
-"""A small read at a few offset ranges: how heavy the records are and how old."""
+"""Read a few records at the start of some slices, to estimate the records' size and age."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SLICE_SECONDS = 1.5
 def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
     """Read at the start of at most `SLICES` slices, spread evenly over all, within `SECONDS` altogether.
 
-    A slice that gave no record within the bound is left out. Nothing is committed to a group.
+    A slice without a record within that time is left out. Nothing is committed to a group.
     """
     if not slices:
         return ()

@@ -57,7 +57,7 @@ class KafkaOffsetSource:
         connect: Callable[..., AdminClient] = AdminClient,
         committed: Callable[..., dict[Key, GroupOffset]] = groups.committed,
         epoch_ends: Callable[..., EpochEnds] = epochs.epoch_ends,
-        every_broker: Callable[..., identities.Heard] = identities.every_broker,
+        every_broker: Callable[..., identities.TopicIds] = identities.every_broker,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -129,11 +129,11 @@ class KafkaOffsetSource:
         spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
         found, errors = self._client.offsets(dict.fromkeys(partitions, spec), IsolationLevel.READ_UNCOMMITTED)
         if errors:
-            raise self._silent(errors)
+            raise self._no_offset(errors)
         return {key: answer.offset if answer.offset >= 0 else None for key, answer in found.items()}
 
-    def _silent(self, errors: Mapping[Key, KafkaError]) -> KafkaLakeError:
-        """Return the error for partitions that did not tell an offset: not there, or out of reach."""
+    def _no_offset(self, errors: Mapping[Key, KafkaError]) -> KafkaLakeError:
+        """Return the error for partitions without an offset: the first is missing or out of reach."""
         (topic, partition), error = next(iter(sorted(errors.items(), key=lambda item: item[0])))
         facts = {"topic": topic, "partition": partition}
         absent = error.name() in MISSING | {"_NOENT"}
@@ -190,13 +190,13 @@ class KafkaOffsetSource:
             raise self._client.translated(error, f"describing topic {name!r}", topics=sorted(hidden))
 
     def _refuse_missing(self, topics: Sequence[str]) -> None:
-        """Raise UnknownTopicError for those of the topics that no broker knows a while later either."""
+        """Raise UnknownTopicError for the topics that no broker knows, asked once more after a pause."""
         self._clock.sleep(_CONFIRM_SECONDS)
         legal = [name for name in topics if TOPIC_NAME.fullmatch(name)]
-        heard = self._heard(legal)
-        if doubts := heard.doubts(legal):
+        answered = self._topic_ids(legal)
+        if doubts := answered.doubts(legal):
             raise self._undecided(doubts)
-        if missing := [name for name in topics if name not in legal or heard.ids[name] == {None}]:
+        if missing := [name for name in topics if name not in legal or answered.ids[name] == {None}]:
             listed = ", ".join(map(repr, missing))
             raise UnknownTopicError(
                 f"Kafka at {self._settings.bootstrap} has no topic {listed}. Check the pipeline's topics and the "
@@ -206,12 +206,12 @@ class KafkaOffsetSource:
             )
 
     def _agreed(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the ids of topics that are there; brokers that differ are asked again, a bounded number of times."""
+        """Return the ids of existing topics; when brokers differ they are asked again, a bounded number of times."""
         for left in reversed(range(_PASSES)):
-            heard = self._heard(topics)
-            doubts = heard.doubts(topics) | {
+            answered = self._topic_ids(topics)
+            doubts = answered.doubts(topics) | {
                 name: f"topic {name!r} was deleted while it was described"
-                for name, found in heard.ids.items()
+                for name, found in answered.ids.items()
                 if found == {None}
             }
             if not doubts:
@@ -219,9 +219,9 @@ class KafkaOffsetSource:
             if not left:
                 raise self._undecided(doubts)
             self._clock.sleep(_CONFIRM_SECONDS)
-        return {name: topic_id for name, found in heard.ids.items() for topic_id in found if topic_id is not None}
+        return {name: topic_id for name, found in answered.ids.items() for topic_id in found if topic_id is not None}
 
-    def _heard(self, topics: Iterable[str]) -> identities.Heard:
+    def _topic_ids(self, topics: Iterable[str]) -> identities.TopicIds:
         return self._every_broker(self._settings, topics, timeout=self._client.timeout, clock=self._clock)
 
     def _undecided(self, doubts: Mapping[str, str]) -> UnavailableError:
@@ -268,7 +268,7 @@ def _name(error: BaseException | KafkaError | None) -> str:
 
 
 def _lower(first: int | None, second: int | None) -> int | None:
-    """Return the epoch that stood when the first end was read: a cut in between must be seen by who compares later."""
+    """Return the epoch of the first end: a later comparison must see a truncation between the two."""
     known = [epoch for epoch in (first, second) if epoch is not None and epoch >= 0]
     return min(known, default=None)
 

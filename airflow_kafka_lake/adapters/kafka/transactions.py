@@ -1,4 +1,4 @@
-"""Who holds a partition's last stable offset: producers from the partition's leader, names from the coordinators."""
+"""The open transactions of partitions: producers from the partitions' leaders, names from the coordinators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NONE_OPEN = -1
 def open_transactions(
     settings: KafkaSettings, keys: Iterable[Key], group: str | None, *, timeout: float
 ) -> tuple[OpenTransaction, ...]:
-    """Return what is open in the partitions, and where a group's commits are written; nothing when no broker tells."""
+    """Return the open transactions of the partitions and of a group's commits; none when no broker answers."""
     milliseconds = int(timeout * 1000)
     limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
     try:
@@ -67,10 +67,10 @@ def _described(admin: Any, producers: Sequence[tuple[Any, Any]]) -> tuple[OpenTr
     ids = sorted({producer.producer_id for _, producer in producers})
     listed = admin.list_transactions(producer_id_filters=ids).values() if ids else ()
     names = {item.producer_id: item.transactional_id for found in listed for item in found}
-    told = _told(admin, sorted(set(names.values())))
+    details = _details(admin, sorted(set(names.values())))
     found = []
     for partition, producer in producers:
-        known = told.get(names.get(producer.producer_id))
+        detail = details.get(names.get(producer.producer_id))
         found.append(
             OpenTransaction(
                 topic=partition.topic,
@@ -78,16 +78,16 @@ def _described(admin: Any, producers: Sequence[tuple[Any, Any]]) -> tuple[OpenTr
                 producer_id=producer.producer_id,
                 first_offset=producer.current_transaction_start_offset,
                 transactional_id=names.get(producer.producer_id),
-                started_at=_time(known.transaction_start_time_ms) if known else None,
+                started_at=_time(detail.transaction_start_time_ms) if detail else None,
                 last_written_at=_time(producer.last_timestamp),
-                timeout=timedelta(milliseconds=known.transaction_timeout_ms) if known else None,
+                timeout=timedelta(milliseconds=detail.transaction_timeout_ms) if detail else None,
             )
         )
     return tuple(found)
 
 
-def _told(admin: Any, names: Sequence[str]) -> dict[Any, Any]:
-    """Describe transactions; who may not be told goes without start and timeout."""
+def _details(admin: Any, names: Sequence[str]) -> dict[Any, Any]:
+    """Describe transactions; without the permission to do so they have neither start nor timeout."""
     try:
         return admin.describe_transactions(names) if names else {}
     except errors.KafkaError as error:

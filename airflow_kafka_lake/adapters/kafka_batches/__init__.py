@@ -1,4 +1,4 @@
-"""The witness for offsets without rows: Kafka's raw record batches, read with kafka-python's low-level client."""
+"""Explains offsets without rows from Kafka's raw record batches, read with kafka-python's low-level client."""
 
 from __future__ import annotations
 

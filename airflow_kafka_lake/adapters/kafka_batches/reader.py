@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from airflow_kafka_lake.adapters.kafka_batches.scan import GapScan, Throughput
 from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
-from airflow_kafka_lake.adapters.kafka_batches.walk import Throughput, Walk
 from airflow_kafka_lake.adapters.kafka_python import SETTINGS, KafkaNetClient, errors
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import divided, lost
@@ -45,7 +45,7 @@ class ClosingSelector(selectors.DefaultSelector):
 
 
 class KafkaBatchReader:
-    """Kafka's raw record batches: the witness for offsets without a row (`ports.BatchReader`).
+    """Explains offsets without a row from Kafka's raw record batches (`ports.BatchReader`).
 
     `settings` are kafka-python's keyword arguments (`KafkaSettings.kafka_python()`); ConnectionSettingsError names a
     key that kafka-python would ignore. `timeout_seconds` bounds every single wait for Kafka, not the whole reading;
@@ -66,7 +66,7 @@ class KafkaBatchReader:
     def explain(
         self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
-        """Return of every gap what its offsets are: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
+        """Return the explanations of each gap: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
 
         Under read_uncommitted aborted records have rows, so a missing one is UNEXPLAINED. Raises IdentityError when a
         topic's id is not the gap's, UnavailableError when the brokers cannot be read, ConnectionSettingsError when
@@ -80,11 +80,11 @@ class KafkaBatchReader:
         with self._connected() as client:
             session = Session(client, by_stream, timeout=self._timeout)
             found = client._manager.run(self._read, session, by_stream, isolation, heartbeat)  # noqa: SLF001  # no other door
-        said: dict[Slice, tuple[Explanation, ...]] = {}
+        explained: dict[Slice, tuple[Explanation, ...]] = {}
         for stream, its_gaps in by_stream.items():
             parts = divided(found[stream], [gap.range for gap in its_gaps])
-            said |= {gap: parts[gap.range] for gap in its_gaps}
-        return said
+            explained |= {gap: parts[gap.range] for gap in its_gaps}
+        return explained
 
     async def _read(
         self,
@@ -96,16 +96,16 @@ class KafkaBatchReader:
         """Read all streams, one after the other on each leader, the leaders side by side."""
         await session.check_identity()
         throughput = Throughput(self._bytes_per_second)
-        by_leader: dict[int | None, list[Walk]] = defaultdict(list)
+        by_leader: dict[int | None, list[GapScan]] = defaultdict(list)
         for stream, its_gaps in by_stream.items():
             asked = RangeSet(gap.range for gap in its_gaps)
-            walk = Walk(session, stream, asked, isolation=isolation, throughput=throughput, heartbeat=heartbeat)
-            by_leader[session.leader(stream)].append(walk)
-        await session.side_by_side([partial(_in_turn, walks) for walks in by_leader.values()])
-        await _doubt_holes(session, [walk for walks in by_leader.values() for walk in walks])
-        # Again behind the reading: older brokers are asked by name, and what a name stands for may change meanwhile.
+            scan = GapScan(session, stream, asked, isolation=isolation, throughput=throughput, heartbeat=heartbeat)
+            by_leader[session.leader(stream)].append(scan)
+        await session.side_by_side([partial(_in_turn, scans) for scans in by_leader.values()])
+        await _doubt_holes(session, [scan for scans in by_leader.values() for scan in scans])
+        # Once more after the reading: older brokers are asked by name, and the topic of a name may change meanwhile.
         await session.check_identity()
-        return {walk.stream: walk.found for walks in by_leader.values() for walk in walks}
+        return {scan.stream: scan.found for scans in by_leader.values() for scan in scans}
 
     @contextmanager
     def _connected(self) -> Iterator[KafkaNetClient]:
@@ -122,7 +122,7 @@ class KafkaBatchReader:
         )
         try:
             try:
-                client._manager.run(_knock, client._manager, timeout_ms // 2)  # noqa: SLF001  # no other door
+                client._manager.run(_try_login, client._manager, timeout_ms // 2)  # noqa: SLF001  # no other door
                 client._manager.bootstrap(timeout_ms)  # noqa: SLF001
             except (errors.KafkaError, OSError) as error:
                 raise translated(error, self._timeout) from error
@@ -131,7 +131,7 @@ class KafkaBatchReader:
             client.close()
 
 
-async def _knock(manager: Any, timeout_ms: int) -> None:
+async def _try_login(manager: Any, timeout_ms: int) -> None:
     """Try the login before the bootstrap, which would repeat a refused one until its time is over.
 
     kafka-python overlooks a refusal that comes together with the end of the connection, as Kafka's does: a broker that
@@ -147,31 +147,31 @@ async def _knock(manager: Any, timeout_ms: int) -> None:
         except errors.NodeNotReadyError:
             return
         except errors.KafkaError:
-            heard = connection.parser is not None and connection.broker_version_data is not None
-            if not (heard and connection.sasl_enabled):
+            answered = connection.parser is not None and connection.broker_version_data is not None
+            if not (answered and connection.sasl_enabled):
                 return
         else:
             return
     raise errors.SaslAuthenticationFailedError
 
 
-async def _in_turn(walks: Sequence[Walk]) -> None:
-    for walk in walks:
-        await walk.run()
+async def _in_turn(scans: Sequence[GapScan]) -> None:
+    for scan in scans:
+        await scan.run()
 
 
-async def _doubt_holes(session: Session, walks: Sequence[Walk]) -> None:
+async def _doubt_holes(session: Session, scans: Sequence[GapScan]) -> None:
     """Believe in the cleaner only where there is one: elsewhere an offset without a record is a loss."""
-    doubtful = [walk for walk in walks if any(item.fate is Fate.COMPACTED for item in walk.found)]
+    doubtful = [scan for scan in scans if any(item.fate is Fate.COMPACTED for item in scan.found)]
     if not doubtful:
         return
     compacted = await session.compacted()
-    for walk in doubtful:
-        match compacted[walk.stream[0]]:
+    for scan in doubtful:
+        match compacted[scan.stream[0]]:
             case False:
-                walk.found = [*lost(walk.found, "and the topic is not compacted")]
+                scan.found = [*lost(scan.found, "and the topic is not compacted")]
             case None:
-                walk.found = [*lost(walk.found, "and we may not read whether the topic is compacted (DescribeConfigs)")]
+                scan.found = [*lost(scan.found, "and we may not read whether the topic is compacted (DescribeConfigs)")]
 
 
 def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:

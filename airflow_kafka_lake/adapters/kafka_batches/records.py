@@ -1,4 +1,4 @@
-"""From the bytes of a Fetch answer to the facts of its batches; no key or value of a record is kept."""
+"""Read the record batches of a Fetch answer; no key or value of a record is kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
     """Return the facts of opened batches, in order; a batch can be read once.
 
     Of batches that own no wanted offset only the header is read: all their offsets are given as present. A wanted batch
-    whose body cannot be read says so. Raises UnavailableError for bytes of which no batch can be made.
+    whose body cannot be read has the reason as `damage`. Raises UnavailableError for bytes that are no batch.
     """
     ranges, at = wanted.ranges, 0
     found = []
@@ -75,7 +75,7 @@ def _facts(batch: Any, *, wanted: bool) -> Batch:
 
 
 def _damage(batch: Any) -> str:
-    """Return why nothing of a batch can be read; nothing is said of a body that looks whole from outside."""
+    """Return why nothing of a batch can be read; empty for a body with a right checksum and a known codec."""
     if not batch.validate_crc():
         return "wrong checksum"
     if batch.compression_type > _LAST_CODEC:
@@ -104,7 +104,7 @@ def _offsets(records: list[Any]) -> RangeSet:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Return of damaged bytes what they are."""
+    """Raise UnavailableError for damaged bytes."""
     try:
         yield
     except Exception as error:  # the codecs' errors have no common root

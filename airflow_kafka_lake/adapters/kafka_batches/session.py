@@ -1,4 +1,4 @@
-"""One conversation with a cluster: bounded repeats, moved leaders, topic identity."""
+"""The protocol client of one reading: bounded repeats, moved leaders, topic identity."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ LOGIN_REFUSED = (
     errors.UnsupportedSaslMechanismError,
     errors.IllegalSaslStateError,
 )
-"""Errors that no repeat mends: who we are, or how we say it, is not accepted."""
+"""Errors that no repeat mends: the login, or its mechanism, is not accepted."""
 _NO_ID = uuid.UUID(int=0)
 
 
 class _ThrottledError(errors.RetriableError):
-    """The broker keeps data back because of a quota, and says for how long."""
+    """A quota of the broker delays the data by some seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__("a quota keeps the data back")
@@ -52,7 +52,7 @@ class _ThrottledError(errors.RetriableError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a Fetch said of one partition; `last_stable` and `high_watermark` are exclusive ends."""
+    """A Fetch's answer for one partition; `last_stable` and `high_watermark` are exclusive ends."""
 
     records: bytes
     aborted: tuple[AbortedTransaction, ...]
@@ -62,10 +62,10 @@ class Answer:
 
 
 class Session:
-    """Asks about a fixed set of streams and insists that their topics stay the ones with these ids.
+    """Requests about a fixed set of streams, whose topics must keep their ids.
 
-    Every call repeats what is worth repeating for at most `timeout` seconds and then raises UnavailableError; waits
-    that a quota announces come on top, up to ten times as long. IdentityError when a topic has another id or is gone,
+    Every call repeats retriable errors for at most `timeout` seconds and then raises UnavailableError; waits for a
+    quota come on top, up to ten times as long. Raises IdentityError when a topic has another id or no longer exists,
     ConnectionSettingsError when the broker refuses the login or the topic.
     """
 
@@ -80,11 +80,11 @@ class Session:
         self._leaders: dict[tuple[str, int], int] = {}
 
     async def sleep(self, seconds: float) -> None:
-        """Let the other conversations go on for a while."""
+        """Let the other tasks go on for some seconds."""
         await self._manager._net.sleep(seconds)  # noqa: SLF001  # the loop has no other door
 
     async def side_by_side(self, conversations: Iterable[Callable[[], Awaitable[None]]]) -> None:
-        """Hold several conversations at once; when one fails the others still come to their end."""
+        """Run several tasks concurrently; when one fails the others still come to their end."""
         running = [self._manager.call_soon(conversation) for conversation in conversations]
         failures = []
         for future in running:
@@ -96,11 +96,11 @@ class Session:
             raise failures[0]
 
     async def check_identity(self) -> None:
-        """Compare every topic's id with the recorded one, and learn who leads the partitions."""
+        """Compare every topic's id with the recorded one, and learn the partitions' leaders."""
         await self._patiently(self._describe)
 
     def leader(self, stream: Stream) -> int | None:
-        """Return the broker that leads a partition, as last heard."""
+        """Return the broker that leads a partition, by the newest metadata."""
         topic, _, partition = stream
         return self._leaders.get((topic, partition))
 
@@ -117,7 +117,7 @@ class Session:
         return await self._patiently(lambda: self._first_offset(stream))
 
     async def compacted(self) -> Mapping[str, bool | None]:
-        """Return by topic whether Kafka's cleaner may take records out of its middle; None: Kafka does not tell us."""
+        """Return by topic whether Kafka compacts it; None: we may not read its settings."""
         return await self._patiently(self._compacted)
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -178,7 +178,7 @@ class Session:
 
     async def _fetch(self, stream: Stream, offset: int, isolation: int, max_bytes: int) -> Answer | None:
         topic, _, partition = stream
-        piece = FetchRequest.FetchTopic.FetchPartition(
+        part = FetchRequest.FetchTopic.FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
         )
         response = await self._ask_leader(
@@ -189,7 +189,7 @@ class Session:
                 max_bytes=_ANY_SIZE,
                 isolation_level=isolation,
                 # Older versions send the name, newer ones only the id; a broker without ids gets the name.
-                topics=[FetchRequest.FetchTopic(topic=topic, topic_id=self._ids[topic], partitions=[piece])],
+                topics=[FetchRequest.FetchTopic(topic=topic, topic_id=self._ids[topic], partitions=[part])],
                 max_version=_LAST_FETCH_BY_NAME if self._ids[topic] == _NO_ID else None,
             ),
         )
@@ -215,10 +215,10 @@ class Session:
 
     async def _first_offset(self, stream: Stream) -> int:
         topic, _, partition = stream
-        piece = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
             partition_index=partition, timestamp=_EARLIEST, current_leader_epoch=-1
         )
-        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[piece])
+        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
         response = await self._ask_leader(
             stream, ListOffsetsRequest(topics=[asked], replica_id=-1, isolation_level=0, min_version=1)
         )
@@ -234,12 +234,12 @@ class Session:
             for topic in self._ids
         ]
         response = await self._send(DescribeConfigsRequest(resources=asked))
-        told: dict[str, bool | None] = dict.fromkeys(self._ids)
+        found: dict[str, bool | None] = dict.fromkeys(self._ids)
         for result in response.results:
             if result.error_code != errors.TopicAuthorizationFailedError.errno:
                 raise_for(result.error_code)
-                told[result.resource_name] = any("compact" in (config.value or "") for config in result.configs)
-        return told
+                found[result.resource_name] = any("compact" in (config.value or "") for config in result.configs)
+        return found
 
     def _gone(self) -> IdentityError:
         return IdentityError(

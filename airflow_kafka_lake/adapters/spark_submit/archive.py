@@ -1,7 +1,7 @@
 """An archive of the driver's classes, ready to be mapped: a driver with it starts in less than half the time.
 
-Java makes it at the end of one class loading and checks it at every start; an archive that does not fit (another Java,
-other jars) is passed over by Java itself. It lies in the cache beside the jars, so an image that fetched them has it.
+Java writes it at the end of a job that only loads the classes, and checks it at every start; Java ignores an archive
+that does not fit (another Java, other jars). It is in the cache beside the jars, so an image that fetched them has it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
-    """Rehearse a job and return the archive of its classes (about 180 MB), made before or now (half a minute).
+    """Return the archive of a job's classes (about 180 MB), made before or now (half a minute).
 
-    Raises JobFailedError when the class loading fails; jobs run without an archive too, only slower.
+    Raises JobFailedError when it cannot be made; jobs run without an archive too, but start more slowly.
     """
     target = archive_path(jars, java_home=java_home, cache=cache)
     if target.exists():
@@ -82,7 +82,7 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Pat
         home / "bin" / "spark-submit",
         folder,
         master=_MASTER,
-        name="kafka-lake class loading",
+        name="kafka-lake class archive",
         jars=jars,
         conf={},
         program=Path(load_classes.__file__),
@@ -96,7 +96,8 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Pat
     log.finish()
     if code or not made.exists():
         raise JobFailedError(
-            f"Spark's class loading ended with exit code {code} and left no class archive:\n{tail(log.lines)}"
+            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n"
+            f"{tail(log.lines)}"
         )
 
 

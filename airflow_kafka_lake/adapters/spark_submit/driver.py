@@ -1,4 +1,4 @@
-"""The driver's process group: started apart from ours, watched, and ended as a whole."""
+"""The driver's process group: started in a session of its own, watched, and ended as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.1
 
 
 class Driver:
-    """One running driver; `ref` is `host/pid/starttime`, enough for `end_orphan` on a later day."""
+    """One running driver; `ref` is `host/pid/starttime`, by which `end_orphan` finds it later."""
 
     def __init__(self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str], cwd: Path) -> None:
         try:
@@ -61,7 +61,8 @@ class Driver:
         return self._process.wait()
 
     def _exited(self) -> bool:
-        """Look without reaping: until `end` has signalled the group, the kernel must not give its number away."""
+        """Return whether the driver has ended, without reaping it: until `end` has signalled the group, the kernel must
+        not give its number to another process."""
         try:
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
@@ -69,7 +70,7 @@ class Driver:
 
 
 def end_orphan(job_ref: str) -> bool:
-    """End the process group of a job whose worker died; True when there was one to end.
+    """End the process group of a job whose worker died; return whether there was one.
 
     Touches nothing unless the reference is of this host and its pid still has its start time and leads a group of its
     own: a pid that is used again is another process's.
@@ -89,11 +90,11 @@ def end_orphan(job_ref: str) -> bool:
     return True
 
 
-def _end_group(group: int, gone: Callable[[], bool]) -> None:
+def _end_group(group: int, has_ended: Callable[[], bool]) -> None:
     """Signal the group TERM, give its leader time, then KILL whatever of the group is left."""
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGTERM)
         until = time.monotonic() + GRACE_SECONDS
-        while not gone() and time.monotonic() < until:
+        while not has_ended() and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
         os.killpg(group, signal.SIGKILL)

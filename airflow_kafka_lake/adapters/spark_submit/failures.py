@@ -1,4 +1,4 @@
-"""What a failed driver said, without its secrets, and what to do about the usual reasons."""
+"""The error of a failed driver: the end of its log, secrets masked, and what to do about the usual reasons."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Job = StageJob | ReportingJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A usual failure: the `pattern` of what the driver says, and what it means for a person."""
+    """A usual failure: its `pattern` in the driver's log, and what it means for a person."""
 
     name: str
     pattern: re.Pattern[str]
@@ -143,11 +143,10 @@ def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
 def job_failed(
     job: Job, code: int, lines: Iterable[str], secrets: Secrets
 ) -> JobFailedError | SchemaMismatchError | ConcurrentError | ConnectionSettingsError:
-    """Return the error of a driver that ended with `code`, from the lines it wrote.
+    """Return the error of a driver that ended with `code`, from its log.
 
     SchemaMismatchError for a job that refused its schema before it read anything, ConnectionSettingsError for one that
-    may not write to the lake, for repeating it cannot help;
-    ConcurrentError for one that found main moved, and changed nothing.
+    may not write to the lake, ConcurrentError for one that found main moved and changed nothing.
     """
     text = [secrets.masked(line) for line in lines]
     if decided := next(filter(None, map(_DECIDED.search, text)), None):
@@ -165,11 +164,11 @@ def job_failed(
 
 
 def job_stalled(job: Job, seconds: float) -> JobFailedError:
-    """Return the error of a driver that lives and gets nowhere."""
+    """Return the error of a driver that lives and makes no progress."""
     what, left, facts = _subject(job)
     return JobFailedError(
         f"{what} has made no progress for {seconds / 60:.0f} minutes and was ended. Look for a stuck task or a full "
-        f"cluster; {left}. Where jobs wait longer for a cluster, say so by quiet-minutes in the extra of the Spark "
+        f"cluster; {left}. Where jobs wait longer for a cluster, set quiet-minutes in the extra of the Spark "
         "connection.",
         **facts,
         reason="stalled",
@@ -177,10 +176,10 @@ def job_stalled(job: Job, seconds: float) -> JobFailedError:
 
 
 def tail(lines: Iterable[str]) -> str:
-    """Return the last lines that say something to a person: no stack frames, neither Java's nor Python's."""
-    said = (_PYTHON_HEAD.sub("", line) for line in _without_code(lines))
-    spoken = [line for line in said if line.strip() and not _FRAME.match(line)]
-    return "\n".join(spoken[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
+    """Return the last lines without stack frames, Java's and Python's."""
+    shown = (_PYTHON_HEAD.sub("", line) for line in _without_code(lines))
+    kept = [line for line in shown if line.strip() and not _FRAME.match(line)]
+    return "\n".join(kept[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
 
 
 def _without_code(lines: Iterable[str]) -> Iterator[str]:

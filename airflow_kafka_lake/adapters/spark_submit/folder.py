@@ -1,4 +1,4 @@
-"""A folder that only we can read and that does not outlive its use, or at least not its user for long."""
+"""A folder that only this user can read, removed after use or, if its process was killed, by the next one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWNER_FILE = "owner"
 
 @contextmanager
 def private_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder of mode 0700 below `parent` (None: the machine's temporary files); it is gone afterwards."""
+    """Yield a new folder of mode 0700 below `parent` (None: the machine's temporary files); remove it at the end."""
     sweep_folders(parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
@@ -33,8 +33,8 @@ def private_folder(parent: Path | None) -> Iterator[Path]:
 def sweep_folders(parent: Path | None) -> tuple[Path, ...]:
     """Remove the folders that killed processes of ours left below `parent`, which may hold secrets; return them.
 
-    A folder goes only when it is our user's and names an owner that is known to be dead: of this host, and no process
-    has its pid and its start time. One without a name was left before anything was written to it.
+    A folder is removed only if it is this user's and its owner is known to be dead: of this host, and no process has
+    its pid and start time. One without an owner is still empty, and stays.
     """
     found = Path(parent or tempfile.gettempdir()).glob(f"{PREFIX}*")
     left = tuple(folder for folder in found if _is_left_behind(folder))

@@ -11,7 +11,7 @@ _KEPT_LINES = 2_000
 
 
 class Progress:
-    """Tells whether a driver's signs of progress (`jobs.progress`) have changed within some seconds."""
+    """Whether a driver's progress file (`jobs.progress`) has changed within some seconds."""
 
     def __init__(self, file: Path, seconds: float) -> None:
         self._file = file
@@ -20,7 +20,7 @@ class Progress:
         self._changed_at = time.monotonic()
 
     def is_recent(self) -> bool:
-        """Look once more; the start counts as a sign."""
+        """Read the file once more; the start counts as a change."""
         try:
             found = self._file.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -31,12 +31,12 @@ class Progress:
 
 
 class FollowedLog:
-    """Hands every finished line to `say` once and keeps the last ones in `lines`."""
+    """Passes every finished line to `progress` once and keeps the last ones in `lines`."""
 
     def __init__(self, path: Path, progress: Callable[[str], None]) -> None:
         self.path = path
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
-        self._say = progress
+        self._progress = progress
         self._read = 0
         self._unfinished = b""
 
@@ -63,4 +63,4 @@ class FollowedLog:
     def _take(self, raw: bytes) -> None:
         line = raw.decode("utf-8", errors="replace").rstrip("\r")
         self.lines.append(line)
-        self._say(line)
+        self._progress(line)

@@ -32,12 +32,12 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
-from airflow_kafka_lake.jobs.reporting import RESULT_FILE, SAID_FILE
+from airflow_kafka_lake.jobs.reporting import MESSAGES_FILE, RESULT_FILE
 from airflow_kafka_lake.ports import ReportingJob
 
 _LIGHT_TASKS = 4
 QUIET_SECONDS = 1800.0
-"""How long a driver may show no progress before it counts as hanging; waiting for a busy cluster shows none."""
+"""How long a driver may make no progress before it is ended; a job that waits for a busy cluster makes none."""
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class SparkSubmitRunner:
     """Runs staging, comparing and decoding jobs under a Spark master (`ports.JobRunner`).
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
-    all three may hold secrets, which reach the driver in files of mode 0600 and show up nowhere else. `jars` are local
+    all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
     paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
     `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
     `cache` (where the class archive is) to the one of the jars. `programs` are what drivers run. Raises
@@ -93,7 +93,7 @@ class SparkSubmitRunner:
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
     def where(self) -> str:
-        """Return in words where jobs run."""
+        """Describe where jobs run."""
         if is_local(self._master):
             return f"a local Spark master on this machine ({self._master})"
         return f"the Spark master {self._master} (client mode: the driver runs on this machine)"
@@ -109,11 +109,11 @@ class SparkSubmitRunner:
             self._run(folder, job, started=started, heartbeat=heartbeat)
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
-        """Run a job that leaves a document (`ports.JobRunner.report`)."""
+        """Run a job and return its document (`ports.JobRunner.report`)."""
         with self._folder() as folder:
-            said = FollowedLog(folder / SAID_FILE, progress)
-            self._run(folder, job, heartbeat=said.follow)
-            said.finish()
+            messages = FollowedLog(folder / MESSAGES_FILE, progress)
+            self._run(folder, job, heartbeat=messages.follow)
+            messages.finish()
             found: dict[str, Any] = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
             return found
 
@@ -128,20 +128,20 @@ class SparkSubmitRunner:
         started: Callable[[str], None] = lambda _: None,
         heartbeat: Callable[[], None],
     ) -> None:
-        """Run a driver in a folder of its own; JobFailedError when it ends badly or gets nowhere."""
+        """Run a driver in a folder of its own; JobFailedError when it fails or makes no progress."""
         log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
         prepared = self._prepared(folder, job)
         driver = Driver(prepared, log=log.path, env=self._environment(), cwd=folder)
         progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
 
-        def vouch() -> None:
+        def renew() -> None:
             if not progress.is_recent():
                 raise job_stalled(job, self._quiet_seconds)
             heartbeat()
 
         try:
             started(driver.ref)
-            code = driver.wait(vouch, self._heartbeat_seconds, log.follow)
+            code = driver.wait(renew, self._heartbeat_seconds, log.follow)
         finally:
             driver.end()
         log.finish()
@@ -149,7 +149,7 @@ class SparkSubmitRunner:
             raise job_failed(job, code, log.lines, self._secrets)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
-        """End what is left of an attempt's job (`ports.JobRunner.end_orphan`), and remove what killed workers left.
+        """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.
 
         On this host the driver's process group, by its reference; under a standalone master also the application, by
         its name, wherever its driver is. YARN and Kubernetes are not asked.

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 SCHEME = "spark://"
 UI_PORT = "spark.master.ui.port"
-"""The setting that names the port of the master's web address; 8080 unless said."""
+"""The setting of the port of the master's web address; 8080 by default."""
 
 _DEFAULT_PORT = 8080
 _TIMEOUT_SECONDS = 3.0
@@ -22,10 +22,10 @@ _logger = logging.getLogger(__name__)
 
 
 def end_application(master: str, ui_port: str | None, name: str) -> bool:
-    """End the running applications of exactly this name, and see them gone; True when there was one.
+    """End the running applications of exactly this name; return whether there was one and it has ended.
 
-    `master` is `spark://host:port`, or several hosts of which one leads. A master that does not answer, or does not let
-    applications be ended, ends nothing: that is said in the log and is no error, for what survives can only stage.
+    `master` is `spark://host:port`, or several hosts of which one leads. A master that does not answer, or does not
+    allow to end applications, is logged and is no error: an application that goes on can only stage.
     """
     ended = False
     for host in _hosts(master):

@@ -121,24 +121,26 @@ class Database:
         raise ConcurrentError(f"The ledger {self.name()} is busy: other transactions hold its rows. Repeat.")
 
     def _translated(self, error: DBAPIError) -> KafkaLakeError:
-        said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+        reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
         if password := self.url.password:
-            said = said.replace(str(password), "***")
+            reason = reason.replace(str(password), "***")
         if isinstance(error, (IntegrityError, DataError)):
-            return StateError(f"The ledger {self.name()} refuses the change: {said}. Nothing was recorded.")
+            return StateError(f"The ledger {self.name()} refuses the change: {reason}. Nothing was recorded.")
         if denied(error, _file(self.url) if self.is_sqlite else None):
             return ConnectionSettingsError(
-                f"The ledger {self.name()} may not be written: {said}. Give this user the permission, or correct the "
+                f"The ledger {self.name()} may not be written: {reason}. Give this user the permission, or correct the "
                 "ledger connection."
             )
-        return UnavailableError(f"The ledger {self.name()} cannot be used: {said}. Check its connection, then repeat.")
+        return UnavailableError(
+            f"The ledger {self.name()} cannot be used: {reason}. Check its connection, then repeat."
+        )
 
     def _create(self) -> Engine:
         options: dict[str, Any] = {"hide_parameters": True}
         if not self.is_sqlite:
             # What the connection says itself stands in the address, and would be overridden here.
-            unsaid = {key: value for key, value in POSTGRES.items() if key not in self.url.query}
-            options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": unsaid}
+            defaults = {key: value for key, value in POSTGRES.items() if key not in self.url.query}
+            options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": defaults}
             engine = create_engine(self.url, **options)
             event.listen(engine, "connect", self._prepare_postgresql)
             return engine
@@ -214,9 +216,9 @@ def _checked_url(url: str | URL) -> URL:
 def error_kind(error: DBAPIError) -> ErrorKind:
     """Tell what a driver's error means for the transaction."""
     state = getattr(error.orig, "pgcode", None)
-    said = str(error.orig)
-    if state in _BUSY_STATES or "database is locked" in said or "database table is locked" in said:
+    message = str(error.orig)
+    if state in _BUSY_STATES or "database is locked" in message or "database table is locked" in message:
         return ErrorKind.BUSY
-    if state == "23P01" or OVERLAP in said:
+    if state == "23P01" or OVERLAP in message:
         return ErrorKind.OVERLAP
     return ErrorKind.CONSTRAINT if isinstance(error, IntegrityError) else ErrorKind.LOST

@@ -1,4 +1,4 @@
-"""Reading Fetch answers, and walking through gaps, without a broker: real bytes, a scripted partition."""
+"""Reading Fetch answers, and scanning gaps, without a broker: real bytes, a scripted partition."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
+from airflow_kafka_lake.adapters.kafka_batches.scan import GapScan, Throughput
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer
-from airflow_kafka_lake.adapters.kafka_batches.walk import Throughput, Walk
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control
 from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
@@ -144,12 +144,12 @@ class ScriptedSession:
         self.slept += seconds
 
 
-def walked(
+def scanned(
     session: Any, asked: RangeSet, isolation: Isolation = Isolation.READ_COMMITTED, rate: float | None = None
 ) -> list[Explanation]:
-    walk = Walk(session, Stream("orders", "id", 0), asked, isolation=isolation, throughput=Throughput(rate))
-    asyncio.run(walk.run())
-    return walk.found
+    scan = GapScan(session, Stream("orders", "id", 0), asked, isolation=isolation, throughput=Throughput(rate))
+    asyncio.run(scan.run())
+    return scan.found
 
 
 def fates(found: list[Explanation]) -> list[tuple[str, Fate]]:
@@ -160,7 +160,7 @@ def test_isolated_gap_is_probed_with_one_batch() -> None:
     """One offset costs one small read, and a gap far ahead another."""
     large = [written(10 * at, range(10 * at, 10 * at + 9), size=10_000) for at in range(60)]
     session = ScriptedSession([item for at, data in enumerate(large) for item in (data, marker(10 * at + 9, 1, 1))])
-    found = walked(session, RangeSet.of((9, 10), (599, 600)))
+    found = scanned(session, RangeSet.of((9, 10), (599, 600)))
     assert fates(found) == [("9-10", Fate.CONTROL), ("599-600", Fate.CONTROL)]
     assert session.asked == [(9, 1, 1), (599, 1, 1)]
 
@@ -170,7 +170,7 @@ def test_every_answer_is_a_sign_of_life() -> None:
     session = ScriptedSession([written(at, [at]) for at in range(4)])
     beats: list[int] = []
     asked = RangeSet.of((0, 1), (2, 4))
-    walk = Walk(
+    scan = GapScan(
         session,
         Stream("orders", "id", 0),
         asked,
@@ -178,7 +178,7 @@ def test_every_answer_is_a_sign_of_life() -> None:
         throughput=Throughput(None),
         heartbeat=lambda: beats.append(1),
     )
-    asyncio.run(walk.run())
+    asyncio.run(scan.run())
     assert len(beats) == len(session.asked) > 0
 
 
@@ -187,7 +187,7 @@ def test_dense_gaps_are_streamed() -> None:
     batches = [data for at in range(0, 4000, 2) for data in (written(at, [at], producer=1), marker(at + 1, 1, 1))]
     session = ScriptedSession(batches)
     asked = RangeSet.of(*((at, at + 1) for at in range(1, 4000, 2)))
-    found = walked(session, asked)
+    found = scanned(session, asked)
     assert {item.fate for item in found} == {Fate.CONTROL}
     assert RangeSet(item.range for item in found) == asked
     assert len(session.asked) < 8
@@ -199,7 +199,7 @@ def test_long_gap_is_streamed() -> None:
         [written(at, [at], producer=1) for at in range(3000)] + [marker(3000, 1, 0)],
         aborted=(AbortedTransaction(producer_id=1, first_offset=0),),
     )
-    found = walked(session, RangeSet.between(0, 3001))
+    found = scanned(session, RangeSet.between(0, 3001))
     assert fates(found) == [("0-3000", Fate.ABORTED), ("3000-3001", Fate.CONTROL)]
     assert len(session.asked) < 8
 
@@ -207,34 +207,34 @@ def test_long_gap_is_streamed() -> None:
 def test_hole_up_to_an_open_transaction_is_bounded_by_it() -> None:
     """At isolation 1 nothing comes back below the last stable offset: one look at isolation 0 shows what bounds it."""
     session = ScriptedSession([written(0, [0]), written(5, [5], producer=1)], last_stable=5, high_watermark=6)
-    assert fates(walked(session, RangeSet.between(1, 5))) == [("1-5", Fate.COMPACTED)]
+    assert fates(scanned(session, RangeSet.between(1, 5))) == [("1-5", Fate.COMPACTED)]
 
 
 def test_silence_is_no_evidence() -> None:
     """An empty log where records should be, asked several times, explains nothing; it does not hang either."""
     for isolation in Isolation:
         session = ScriptedSession([], last_stable=5, high_watermark=6)
-        assert fates(walked(session, RangeSet.between(1, 5), isolation)) == [("1-5", Fate.UNEXPLAINED)]
+        assert fates(scanned(session, RangeSet.between(1, 5), isolation)) == [("1-5", Fate.UNEXPLAINED)]
         assert len(session.asked) >= 3
 
 
 def test_contradiction_is_no_evidence() -> None:
     """A record at isolation 0 where isolation 1 gave nothing bounds no hole, and is not asked about for ever."""
     session = ScriptedSession([written(0, [0, 1, 2])], mute=True, last_stable=3, high_watermark=3)
-    assert fates(walked(session, RangeSet.between(1, 3))) == [("1-3", Fate.UNEXPLAINED)]
+    assert fates(scanned(session, RangeSet.between(1, 3))) == [("1-3", Fate.UNEXPLAINED)]
 
 
 def test_offsets_beyond_the_last_stable_one_are_unexplained() -> None:
     """What an open transaction may still change is not told at isolation 1."""
     session = ScriptedSession([written(0, [0]), written(1, [1], producer=1)], last_stable=1, high_watermark=2)
-    (found,) = walked(session, RangeSet.between(1, 2))
+    (found,) = scanned(session, RangeSet.between(1, 2))
     assert (found.fate, "readable end at 1" in found.seen) == (Fate.UNEXPLAINED, True)
 
 
 def test_offsets_out_of_range_are_unexplained() -> None:
     """Below the log start and beyond the end nothing can be said; what lies between is told."""
     session = ScriptedSession([marker(at, 1, 1) for at in range(3, 6)], log_start=3, high_watermark=6, last_stable=6)
-    found = walked(session, RangeSet.of((0, 5), (8, 9)))
+    found = scanned(session, RangeSet.of((0, 5), (8, 9)))
     assert fates(found) == [("0-3", Fate.UNEXPLAINED), ("3-5", Fate.CONTROL), ("8-9", Fate.UNEXPLAINED)]
 
 
@@ -262,7 +262,7 @@ def test_pace_is_kept() -> None:
     session = Clocked([*batches, written(2000, [2000, 2002], size=3_000_000)])
     throughput = Throughput(rate, now=lambda: session.slept)
     asked = RangeSet.of(*((at + 1, at + 2) for at in range(0, 2000, 2)), (2001, 2002))
-    walk = Walk(
+    scan = GapScan(
         session,
         Stream("orders", "id", 0),
         asked,
@@ -270,7 +270,7 @@ def test_pace_is_kept() -> None:
         throughput=throughput,
         heartbeat=beat,
     )  # type: ignore[arg-type]
-    asyncio.run(walk.run())
+    asyncio.run(scan.run())
     assert session.slept == pytest.approx(session.read / rate)
     assert max(size for _, _, size in session.asked) == rate
     assert beats > len(session.asked) + session.read / rate / 10 - 2

@@ -14,7 +14,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka import client as module
 from airflow_kafka_lake.adapters.kafka.client import Client
-from airflow_kafka_lake.adapters.kafka.identities import Heard
+from airflow_kafka_lake.adapters.kafka.identities import TopicIds
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownTopicError
@@ -145,9 +145,9 @@ def test_topic_that_no_broker_knows_is_refused_by_its_name(monkeypatch: pytest.M
     admin, unknown = Admin(), Future[object]()
     unknown.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
     monkeypatch.setattr(admin, "describe_topics", lambda *_, **__: {"missing": unknown}, raising=False)
-    heard = Heard(ids={"missing": frozenset({None})}, silent={})
+    answered = TopicIds(ids={"missing": frozenset({None})}, silent={})
     with pytest.raises(UnknownTopicError, match="has no topic 'missing'"):
-        source(admin, every_broker=lambda *_, **__: heard).describe(["missing"])
+        source(admin, every_broker=lambda *_, **__: answered).describe(["missing"])
 
 
 def test_no_epochs_ask_no_broker() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.kafka.identities import Heard, _told
+from airflow_kafka_lake.adapters.kafka.identities import TopicIds, _ids_of
 
 pytestmark = pytest.mark.unit
 
@@ -29,8 +29,8 @@ SILENT = {2: "connection refused"}
 )
 def test_what_one_broker_says_alone_is_in_doubt(ids: set[str | None], silent: dict[int, str], doubt: str) -> None:
     """A deletion needs the word of every broker; an id needs that nobody who answers says another."""
-    heard = Heard(ids={"t": frozenset(ids), "u": frozenset({"CCCC"})}, silent=silent)
-    assert heard.doubts(["t", "u"]) == ({"t": doubt} if doubt else {})
+    answered = TopicIds(ids={"t": frozenset(ids), "u": frozenset({"CCCC"})}, silent=silent)
+    assert answered.doubts(["t", "u"]) == ({"t": doubt} if doubt else {})
 
 
 def test_broker_without_ids_tells_the_one_that_stands_for_none() -> None:
@@ -43,4 +43,4 @@ def test_broker_without_ids_tells_the_one_that_stands_for_none() -> None:
                 topics=[SimpleNamespace(name=name, topic_id=it, error_code=code) for name, it, code in topics]
             )
 
-    assert asyncio.run(_told(Manager(), 1, ["old", "gone"])) == {"old": "A" * 22, "gone": None}
+    assert asyncio.run(_ids_of(Manager(), 1, ["old", "gone"])) == {"old": "A" * 22, "gone": None}

@@ -637,7 +637,7 @@ COMPARE = CompareJob(
 def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) -> None:
     """Every line once, also those of the last moment; the request has the job, and secrets stay in private files."""
     found = Comparison(records=3, bytes=4, differences=())
-    spark.does(signs=2, writes={"said": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
+    spark.does(signs=2, writes={"messages": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
     said: list[str] = []
     assert spark.runner().report(COMPARE, progress=said.append) == found.to_json()
     assert said == ["one", "two"]
@@ -676,7 +676,7 @@ REDECODE = RedecodeJob(
 
 def test_what_was_decoded_again_is_read_back(spark: FakeSpark) -> None:
     """The job travels whole, and comes back as it went."""
-    spark.does(writes={"said": "one\n", "result.json": '{"rows": 3, "failed": 1}'})
+    spark.does(writes={"messages": "one\n", "result.json": '{"rows": 3, "failed": 1}'})
     assert spark.runner().report(REDECODE, progress=lambda _: None) == {"rows": 3, "failed": 1}
     assert RedecodeJob.from_json(json.loads(spark.seen["texts"]["job.json"])["job"]) == REDECODE
     assert spark.seen["argv"][-2].endswith("redecode.py")

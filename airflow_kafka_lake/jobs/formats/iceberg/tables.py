@@ -93,7 +93,10 @@ def repeated(statement: Callable[[], object], sleep: Callable[[float], object] =
 def append(records: DataFrame, table: str, branch: str, *, staged_by: str, decoded_as: str | None = None) -> None:
     """Write rows to a branch in one commit, also none, that says who staged them, and how they were decoded."""
     writer = records.writeTo(f"{table}.`branch_{branch}`")
-    said = {STAGED_BY: staged_by, **({DECODED_AS: decoded_as} if decoded_as else {})}
-    for key, value in {**WRITE_OPTIONS, **{f"snapshot-property.{name}": text for name, text in said.items()}}.items():
+    summary = {STAGED_BY: staged_by, **({DECODED_AS: decoded_as} if decoded_as else {})}
+    for key, value in {
+        **WRITE_OPTIONS,
+        **{f"snapshot-property.{name}": text for name, text in summary.items()},
+    }.items():
         writer = writer.option(key, value)
     writer.append()

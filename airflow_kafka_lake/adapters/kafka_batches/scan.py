@@ -1,4 +1,4 @@
-"""Through the gaps of one partition: isolated ones with small reads, dense ones as one stream."""
+"""Scan the gaps of one partition: isolated ones with small reads, dense ones as one stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WITHOUT_END = 2**63 - 1
 
 
 class Throughput:
-    """Keeps all walks of a reader below a number of bytes per second; None: no bound. `now` tells seconds."""
+    """Keeps all scans of a reader below a number of bytes per second; None: no bound. `now` returns seconds."""
 
     def __init__(self, bytes_per_second: float | None, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = bytes_per_second
@@ -46,7 +46,7 @@ class Throughput:
         return self._paid_until - now
 
 
-class Walk:
+class GapScan:
     """Explains the asked offsets of one stream, in offset order.
 
     Each Fetch answer is explained by itself: at isolation 1 it lists every aborted transaction that overlaps it, also
@@ -65,7 +65,7 @@ class Walk:
     ) -> None:
         self._session = session
         self.stream = stream
-        self._pieces = Pieces(asked)
+        self._left = Pieces(asked)
         self._level = 1 if isolation is Isolation.READ_COMMITTED else 0
         self._throughput = throughput
         self._heartbeat = heartbeat
@@ -74,19 +74,19 @@ class Walk:
 
     async def run(self) -> None:
         """Explain exactly the asked offsets: `found` is then sorted and disjoint."""
-        size, silences = _ONE_BATCH, 0
-        while (start := self._pieces.next) is not None:
+        size, empty_answers = _ONE_BATCH, 0
+        while (start := self._left.next) is not None:
             answer = await self._session.fetch(self.stream, start, isolation=self._level, max_bytes=size)
             self._heartbeat()
             if answer is None:
                 await self._out_of_range(start)
                 continue
             if (reached := self._take(answer)) > start:
-                size, silences = self._next_size(size, reached), 0
+                size, empty_answers = self._next_size(size, reached), 0
                 await self._rest(self._throughput.pause_after(len(answer.records)))
                 continue
-            silences += 1
-            await self._silence(start, answer, believe=silences == _BELIEVE_SILENCE_AFTER)
+            empty_answers += 1
+            await self._empty_answer(start, answer, believe=empty_answers == _BELIEVE_SILENCE_AFTER)
         self.found = list(joined(self.found))
 
     async def _rest(self, seconds: float) -> None:
@@ -102,27 +102,27 @@ class Walk:
         if not batches:
             return 0
         reached = end_of(batches[-1])
-        here = RangeSet(self._pieces.upto(reached))
-        said = facts(batches, here)
-        self.found += explain(here, said, answer.aborted, log_start=answer.log_start)
-        if any(batch.control is None for batch in said):
+        wanted = RangeSet(self._left.upto(reached))
+        read = facts(batches, wanted)
+        self.found += explain(wanted, read, answer.aborted, log_start=answer.log_start)
+        if any(batch.control is None for batch in read):
             self._bytes_per_offset = len(answer.records) / (reached - batches[0].base_offset)
         return reached
 
     def _next_size(self, size: int, reached: int) -> int:
-        ahead = self._pieces.next
+        ahead = self._left.next
         if ahead is None or (ahead - reached) * self._bytes_per_offset > _WORTH_A_PROBE_BYTES:
             return _ONE_BATCH
         return min(max(4 * size, _FIRST_STREAM_BYTES), self._throughput.largest_read)
 
-    async def _silence(self, start: int, answer: Answer, *, believe: bool) -> None:
+    async def _empty_answer(self, start: int, answer: Answer, *, believe: bool) -> None:
         """Look behind an empty answer: at isolation 1 nothing is left up to an open transaction, which bounds it."""
         behind = None
         if self._level == 1 and start < answer.last_stable:
             behind = await self._session.fetch(self.stream, start, isolation=0, max_bytes=_ONE_BATCH)
         if behind and (batches := opened(behind.records)) and batches[0].base_offset > start:
             end = batches[0].base_offset
-            self.found += explain(RangeSet(self._pieces.upto(end)), (), (), log_start=behind.log_start, end_known=end)
+            self.found += explain(RangeSet(self._left.upto(end)), (), (), log_start=behind.log_start, end_known=end)
         elif believe:
             end = answer.last_stable if self._level == 1 else answer.high_watermark
             self._give_up(f"Kafka returned nothing from offset {start} on, with its readable end at {end}")
@@ -130,9 +130,9 @@ class Walk:
     async def _out_of_range(self, start: int) -> None:
         log_start = await self._session.first_offset(self.stream)
         if start < log_start:
-            self.found += unexplained(RangeSet(self._pieces.upto(log_start)), f"below the log start {log_start}")
+            self.found += unexplained(RangeSet(self._left.upto(log_start)), f"below the log start {log_start}")
         else:
             self._give_up(f"offset {start} lies beyond the end of the log")
 
     def _give_up(self, seen: str) -> None:
-        self.found += unexplained(RangeSet(self._pieces.upto(_WITHOUT_END)), seen)
+        self.found += unexplained(RangeSet(self._left.upto(_WITHOUT_END)), seen)
