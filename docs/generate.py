@@ -409,7 +409,9 @@ The tests of `suite` are those marked `nightly` (`pytest --whole -m nightly`): s
 `kafka_lake_manual` in a real Airflow (a cancelled range, a migrated topic, lost records, retention and an impatient
 skip in the middle of a slow read, a parent that was skipped without acknowledging the order, a group's commit that
 stays pending, three levels of segments in one run); compaction and expiry between any two steps; an older backup of the
-ledger, and a table that was rolled back; and real-Spark faults that say again what others say.
+ledger, and a table that was rolled back; a lake and a ledger that an older version has made, its package
+taken from git (red in a clone without history: `git fetch --unshallow`); and real-Spark faults that say again what
+others say.
 
 At the end it writes this page and those of the mutants and failpoints anew: commit them with `tests/proof/evidence`.
 `make test` is red when evidence is red, when chunks of it are

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+from sqlalchemy import create_engine, make_url, text
 
-from tests.rig import Ended, Rig
+from airflow_kafka_lake.local.processes import wait_until
+from tests.rig import CLI_SECONDS, Ended, Rig
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("airflow_kafka_lake", "tests/kit")
 """What is taken of the commit: the package, and the kit that kills its processes at a failpoint."""
 FAILPOINTS = "KIT_FAILPOINTS"
+_databases = itertools.count(1)
 
 
 def archive(commit: str, root: Path = ROOT) -> bytes:
@@ -58,9 +67,79 @@ class OlderVersion:
 
     def killed(self, point: str, *words: str) -> None:
         """Run a command that is killed with SIGKILL at a failpoint."""
-        armed = self._environment(self.folder / "tests/kit/site") | {FAILPOINTS: f"{point}=kill"}
-        ended = self.rig.end(self.rig.start(*words, env=armed))
+        ended = self.rig.end(self._armed(f"{point}=kill", *words))
         assert ended.code == -signal.SIGKILL, f"it was not killed at {point}: {ended.err or ended.out}"
+
+    def stopped(self, point: str, *words: str) -> subprocess.Popen[str]:
+        """Start a command, and return it when it stands still at a failpoint."""
+        process = self._armed(f"{point}=stop", *words)
+        standing = psutil.Process(process.pid)
+        wait_until(
+            lambda: process.poll() is not None or standing.status() == psutil.STATUS_STOPPED,
+            timeout=CLI_SECONDS,
+            failed=AssertionError,
+        )
+        assert process.poll() is None, self.rig.end(process)
+        return process
+
+    def _armed(self, trap: str, *words: str) -> subprocess.Popen[str]:
+        armed = self._environment(self.folder / "tests/kit/site") | {FAILPOINTS: trap}
+        return self.rig.start(*words, env=armed)
 
     def _environment(self, *before: Path) -> dict[str, str]:
         return {"PYTHONPATH": os.pathsep.join(map(str, (*before, self.folder)))}
+
+
+@dataclass
+class LedgerPlace:
+    """Where the ledger is: a file of the rig, or a database of a server."""
+
+    kind: str
+    server: str = ""
+    name: str = field(default_factory=lambda: f"older_{next(_databases)}")
+
+    @property
+    def connection(self) -> dict[str, Any] | None:
+        """The connection of a database; None for the rig's file."""
+        if self.kind == "sqlite":
+            return None
+        host = make_url(self.server).query["host"]
+        return {"conn_type": "postgres", "host": host, "login": "postgres", "schema": self.name}
+
+    def begin(self, rig: Rig, backup: bool = False) -> None:
+        """Put an empty database, or the backup, in the place of what is there."""
+        if self.kind == "postgres":
+            self._copy(f"{self.name}_backup" if backup else "template1", self.name)
+            return
+        for file in rig.home.glob("ledger.db*"):
+            file.unlink()
+        for file in (rig.home / "backup").glob("ledger.db*") if backup else ():
+            shutil.copy(file, rig.home)
+
+    def back_up(self, rig: Rig) -> None:
+        """Keep a copy of what is there."""
+        if self.kind == "postgres":
+            self._copy(self.name, f"{self.name}_backup")
+            return
+        (rig.home / "backup").mkdir()
+        for file in rig.home.glob("ledger.db*"):
+            shutil.copy(file, rig.home / "backup")
+
+    def _copy(self, there: str, to: str) -> None:
+        with self._engine("postgres") as engine, engine.connect() as connection:
+            connection.execute(text(f"DROP DATABASE IF EXISTS {to} WITH (FORCE)"))
+            connection.execute(text(f"CREATE DATABASE {to} TEMPLATE {there}"))
+
+    def rows(self, rig: Rig, query: str) -> list[tuple[Any, ...]]:
+        """Ask the database itself."""
+        with self._engine(self.name, rig) as engine, engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    @contextmanager
+    def _engine(self, database: str, rig: Rig | None = None) -> Iterator[Any]:
+        url = make_url(f"sqlite:///{rig.ledger}" if rig and self.kind == "sqlite" else self.server)
+        if url.drivername != "sqlite":
+            url = url.set(drivername="postgresql+psycopg2", database=database)
+        engine = create_engine(url, isolation_level="AUTOCOMMIT")
+        yield engine
+        engine.dispose()

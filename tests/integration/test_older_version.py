@@ -3,22 +3,20 @@ clean and rebuilds the ledger from the lake."""
 
 from __future__ import annotations
 
-import itertools
-import shutil
+import os
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
 
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.groups import committed
-from tests.older_version import OlderVersion, archive
+from tests.older_version import LedgerPlace, OlderVersion, archive
 from tests.rig import Ended, Rig
 
 COMMIT = "83b4a566af99aaf03aed55bc11b5fdc0740323fd"
@@ -41,7 +39,7 @@ target_range_bytes = "{size} KiB"
 """A pipeline file in the words of that commit."""
 NEW_WORDS: Mapping[str, str] = {"settle_time": "layout_grace", "mirror_group": "sync_group"}
 """What the words of such a file are called today."""
-MIGRATE, STATUS, RECOVER, RUN = ("db", "upgrade"), "status", "recover", "run"
+MIGRATE, STATUS, RECOVER = ("db", "upgrade"), "status", "recover"
 RELEASE, AUDIT, REBUILD = "release", "audit", "rebuild"
 """The commands of today's version."""
 OLD_STATES = {
@@ -51,62 +49,6 @@ OLD_STATES = {
 """Every state that the old version knows: the ledger that it leaves has each of them."""
 PARTITIONS, WIDER = 6, 7
 """The topic's partitions, and as many as it gets in the end."""
-_databases = itertools.count(1)
-
-
-@dataclass
-class LedgerPlace:
-    """Where the ledger is: a file of the rig, or a database of a server."""
-
-    kind: str
-    server: str = ""
-    name: str = field(default_factory=lambda: f"older_{next(_databases)}")
-
-    @property
-    def connection(self) -> dict[str, Any] | None:
-        """The connection of a database; None for the rig's file."""
-        if self.kind == "sqlite":
-            return None
-        host = make_url(self.server).query["host"]
-        return {"conn_type": "postgres", "host": host, "login": "postgres", "schema": self.name}
-
-    def begin(self, rig: Rig, backup: bool = False) -> None:
-        """Put an empty database, or the backup, in the place of what is there."""
-        if self.kind == "postgres":
-            self._copy(f"{self.name}_backup" if backup else "template1", self.name)
-            return
-        for file in rig.home.glob("ledger.db*"):
-            file.unlink()
-        for file in (rig.home / "backup").glob("ledger.db*") if backup else ():
-            shutil.copy(file, rig.home)
-
-    def back_up(self, rig: Rig) -> None:
-        """Keep a copy of what is there."""
-        if self.kind == "postgres":
-            self._copy(self.name, f"{self.name}_backup")
-            return
-        (rig.home / "backup").mkdir()
-        for file in rig.home.glob("ledger.db*"):
-            shutil.copy(file, rig.home / "backup")
-
-    def _copy(self, there: str, to: str) -> None:
-        with self._engine("postgres") as engine, engine.connect() as connection:
-            connection.execute(text(f"DROP DATABASE IF EXISTS {to} WITH (FORCE)"))
-            connection.execute(text(f"CREATE DATABASE {to} TEMPLATE {there}"))
-
-    def rows(self, rig: Rig, query: str) -> list[tuple[Any, ...]]:
-        """Ask the database itself."""
-        with self._engine(self.name, rig) as engine, engine.connect() as connection:
-            return [tuple(row) for row in connection.execute(text(query))]
-
-    @contextmanager
-    def _engine(self, database: str, rig: Rig | None = None) -> Iterator[Any]:
-        url = make_url(f"sqlite:///{rig.ledger}" if rig and self.kind == "sqlite" else self.server)
-        if url.drivername != "sqlite":
-            url = url.set(drivername="postgresql+psycopg2", database=database)
-        engine = create_engine(url, isolation_level="AUTOCOMMIT")
-        yield engine
-        engine.dispose()
 
 
 @dataclass
@@ -121,7 +63,9 @@ class Life:
     gone: set[tuple[int, int]] = field(default_factory=set)
     """What was skipped, or deleted on purpose."""
     attempts: dict[int, str] = field(default_factory=dict)
-    """By partition, what a worker had staged when it was killed."""
+    """By partition, the attempt of a worker that was killed, or stood still."""
+    untouched: str = ""
+    """A wave with the newest of what partitions 1, 2 and 4 have, which was planned and never begun."""
 
     def produce(self, each: int) -> None:
         """Produce so many records to every partition."""
@@ -181,6 +125,15 @@ class Life:
         """Kill a worker at a wave of its own."""
         wave = self.plan(partition)
         self.old.killed(point, "ingest", wave, "--json")
+        self._note(partition, wave)
+
+    def overtaken(self, point: str) -> subprocess.Popen[str]:
+        """Return a worker of the old version that stands still over the untouched wave."""
+        process = self.old.stopped(point, "ingest", self.untouched, "--json")
+        self._note(1, self.untouched)
+        return process
+
+    def _note(self, partition: int, wave: str) -> None:
         ((attempt,),) = self.ledger.rows(self.rig, f"SELECT attempt FROM kafka_lake_wave WHERE id = '{wave}'")
         self.attempts[partition] = attempt
 
@@ -221,7 +174,8 @@ def lived(life: Life) -> None:
     life.on_offsets("reopen", 4, 20, 30)
     life.flip(1, begin)
     life.widen()
-    old.command("plan", rig.name)
+    (planned,) = old.command("plan", rig.name, "--json").document["waves"]
+    life.untouched = planned["wave"]
     life.produce(5)
     old.command("plan", rig.name)
     life.produce(5)
@@ -287,10 +241,12 @@ def life(request: pytest.FixtureRequest, spark_jars: list[Path], tmp_path: Path)
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)
 def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life: Life) -> None:
     """Ranges and waves in every state they can be in; everything Kafka has ends in the table once, what a worker had
-    staged when it was killed as it was staged. The ledger, lost or older, is brought back from a lake that two versions
-    have written, and lost from one that the older version alone has."""
+    staged when it was killed as it was staged, and what one publishes that the upgrade has overtaken. The ledger, lost
+    or older, is brought back from a lake that two versions have written, and lost from one of the older version alone.
+    """
     rig = life.rig
     lived(life)
     for of, states in OLD_STATES.items():
@@ -301,9 +257,14 @@ def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life
     lake = (rig.home / "catalog.db").read_bytes()
     life.ledger.back_up(rig)
 
+    late = life.overtaken("table.publish:before")
     life.configure(2, NEW_WORDS)
+    assert "kafka-lake " + " ".join(MIGRATE) in done(rig.command(STATUS, rig.name), 1).err
     done(rig.command(*MIGRATE))
     done(rig.command(STATUS, rig.name))
+    life.old.command("status", rig.name, code=1)
+    os.kill(late.pid, signal.SIGCONT)
+    assert rig.end(late).code != 0, "it has published, and cannot write that into a ledger that is newer than it"
     done(rig.command(RECOVER, rig.name))
     done(rig.run(), 1)
     assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)], "the file says what it said"
@@ -313,7 +274,7 @@ def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life
     assert_whole(life)
     attempts = rig.iceberg().scan(selected_fields=("kafka_partition", "ingest_attempt")).to_arrow().to_pylist()
     landed = {(row["kafka_partition"], row["ingest_attempt"]) for row in attempts}
-    assert {partition for partition in life.attempts if (partition, life.attempts[partition]) in landed} == {0, 5}
+    assert {partition for partition in life.attempts if (partition, life.attempts[partition]) in landed} == {0, 1, 5}
     done(rig.command(AUDIT, rig.name, "--deep"))
 
     known = watermarks(rig)
