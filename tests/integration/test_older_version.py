@@ -264,7 +264,7 @@ def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life
     done(rig.command(STATUS, rig.name))
     life.old.command("status", rig.name, code=1)
     os.kill(late.pid, signal.SIGCONT)
-    assert rig.end(late).code != 0, "it has published, and cannot write that into a ledger that is newer than it"
+    assert rig.end(late).code == 4, "it has published, and cannot write that into a ledger that is newer than it"
     done(rig.command(RECOVER, rig.name))
     done(rig.run(), 1)
     assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)], "the file says what it said"
