@@ -87,8 +87,17 @@ def test_command_of_a_feature_goes_with_it(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("names", [*([name] for name in NAMES), NAMES], ids="+".join)
 def test_rest_is_whole_without_a_feature(names: list[str], tmp_path: Path) -> None:
-    """Every module imports, the types fit, and the unit tests that name no feature pass without it."""
+    """Every module imports, the types fit, and the main path does what its tests say."""
     copy = without(names, tmp_path)
     _run(tmp_path, "-c", IMPORT, *_modules(copy))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     _run(tmp_path, "-m", "mypy", "--no-error-summary")
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    _run(tmp_path, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--fast", *_MAIN_PATH)
+
+
+_MAIN_PATH = tuple(
+    f"tests/unit/services/test_{name}.py"
+    for name in ("planning", "running", "publishing", "recovery", "skipping", "losses", "rebuilding", "withdrawals")
+)
+"""From a plan to a watermark, holds and a rebuild; none of these names a feature."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Generic, Protocol
 
-from airflow_kafka_lake.features.decoding.port import SchemaRegistry
-from airflow_kafka_lake.features.group_sync.port import GroupCommitter
 from airflow_kafka_lake.ports import (
     BatchReader,
     JobRunner,
@@ -18,16 +18,23 @@ from airflow_kafka_lake.ports import (
 )
 from tests.kit.writes import WRITES
 
+
+def _of_a_feature(port: str, name: str, protocol: str) -> dict[str, type]:
+    with suppress(ModuleNotFoundError):
+        return {port: getattr(import_module(f"airflow_kafka_lake.features.{name}.port"), protocol)}
+    return {}
+
+
 PORTS: Mapping[str, type] = {
     "ledger": Ledger,
     "source": OffsetSource,
     "batches": BatchReader,
-    "group_sync": GroupCommitter,
+    **_of_a_feature("group_sync", "group_sync", "GroupCommitter"),
     "table": LakeTable,
     "runner": JobRunner,
-    "schemas": SchemaRegistry,
+    **_of_a_feature("schemas", "decoding", "SchemaRegistry"),
 }
-"""Port → the protocol with all of its methods."""
+"""Port → the protocol with all of its methods; the port of a feature that was removed is left out."""
 
 _NO_CALL = frozenset({"runner.where", "ledger.commit"})
 """The one answers in words, and asks nobody for them; the other has the name of what is committed."""
