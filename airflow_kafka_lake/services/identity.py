@@ -1,4 +1,4 @@
-"""Is this still the table, the owner and the ledger that we recorded? (laws L12, L17, L18)"""
+"""Check that a table, its owner and the ledger are still those on record (laws L12, L17, L18)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from airflow_kafka_lake.ports import Ports
 
 OWNERSHIP_TRIES = 10
 NEWEST_CHECKED = 5
-"""How many of the waves committed last are looked for: several, because commits are recorded in no strict order."""
+"""How many of the newest committed waves are checked: several, for commits are recorded in no strict order."""
 
 
 def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
-    """Refuse a table that is not the recorded one, belongs to others, knows more than the ledger does, or was moved
-    away from our newest commit. Every commit of ours is made on a head that has passed this.
+    """Refuse a table that is not the recorded one, has another owner, knows more than the ledger does, or was moved
+    away from our newest commit. Every commit of ours is made on a head that has passed this check.
 
-    Returns the line of the ledger's history that such a commit names: the newest one, read together with what the head
-    was found to say. All that was published up to that head was claimed before that line. So a ledger that lacks it is
-    behind, also where it knows the commit itself, whose claim may be older than others' publishes. None on a table
-    on which nothing was committed yet: there its token says it all.
+    Returns the line of the ledger's history that such a commit names: the newest one, read together with the ledger's
+    knowledge of the head. All that was published up to that head was claimed before that line. So a ledger that lacks
+    the line is behind, even if it knows the commit itself, whose claim may be older than others' publishes. None for a
+    table without a commit of ours: there the token is enough.
     """
     record = ports.ledger.pipeline(pipeline)
     recorded = record.tables.get(table) if record else None
@@ -76,7 +76,7 @@ def _anothers(table: str, topic_id: str, owner: str, pipeline: str) -> Ownership
 
 
 def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str]) -> None:
-    """Check a table without writing anything; a table that does not exist yet is fine unless one is on record."""
+    """Check a table without writing; a table that does not exist yet is fine unless the ledger has one on record."""
     record = ports.ledger.pipeline(pipeline)  # before the table: another planner may be creating it right now
     try:
         head = ports.lake.table(table).head()
@@ -94,9 +94,9 @@ def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str
 
 
 def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Sequence[str]) -> None:
-    """Refuse topics without an owner on the table whose receipts tell of one: an engine has dropped the properties.
+    """Refuse topics without an owner on the table whose receipts name one: an engine has dropped the properties.
 
-    Who lands a topic has told the receipts where it begins, before its first row. They are read only where an owner is
+    A pipeline writes a topic's origin to the receipts before its first row. They are read only where an owner is
     missing: once per topic, at its first plan.
     """
     unowned = set(topic_ids) - head.owners.keys()
@@ -120,8 +120,8 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, 
 
 
 def check_committed(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:
-    """Refuse a table whose metadata were set back to before what was committed last: its properties went back with
-    them, so that only the ledger can tell. One statement, whatever the number of waves."""
+    """Refuse a table whose metadata were set back to before our newest commits: its properties went back with them, so
+    that only the ledger knows. One statement, whatever the number of waves."""
     for item in ports.ledger.published(pipeline, table=table, newest=NEWEST_CHECKED):
         snapshot, base = item.snapshot, item.base
         if snapshot is not None and head.ancestry.lacks_publish(item.attempt, base=base, snapshot=snapshot):

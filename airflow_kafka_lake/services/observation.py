@@ -1,4 +1,4 @@
-"""What a plan is decided from: the topics and tables that it may go on with, and those that are blocked (law L13)."""
+"""Observe topics and tables for a plan, and leave out those that are blocked (law L13)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from airflow_kafka_lake.services.topics import Problems, ask_about
 MAX_TABLE_NAME = 128
 RECEIPTS = "__receipts"
 _OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatchError)
-"""What is wrong with one table and says nothing about the others; a ledger that is behind is behind for all of them."""
+"""Errors of one table alone; a ledger that is behind is behind for all tables."""
 
 
 def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
-    """Look at Kafka and at the ledger, in this order: what was planned meanwhile is refused when it is recorded."""
+    """Read Kafka, then the ledger: a plan that another planner overtakes is refused when it is recorded."""
     ports.progress(f"observing {spec.name}")
     topics, problems = _topics(ports, spec, bounds)
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
@@ -43,9 +43,9 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
 
 
 def check_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
-    """Check the tables of what was observed, and leave out the topics of those that cannot be planned for.
+    """Check the tables of the observed topics, and leave out the topics of tables with an error.
 
-    Raises what is wrong when no other table is left.
+    Raises that error when no other table is left.
     """
     problems: Problems = {}
     for table, topic_ids in seen.tables(spec).items():
@@ -59,7 +59,7 @@ def check_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
 
 
 def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str, ...], Problems]:
-    """Return the topics that a plan reads, and why it leaves others out; raises that when no topic is left."""
+    """Return the topics that a plan reads, and why it leaves others out; raises the reason when no topic is left."""
     wanted = spec.topics if spec.topic_pattern is None else _matching(ports, spec.name, spec.topic_pattern)
     if bounds.topic is not None:
         if bounds.topic not in wanted:
@@ -78,31 +78,33 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
         raise next(iter(problems.values()))
     if not topics:
         raise UnknownTopicError(f"no topic matches {spec.topic_pattern!r} of pipeline {spec.name}")
-    if spec.topic_pattern is not None:  # what is gone matches nothing any more; what was planned of it is held
+    if spec.topic_pattern is not None:  # a deleted topic matches nothing; its planned ranges are held
         problems = {name: error for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
     return topics, problems
 
 
 def _matching(ports: Ports, pipeline: str, pattern: str) -> Collection[str]:
-    """Return what a pattern means: topics in Kafka's list, and known ones, which a list may lack."""
+    """Return the topics that match: those in Kafka's list, and known ones, which the list may lack."""
     matches = topic_matcher(pattern)
     known = {item.key.topic for item in ports.ledger.streams(pipeline) if matches(item.key.topic)}
     return known | set(ports.source.topics((), pattern))
 
 
 def _with_left_out(seen: Snapshot, known: Collection[Stream]) -> Snapshot:
-    """Add known partitions that an answer leaves out to those that are unknown: a topic never has fewer of them under
-    the same id, so the broker that was asked is behind."""
+    """Count known partitions that an answer leaves out as unknown: the broker that answered is behind.
+
+    A topic never has fewer partitions under the same id.
+    """
     streams = [item.stream for item in seen.partitions]
     everything: tuple[Stream | UnknownPartition, ...] = (*streams, *seen.unknown)
     ids = {(item.topic, item.topic_id) for item in everything}
-    told = {(item.topic, item.partition) for item in everything}
+    answered = {(item.topic, item.partition) for item in everything}
     left_out = tuple(
         UnknownPartition(
             topic=topic, topic_id=topic_id, partition=partition, reason="Kafka's answer leaves it out, repeat the call"
         )
         for topic, topic_id, partition in sorted(known)
-        if (topic, topic_id) in ids and (topic, partition) not in told
+        if (topic, topic_id) in ids and (topic, partition) not in answered
     )
     return replace(seen, unknown=seen.unknown + left_out) if left_out else seen
 

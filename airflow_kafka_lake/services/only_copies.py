@@ -1,4 +1,4 @@
-"""Refuse to drop a staging branch that is the only copy of records: Kafka has them no more, and main not yet."""
+"""Refuse to drop a staging branch that is the only copy of records: Kafka has deleted them, and main lacks them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.topics import check_losses
 
 REPEAT = "repeat with --drop-staged"
-"""How a person gives a branch up by the command that is refused."""
+"""How a person gives a branch up with the command that was refused."""
 
 
 def cancelled(wave: str) -> str:
-    """Return how a person gives up what is staged of a wave that a command without the flag would drop."""
+    """Return how a person gives up a wave's branch where the command has no such flag."""
     return f"{remedies.cancel(wave, drop_staged=True)}; {remedies.release(wave)} has it read anew"
 
 
@@ -42,9 +42,9 @@ def refuse_to_lose(
     why: str | None = None,
 ) -> None:
     """Raise OnlyCopyError where the branch of one of a wave's attempts was audited, may still be published, and is the
-    only copy of offsets of the wave's `ranges`; UnavailableError where Kafka does not say that.
+    only copy of offsets of the wave's `ranges`; UnavailableError when Kafka does not answer.
 
-    `passed` are offsets that a person passes unread. Of what is read again main shows the first reading.
+    `passed` are offsets that a person leaves unread. Ranges that are read again do not count: main has their rows.
     """
     candidates = [item for item in attempts if is_resumable(item)]
     first_read = [item for item in ranges if not item.generation]
@@ -68,7 +68,7 @@ def refuse_to_lose(
 def refuse_to_lose_waves(
     ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]], *, give_up: str = REPEAT
 ) -> None:
-    """Raise as `refuse_to_lose` for attempts by table, of whichever waves."""
+    """Raise as `refuse_to_lose` for attempts of several waves, by table."""
     for identifier, found in attempts.items():
         by_wave: dict[str, list[AttemptRecord]] = {}
         for item in found:
@@ -84,7 +84,7 @@ def refuse_to_lose_waves(
 def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attempts: Iterable[str]) -> None:
     """Raise OnlyCopyError where a branch of an attempt that the ledger does not know has rows that exist nowhere else.
 
-    Its rows tell what is in it: neither Kafka has them any more, nor main. Raises as `refuse_to_lose`.
+    Its rows are read for that. Raises as `refuse_to_lose`.
     """
     for attempt in attempts:
         if not (rows := _rows(ports, table, attempt)):
@@ -92,8 +92,8 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
         ranges = [_range_of(pipeline, attempt, key, offsets) for key, offsets in sorted(rows.items())]
         gone = {key: rows[key] & offsets for key, offsets in _lost(ports, ranges).items()}
         wanted = [item.slice for item in ranges if gone.get(item.stream)]
-        for holding in table.visible(wanted) if wanted else ():
-            gone[holding.stream] = gone.get(holding.stream, NOTHING) - holding.offsets
+        for seen in table.visible(wanted) if wanted else ():
+            gone[seen.stream] = gone.get(seen.stream, NOTHING) - seen.offsets
         if lost := {key: offsets for key, offsets in gone.items() if offsets}:
             kept = Kept(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
             why = (
@@ -115,7 +115,7 @@ def _rows(ports: Ports, table: LakeTable, attempt: str) -> dict[Stream, RangeSet
 
 
 def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> RangeRecord:
-    """Return the range that staged rows lie in, as if it had been planned."""
+    """Return the range around staged rows, as if it had been planned."""
     return RangeRecord(
         id=f"{attempt} {key.topic_id}/{key.partition}",
         pipeline=pipeline,

@@ -1,4 +1,4 @@
-"""Gather what ledger and lake say, and let the checker judge it."""
+"""Audit a pipeline: gather ledger, lake and receipts, and check them against each other."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def audit(
 ) -> dict[str, Any]:
     """Compare ledger, lake and receipts; returns `audit --json`.
 
-    Rows are read from the tables themselves, only the columns that say whose they are. `ask_kafka` also tells how far
-    Kafka goes; a Kafka that does not answer is no finding. `checks` look further.
-    Raises TransientError when something else could not be read, which is no finding either, and UnknownSubjectError
-    when no stream is in scope.
+    Rows are read from the tables themselves, only the columns that name their attempt and offset. `ask_kafka` adds
+    Kafka's bounds; a Kafka that does not answer is no finding. `checks` are further checks that features add.
+    Raises TransientError when anything else could not be read, which is no finding either, and UnknownSubjectError when
+    no stream is in scope.
     """
     require_scope(ports.ledger, spec, scope)
     foreign = _foreign_owners(ports, spec, scope)
@@ -75,7 +75,7 @@ def audit(
 
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:
-    """Ask Kafka for the bounds of streams; what it does not tell has its reason."""
+    """Ask Kafka for the bounds of streams; for a stream without bounds the reason is kept."""
     seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group)
     if isinstance(seen, str):
         return Observed(states={stream.key: f"unknown: {seen}" for stream in streams})
@@ -91,7 +91,7 @@ def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRe
 
 
 def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope: Scope) -> None:
-    """What Kafka must be asked for is not proven by a Kafka that does not answer."""
+    """Refuse an audit that needs Kafka, when Kafka does not answer."""
     for stream in streams:
         state = observed.states.get(stream.key, "")
         if stream.key in scope and state.startswith("unknown"):
@@ -118,8 +118,10 @@ def gather(
     scope: Scope = EVERYTHING,
 ) -> AuditInputs:
     """Read ledger, tables, ledger: committed ranges before the lake and all else after it, so that a pipeline that goes
-    on meanwhile looks neither ahead of its lake nor behind it. Only the tables
-    of the scope are read: what is found of other streams means nothing then."""
+    on meanwhile seems neither ahead of its lake nor behind it.
+
+    Only tables of the scope are read: findings about other streams mean nothing then.
+    """
     name = spec.name
     committed = ledger.ranges(pipeline=name, states=(RangeState.COMMITTED,))
     topics = topics_of(ledger, spec, scope)

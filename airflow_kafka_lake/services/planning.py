@@ -60,10 +60,11 @@ def plan(
     dry_run: bool = False,
     timeout: timedelta = timedelta(0),
 ) -> Planned:
-    """Decide what is read next and record it; group offsets that are not stable are waited for with `timeout`.
+    """Decide what is read next and record it; wait at most `timeout` for group offsets that are not stable.
 
-    Raises PendingCommitError when they stay so, RefusedError leaves for bounds that cannot be met (nothing is changed),
-    ConcurrentError when another planner was first, UnavailableError when Kafka, ledger or catalog is out of reach.
+    Raises PendingCommitError when they stay so, a leaf of RefusedError for bounds that cannot be met (nothing is
+    changed), ConcurrentError when another planner was first, UnavailableError when Kafka, ledger or catalog is out of
+    reach.
     """
     check_bounds(bounds)
 
@@ -72,15 +73,15 @@ def plan(
         return facts, plan_from(ports, facts)
 
     facts, decided = once_stable(ports, gather_and_decide, timeout)
-    holding = holders(ports, decided.waiting_for_stable)
+    transactions = open_transactions(ports, decided.waiting_for_stable)
     decided = replace(
         decided,
         forecast=forecast(decided, facts.costs, _deadline(ports, decided) if dry_run else NOT_ASKED),
-        transactions=holding,
-        hanging=hanging(decided, holding, bounds),
+        transactions=transactions,
+        hanging=hanging(decided, transactions, bounds),
     )
     if not dry_run and decided.changes_nothing and facts.seen.known:
-        ports.ledger.commit(SavePipeline(spec=spec))  # what was planned before is decoded as the file says now
+        ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
     record(ports, decided, facts.seen)
@@ -99,7 +100,7 @@ def record(ports: Ports, decided: Plan, seen: Observed) -> None:
 
 
 def check_bounds(bounds: Bounds) -> None:
-    """Refuse bounds that no partition could meet, before anything is asked of anybody."""
+    """Refuse bounds that no partition could meet, before Kafka or the ledger is asked."""
     if bounds.partitions is not None and not bounds.partitions:
         raise UsageError("no partition was named: give at least one, or leave partitions out for all of them")
     start, end = bounds.start, bounds.end
@@ -158,10 +159,10 @@ T = TypeVar("T")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 15.0
 
 
-def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTransaction, ...]:
-    """Return, for each partition whose last stable offset is held, the transaction that holds it, where that is known.
+def open_transactions(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTransaction, ...]:
+    """Return, for each waiting partition, the open transaction that it waits for, where the cluster tells.
 
-    It is news about a plan and no part of it: a cluster that does not tell leaves it out.
+    It is shown with a plan and is no part of its decision.
     """
     if not waiting:
         return ()
@@ -173,7 +174,7 @@ def holders(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTra
 
 
 def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds) -> tuple[OpenTransaction, ...]:
-    """Return the transactions that no producer will end, between the planned end and what was asked for."""
+    """Return the transactions that no producer will end, and that the plan ends before."""
     if bounds.end is not None:  # a period that reaches beyond what is stable is refused
         return ()
     reached = {
@@ -187,9 +188,9 @@ def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds)
 
 
 def once_stable(ports: Ports, decide: Callable[[], T], timeout: timedelta) -> T:
-    """Decide, and again while a group's commits are pending, until they have ended or the time is over.
+    """Decide again while a group's commits are pending, until they have ended or the time is over.
 
-    Raises PendingCommitError, which names the partitions and the transactions that hold them.
+    Raises PendingCommitError, which names the partitions and the transactions that they wait for.
     """
     until, pause = ports.clock.monotonic() + timeout.total_seconds(), _FIRST_PAUSE_SECONDS
     while True:
@@ -210,8 +211,8 @@ def _named(ports: Ports, pending: PendingCommitError) -> PendingCommitError:
         ports.progress(f"which transactions are open is not known: {error.message}")
         found = ()
     now = ports.clock.now()
-    # Other groups' commits are written to the same place: what is named there may be theirs.
+    # The partition of group commits is shared: the transactions may be other groups'.
     named = "; ".join(item.describe(now) for item in found)
-    words = f". Open where the group's commits are written: {named}" if named else ""
+    where = f". Open where the group's commits are written: {named}" if named else ""
     facts = {**pending.facts, "transactions": [item.to_json(now) for item in found]}
-    return PendingCommitError(f"{pending.message}{words}", **facts)
+    return PendingCommitError(f"{pending.message}{where}", **facts)

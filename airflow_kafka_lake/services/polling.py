@@ -1,4 +1,4 @@
-"""How far a job polls after another one failed: behind no slice, for there may be what it failed over."""
+"""After a failure, keep a job from polling records behind its slices: one of them may be what it failed over."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _WIDER = 4
 
 
 def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> StageJob:
-    """Return a job that unpacks no record behind its slices, not even to throw it away.
+    """Return a job that unpacks no record behind its slices.
 
-    A consumer unpacks all records of its poll. Which offsets at the end of a slice have one, Kafka's raw batches say;
-    where they cannot be read, every offset counts as one. A job of more than `MOST_CAREFUL` slices stays as it is.
+    A consumer unpacks all records of its poll. Kafka's raw batches name the offsets at the end of a slice that have a
+    record; where they cannot be read, every offset counts as one. A job of more than `MOST_CAREFUL` slices stays.
     """
     if len(job.slices) > MOST_CAREFUL:
         return job
@@ -50,7 +50,7 @@ def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Stage
 
 
 def divided(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
-    """Return what of a job's slices small polls read, and their last records."""
+    """Split a job's slices into what small polls read, and their last records."""
     try:
         records = _last_records(ports, job, heartbeat)
     except StaleFenceError:
@@ -68,9 +68,9 @@ def _last_records(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> 
     asked, width = job.slices, CAREFUL_POLL
     while asked:
         gaps = {_tail(slice_, width): slice_ for slice_ in asked}
-        told = ports.batches.explain(tuple(gaps), job.isolation, heartbeat)
+        explained = ports.batches.explain(tuple(gaps), job.isolation, heartbeat)
         found |= {
-            slice_: RangeSet(item.range for item in told[gap] if item.fate not in EXPLAINED)
+            slice_: RangeSet(item.range for item in explained[gap] if item.fate not in EXPLAINED)
             for gap, slice_ in gaps.items()
         }
         asked = tuple(item for item in asked if found[item].span < CAREFUL_POLL and width < item.range.span)

@@ -1,7 +1,7 @@
 """Make a lost, older or failed-over ledger agree with the lake again (laws L11, L17).
 
-Main is moved first, by a commit that no earlier publisher can have looked at and whose token the ledger comes to know
-only with the last write: whatever dies in between, plan and publish refuse until a rebuild has ended.
+Main is moved first, by a commit that no earlier publisher can have read. The ledger learns its token only with the
+last write: if a rebuild dies in between, plan and publish refuse until another has ended.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ NO_LEDGER = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """What a rebuild brought back; `reopened` names what vanished from the lake and is read again, `deleted` what stays
-    committed though others have deleted rows of it."""
+    """What a rebuild restored; `reopened` ranges vanished from the lake and are read again, `deleted` ranges stay
+    committed though others have deleted rows of them."""
 
     id: str
     waves: int
@@ -93,7 +93,7 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
 
 
 def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
-    """Look at every table before main of any is moved: after that only another rebuild goes on."""
+    """Check every table before main of any is moved: after that only another rebuild can go on."""
     attempts = ports.ledger.attempts(pipeline=spec.name)
     by_table: dict[str, list[AttemptRecord]] = {}
     unfinished = {wave.id: wave.table for wave in ports.ledger.waves(spec.name, UNFINISHED)}
@@ -101,7 +101,7 @@ def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
         if item.wave in unfinished:
             by_table.setdefault(unfinished[item.wave], []).append(item)
     refuse_to_lose_waves(ports, spec.name, by_table)
-    for name in _tables(ports, spec, ports.ledger.pipeline(spec.name), _remembered(ports, spec.name, ())):
+    for name in _tables(ports, spec, ports.ledger.pipeline(spec.name), _known(ports, spec.name, ())):
         table = ports.lake.table(name)
         if table.branches():
             theirs = {row.attempt for row in table.all_receipts() if row.pipeline != spec.name}
@@ -114,7 +114,7 @@ def _restore(
 ) -> tuple[Restoration, Comparison]:
     now, token = ports.clock.now(), _new_token(spec.name)
     record = ports.ledger.pipeline(spec.name)
-    known = _remembered(ports, spec.name, claims)
+    known = _known(ports, spec.name, claims)
     readings = []
     for table in _tables(ports, spec, record, known):
         if _is_there(ports, spec, record, table=table, accept_rollback=accept_rollback):
@@ -133,7 +133,7 @@ def _new_token(pipeline: str) -> Token:
     return Token(pipeline=pipeline, wave=f"rebuild-{attempt}", attempt=attempt, fence=1, ranges="", kind="fence")
 
 
-def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembered:
+def _known(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembered:
     attempts = ports.ledger.attempts(pipeline=pipeline)
     return Remembered(
         streams=ports.ledger.streams(pipeline),
@@ -145,7 +145,7 @@ def _remembered(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembe
 
 
 def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, known: Remembered) -> list[str]:
-    """Return every table that the pipeline may have landed in; Kafka is asked only for names behind a pattern."""
+    """Return every table that may have rows of the pipeline; Kafka is asked only for names behind a pattern."""
     found = {*(record.tables if record else ()), *(spec.table_for(stream.key.topic) for stream in known.streams)}
     if "{topic}" not in spec.table:
         return sorted({*found, spec.table})
@@ -156,9 +156,9 @@ def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, kno
 def _is_there(
     ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, *, table: str, accept_rollback: bool
 ) -> bool:
-    """Return whether a table can be read; refuse one that is gone or was re-created, unless that is accepted."""
+    """Return whether a table can be read; refuse one that is missing or was re-created, unless that is accepted."""
     recorded = record.tables.get(table) if record else None
-    exit_ = f"Restore it, or have what vanished read again with: {remedies.rebuild(spec.name, accept_rollback=True)}"
+    remedy = f"Restore it, or have what vanished read again with: {remedies.rebuild(spec.name, accept_rollback=True)}"
     try:
         uuid = ports.lake.table(table).head().uuid
     except UnknownSubjectError:
@@ -166,26 +166,26 @@ def _is_there(
             return False
         if not accept_rollback:
             raise IdentityError(
-                f"table {table} is gone: pipeline {spec.name} wrote to it. {exit_}", table=table
+                f"table {table} is gone: pipeline {spec.name} wrote to it. {remedy}", table=table
             ) from None
         ports.lake.table(table).ensure(spec.partition_by)
         return True
     if recorded not in (None, uuid) and not accept_rollback:
         raise IdentityError(
-            f"table {table} was re-created: its UUID is {uuid}, pipeline {spec.name} wrote to {recorded}. {exit_}",
+            f"table {table} was re-created: its UUID is {uuid}, pipeline {spec.name} wrote to {recorded}. {remedy}",
             table=table,
         )
     return True
 
 
 def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, token: Token) -> list[TableReading]:
-    """Move main of a table that has anything of ours, then read what it says."""
+    """Move main of a table that has anything of ours, then read its history, rows and receipts."""
     lake = ports.lake.table(table)
-    everyones = lake.all_receipts()
-    receipts = [row for row in everyones if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
+    every_receipt = lake.all_receipts()
+    receipts = [row for row in every_receipt if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
     seen = {row.stream.topic_id for row in receipts} | {item.key.topic_id for item in known.streams}
     ports.progress(f"moving main of {table}, so that no publisher who looked at it before can succeed")
-    theirs = {row.attempt for row in everyones if row.pipeline != spec.name}
+    theirs = {row.attempt for row in every_receipt if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token=token, seen=seen, theirs=theirs)
     if not owners:
         return []
@@ -216,8 +216,8 @@ def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
     return spec.topic_pattern is not None and topic_matcher(spec.topic_pattern)(topic)
 
 
-def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:
-    """Return topics that a pipeline of this name owns and no receipt speaks of: owned, and nothing was planned yet."""
+def _owned_without_receipts(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:
+    """Return topics that a pipeline of this name owns and that no receipt names: nothing of them was planned yet."""
     unseen = {topic_id for topic_id, owner in head.owners.items() if owner[1] == spec.name} - seen
     if not unseen:
         return set()
@@ -228,20 +228,19 @@ def _owned_unseen(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[s
 def _move_main(
     ports: Ports, spec: PipelineSpec, table: str, *, token: Token, seen: set[str], theirs: set[str]
 ) -> tuple[TableHead, dict[str, str]]:
-    """Commit the rebuild's token, and the ownership of its topics; an unknown answer is committed by looking.
+    """Commit the rebuild's token and the ownership of its topics; after an unknown answer the table is searched.
 
-    What the pipeline owns is read from the very head that is moved: a topic that a planner of the old life came to own
-    meanwhile changes hands too. Staging branches go with the commit, but for those that are known to be of others
-    (`theirs`, by their receipts): no attempt of the old life can publish, whatever main is set to later. Returns the
-    head and those topics, each with the id of the ledger that owned it until then; where there are none nothing is
-    moved.
+    What the pipeline owns is read from the very head that is moved: a topic that a planner with the old ledger has
+    claimed meanwhile changes its owner too. The commit drops staging branches, but for those of others (`theirs`, by
+    their receipts): no attempt of the old ledger can publish, whatever main is set to later. Returns the head and those
+    topics, each with the id of the ledger that owned it until then; without topics nothing is moved.
     """
     lake = ports.lake.table(table)
     mine: dict[str, str] = {}
 
     def check(head: TableHead) -> FenceCommit | None:
         nonlocal mine
-        unseen = _owned_unseen(ports, spec, head, seen)
+        unseen = _owned_without_receipts(ports, spec, head, seen)
         mine = {topic_id: head.owners.get(topic_id, (NO_LEDGER, ""))[0] for topic_id in seen | unseen}
         if not mine:
             return None
@@ -256,7 +255,7 @@ def _move_main(
 
 
 def _ended(ports: Ports, pipeline: str, lake: LakeTable, theirs: set[str]) -> set[str]:
-    """Return the attempts that a rebuild ends: the pipeline's, and those that no process is known to work on."""
+    """Return the attempts that a rebuild ends: the pipeline's, and those that neither ledger nor receipts know."""
     branches = set(lake.branches())
     mine = {item.attempt for item in ports.ledger.attempts(pipeline=pipeline)}
     return branches - ((theirs | ports.ledger.standing(branches).keys()) - mine)

@@ -1,4 +1,4 @@
-"""How far are we, and what blocks?"""
+"""Status, segments and waves: how far a pipeline is, and what blocks it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
-from airflow_kafka_lake.services.planning import holders
+from airflow_kafka_lake.services.planning import open_transactions
 from airflow_kafka_lake.services.topics import existing_topics
 
 
@@ -67,7 +67,7 @@ def status(
         order=Order(spec.name, graph, everyone, everything),
         observed=observed,
         isolation=spec.isolation,
-        transactions=holders(ports, waiting_for_stable(seen, spec.isolation)),
+        transactions=open_transactions(ports, waiting_for_stable(seen, spec.isolation)),
     )
 
 
@@ -91,7 +91,7 @@ def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> S
 
 
 def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
-    """Return of a COMMITTED wave since when it is in the lake, and the command that has its offsets read again."""
+    """Return since when a COMMITTED wave is in the lake, and the command that has its offsets read again."""
     ended = [item.ended_at for item in ledger.attempts(record.id) if item.outcome is AttemptOutcome.COMMITTED]
     since = timestamp(max((at for at in ended if at), default=None))
     committed = ledger.ranges(wave=record.id, states=(RangeState.COMMITTED,))

@@ -1,4 +1,4 @@
-"""The main job without Airflow: finish, plan, ingest every launchable wave, advance."""
+"""A run without Airflow: recover, plan, ingest every wave that may start, advance."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from airflow_kafka_lake.services.staging import ingest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run did. `problems` are the errors of waves that did not end well, in wave order, and what hangs; `left`
-    are the unfinished waves that it was not asked for, `followed` is what features did after the watermarks moved."""
+    """What a run did. `problems` are the errors of waves, in wave order, and of hanging transactions; `left` are the
+    unfinished waves that it was not asked for; `followed` is what features did after the watermarks moved."""
 
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
@@ -57,19 +57,19 @@ class Run:
 def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
-    With bounds only what was asked for: unfinished waves of earlier plans only where they hold some of it, unless
-    `everything` says that all of them are taken too. Every wave that is taken or left is named first.
+    With bounds only the offsets asked for: of the unfinished waves of earlier plans those that have some of them, or
+    all with `everything`. Every wave that is taken or left is named first.
     """
     bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:
-        _settle(ports, spec.name)
+        _recover(ports, spec.name)
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
         decided = plan(ports, spec, bounds, plan_id=new_id(), timeout=spec.timeout).plan
     except ConcurrentError as error:
         if bounded:
-            raise  # what was asked for is not known
+            raise  # the offsets asked for are not known
         ports.progress(f"another planner was first: {error}")
     scope = decided if bounded else None
     for line in chosen(ports, spec.name, scope).describe(decided.id if decided else None):
@@ -93,8 +93,10 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
 
 
 def _ingest_all(ports: Ports, pipeline: str, scope: Plan | None) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
-    """Ingest every unfinished wave of a scope once, also those that come apart from others meanwhile; what waits for
-    its turn is tried again as long as anything else comes to an end."""
+    """Ingest every unfinished wave of a scope once, also those that are split from others meanwhile.
+
+    Waves that wait for their turn are tried again as long as other waves come to an end.
+    """
     finished: list[WaveRecord] = []
     problems: list[KafkaLakeError] = []
     waiting: dict[str, GateClosedError] = {}
@@ -120,29 +122,28 @@ def _ingest_all(ports: Ports, pipeline: str, scope: Plan | None) -> tuple[list[W
     return finished, [*problems, *(error for wave, error in waiting.items() if wave not in ended)]
 
 
-def _settle(ports: Ports, pipeline: str) -> None:
-    """Finish what is in the lake already; a wave that cannot be committed meets its problem again when it is
-    ingested."""
+def _recover(ports: Ports, pipeline: str) -> None:
+    """Record waves that are in the lake already; a problem of a wave comes up again when it is ingested."""
     try:
         recover(ports, pipeline)
     except Exception as error:  # noqa: BLE001  # what is wrong with an open wave must not keep the others waiting
-        ports.progress(f"not everything could be committed: {expected(error, 'in_grace open waves')}")
+        ports.progress(f"not everything could be committed: {expected(error, 'recovering open waves')}")
 
 
 def describe_blocked(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
-    """Return what needs a person: ranges that are held or cancelled, and what a plan had to leave out."""
+    """Return what needs a person: held and cancelled ranges, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
-    words = [f"{item.stream} {item.range} {item.state.lower()}: {HoldReason.of(item).text}" for item in stuck]
-    words += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]
-    return tuple(words)
+    lines = [f"{item.stream} {item.range} {item.state.lower()}: {HoldReason.of(item).text}" for item in stuck]
+    lines += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]
+    return tuple(lines)
 
 
 def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), later: Collection[str] = ()) -> None:
-    """Refuse to call a plan finished while ranges of it are unresolved, naming the first of them; the waves in
-    `leaving` were not asked for, and for those in `later` the run had no room."""
+    """Raise while ranges of a plan are unresolved, naming the first of them; the waves in `leaving` were not asked for,
+    and for those in `later` the run had no room."""
     leaving, later = frozenset(leaving), frozenset(later)
     left = [item for item in ports.ledger.ranges(plan=plan_id, states=UNRESOLVED) if item.wave not in leaving]
-    left.sort(key=lambda item: item.wave in later)  # what this run has met comes first
+    left.sort(key=lambda item: item.wave in later)  # waves that this run has tried come first
     if not left:
         return
     first = left[0]
@@ -167,7 +168,7 @@ def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), la
 
 
 def _refuse_closed_for_good(ports: Ports, planned: RangeRecord, where: str) -> None:
-    """Raise HeldError when a range waits for nothing but a person's word on the order: another run would wait too."""
+    """Raise HeldError when a range waits only for a person to acknowledge the order: another run would wait too."""
     closed = ports.ledger.gate(planned.wave)
     refusal = gate_closed(planned.wave, planned.pipeline, closed) if closed else None
     if isinstance(refusal, HeldError):
@@ -175,7 +176,7 @@ def _refuse_closed_for_good(ports: Ports, planned: RangeRecord, where: str) -> N
 
 
 def refuse_holds(ports: Ports, pipeline: str) -> None:
-    """Refuse to call a pipeline's work finished while ranges of it are on hold, of whatever plan (law L3)."""
+    """Raise HeldError while any range of a pipeline is on hold, of whatever plan (law L3)."""
     stuck = describe_blocked(ports, pipeline)
     if stuck:
         raise HeldError(
@@ -186,7 +187,7 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
 
 
 def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> Choice:
-    """Choose the unfinished waves that hold something of what a plan was asked for; without a plan, all of them."""
+    """Choose the unfinished waves that have offsets a plan was asked for; without a plan, all of them."""
     waves = ports.ledger.waves(pipeline, UNFINISHED)
     if not waves:
         return Choice()

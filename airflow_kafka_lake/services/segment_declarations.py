@@ -1,4 +1,4 @@
-"""A person's word about segments: where a stream ends, and which topic continues which."""
+"""A person's declarations about segments: where a stream ends, and which topic continues which."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _refuse_unobserved(topic: Topic, partitions: Iterable[int]) -> None:
 
 
 def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
-    """Move what would wait for its own wave into waves of its own, level by level."""
+    """Move ranges that would wait for their own wave into waves of their own, level by level."""
     for wave in ports.ledger.waves(pipeline, UNFINISHED):
         ranges = ports.ledger.ranges(wave=wave.id, states=(RangeState.PLANNED,))
         moved = _waiting_for_each_other(graph, ranges)

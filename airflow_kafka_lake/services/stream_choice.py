@@ -1,4 +1,4 @@
-"""Ask what a selection needs to be told, and carry out what a person decided for several streams."""
+"""Find the streams and offsets that a selection means, and carry out a decision about several streams."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ U = TypeVar("U")
 def slices(
     ports: Ports, streams: Sequence[StreamRecord], scope: Selection, ends: Mapping[Stream, int] | None = None
 ) -> dict[Stream, OffsetRange]:
-    """Return the offsets of each stream that a scope means; a stream of which it means none is left out.
+    """Return the offsets of each stream that a scope means; a stream without any is left out.
 
-    `ends` bound what has no end by itself: a time after the last record. Raises IdentityError for a period by time of
+    `ends` bound a time after the last record, which has no offset. Raises IdentityError for a period by time of
     a topic that is not there any more, UnavailableError when Kafka does not say where a time begins.
     """
     if scope.times:
@@ -78,8 +78,8 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
 
 
 def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:
-    for gone in changed_topics(ports, {item.key[:2] for item in streams}).values():
-        raise type(gone)(f"{gone.message}. Kafka cannot tell times of it: give offsets", **gone.facts)
+    for changed in changed_topics(ports, {item.key[:2] for item in streams}).values():
+        raise type(changed)(f"{changed.message}. Kafka cannot tell times of it: give offsets", **changed.facts)
 
 
 def refuse_gone(
@@ -88,8 +88,7 @@ def refuse_gone(
     streams: Sequence[StreamRecord],
     seen: Mapping[Stream, PartitionSnapshot],
 ) -> None:
-    """Refuse a begin by time below which nothing is left, where something was: which of it is of the period cannot
-    be told any more."""
+    """Refuse a start by time that may lie among deleted offsets: which of them belong to the period is unknown."""
     streams = [item for item in streams if item.key in seen]
     if not isinstance(start, datetime) or not streams:
         return
@@ -100,7 +99,7 @@ def refuse_gone(
 
 
 def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> list[T]:
-    """Prepare every part before any is carried out; when one is refused nothing is done, and all refusals are named."""
+    """Prepare every part before any is carried out; when one is refused, nothing is done and all refusals are named."""
     prepared: list[T] = []
     refused: list[tuple[Chosen, KafkaLakeError]] = []
     for item in chosen:
@@ -120,7 +119,7 @@ def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> 
 
 
 def one_by_one(chosen: Sequence[Chosen], parts: Sequence[T], carry_out: Callable[[T], U]) -> list[U]:
-    """Carry out prepared parts, each a decision of its own; when one fails, what was done and what was not is named."""
+    """Carry out prepared parts, each a decision of its own; an error names the parts done and not done."""
     done: list[U] = []
     for number, part in enumerate(parts):
         try:

@@ -81,7 +81,7 @@ PUBLISHING = (
         module=_PUBLISHING,
         function="publish",
         old="ports.progress(...)",
-        new=("if isinstance(outcome, Unknown):\n    return _settle(ports, claim, None, proven)"),
+        new=("if isinstance(outcome, Unknown):\n    return _record(ports, claim, None, proven)"),
         red=("tests/unit/services/test_publishing.py::test_lost_answer_is_committed_by_looking",),
     ),
     Mutant(

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import planning, reporting
-from airflow_kafka_lake.services.planning import holders
+from airflow_kafka_lake.services.planning import open_transactions
 from tests.gates import Before
 from tests.unit.services.test_planning import pieces
 from tests.world import FOLLOW, World
@@ -99,7 +99,7 @@ def test_unreachable_coordinator_is_no_reason_to_plan_nothing(world: World) -> N
     worker = world.worker()
     seen = worker.source.snapshot(("orders",), None).partitions
     world.kafka.down = True
-    assert holders(worker, seen) == ()
+    assert open_transactions(worker, seen) == ()
     assert any("which transactions are open is not known" in line for line in world.said)
 
 
