@@ -1,4 +1,4 @@
-"""Where a job finds the feature that decodes: by name, so that a package without it is whole."""
+"""Load the feature that decodes by name, so that the package is whole without it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEATURE = "airflow_kafka_lake.features.decoding.job.decode"
 
 
 def with_decoded(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> DataFrame:
-    """Return rows of the landing table with what decodes beside them, as columns of `table` (a quoted name)."""
+    """Return rows of the landing table with their decoded columns, in the types of `table` (a quoted name)."""
     feature: Any = importlib.import_module(FEATURE)
     found: DataFrame = feature.with_decoded(spark, rows, decoders, table)
     return found

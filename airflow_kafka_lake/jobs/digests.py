@@ -1,4 +1,4 @@
-"""A row of a landing table as digests: two rows whose fields are alike have the same ones."""
+"""Digests of a landing table's rows: equal fields have equal digests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 FIELDS: Mapping[str, str] = {
     "key": "xxhash64(key IS NULL, length(key), key)",
     "value": "xxhash64(value IS NULL, length(value), value)",
-    # Nulls leave a hash as it is, so every part says whether it is there, and how long. Kafka has no headers in one way
-    # only: a list that is null, as Spark writes it, and one that is empty are the same.
+    # Nulls leave a hash unchanged, so each part adds whether it is null, and its length. A null list of headers, as
+    # Spark writes it, and an empty one are the same.
     "headers": "xxhash64(IF(headers IS NULL, 0, size(headers)), transform(headers, h -> struct("
     "h IS NULL AS a, h.key IS NULL AS b, length(h.key) AS c, h.key AS d, "
     "h.value IS NULL AS e, length(h.value) AS f, h.value AS g)))",

@@ -1,4 +1,4 @@
-"""Do once, on nothing, what every staging job does: the classes that this loads go into the class archive."""
+"""Run the steps of a staging job on one row, so that Java can archive the classes that they load."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JOB = StageJob(
 
 
 def load_classes(spark: SparkSession) -> None:
-    """Stage one row onto a branch of a new table of the catalog `lake`, and ask for a Kafka that is not there."""
+    """Stage one row onto a branch of a new table of the catalog `lake`, and read from a Kafka that does not exist."""
     table = table_name(JOB)
     spark.sql("CREATE NAMESPACE lake.class_loading")
     rows = spark.sql(_RECORDS).selectExpr(*columns(JOB)).coalesce(1)

@@ -1,4 +1,4 @@
-"""Read, in the driver, the records whose time Spark's Kafka source cannot read: by the same Java client, one by one."""
+"""Read, in the driver, the records whose timestamps overflow in Spark's Kafka source, with the same Java client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PER_POLL = "500"
 def overflowing_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
     """Return the records of the job's overflowing slices, as Spark's Kafka source has them; `timestamp` is a number.
 
-    There are few (`core.lake.halving.MOST_OVERFLOWING`): they go through this process, and each crosses into Python.
+    They are few (`core.lake.halving.MOST_OVERFLOWING`), because each passes through this Python process.
     """
     rows = [row for part in job.overflowing for row in _read(spark, job, part, kafka)]
     return spark.createDataFrame(rows, _SHAPE).coalesce(1)

@@ -1,6 +1,6 @@
-"""Signs of progress: while a driver gets on with its job, it says so in a file beside its request.
+"""Write a driver's progress to a file beside its request.
 
-A driver that hangs, or was stopped, says nothing new; its worker then stops vouching for it.
+When the file no longer changes, the driver hangs or was stopped, and its worker no longer renews the lease.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECONDS = 2.0
 
 @contextmanager
 def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
-    """Write to `folder` what Spark has done of its work, whenever that changes, until the block ends."""
+    """Write Spark's progress to `folder` whenever it changes, until the block ends."""
     ended = threading.Event()
     reporter = threading.Thread(target=report_progress, args=(spark, folder / PROGRESS_FILE, ended), daemon=True)
     reporter.start()
@@ -32,9 +32,9 @@ def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 
 def report_progress(spark: Any, file: Path, ended: Any) -> None:
-    """Look at a Spark session every few seconds and write down what has changed, until `ended` is set.
+    """Read a Spark session's progress every few seconds and write it when it has changed, until `ended` is set.
 
-    A look or a write that fails is tried again: a driver that fell silent for good would be ended in its work.
+    A failed read or write is tried again, because a worker ends a driver without progress.
     """
     last = ""
     while True:
@@ -55,10 +55,10 @@ def _done(spark: Any) -> list[tuple[int, int]]:
 
 
 def _counted(spark: Any) -> list[str]:
-    """Return what the operators of each running query count: one task may take long, and they count its rows.
+    """Return the metrics of each running query's operators, which count rows within a long task.
 
-    Executors report this every ten seconds. A stage's own counters would not do: in a local master they stand still
-    until a task ends, because Spark sends them without the names that only a message to another JVM gives back.
+    Executors report them every ten seconds. In a local master the counters of a stage do not change before a task ends,
+    because Spark sends them without names there.
     """
     store = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - as above
     running = [query.executionId() for query in _listed(store.executionsList()) if query.completionTime().isEmpty()]

@@ -1,4 +1,4 @@
-"""A job that says how far it is, and leaves a document."""
+"""A job that reports its progress in sentences and returns a document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
 
 Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Mapping[str, Any]]
-"""Takes the session, the request and what says a sentence; returns the document."""
+"""Takes the session, the request and a function that reports a sentence; returns the document."""
 
 
 def report(argv: list[str], work: Work) -> None:

@@ -46,8 +46,8 @@ _POLLS_PER_TASK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Slices that are read alike: split into pieces of `split` records, or gathered into `tasks` tasks; each poll
-    takes `per_poll` records, None as many as is fast."""
+    """Slices that are read alike: split into parts of `split` records, or gathered into `tasks` tasks; each poll takes
+    `per_poll` records, None: as many as is fast."""
 
     slices: tuple[Slice, ...]
     split: int | None
@@ -57,14 +57,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of one job in their order: between two of them a driver may die."""
+    """The steps of one job in their order; a driver may die between any two."""
 
     spark: SparkSession
     job: StageJob
     kafka: Mapping[str, str]
 
     def read(self) -> DataFrame:
-        """Return the job's records as rows of the table, which gets the columns they need; nothing is fetched yet."""
+        """Return the job's records as rows of the table, and add the columns that they need; nothing is fetched yet."""
         rows = _rows(self.spark, self.job, self.kafka)
         if not self.job.decoders:
             return rows
@@ -73,7 +73,7 @@ class Steps:
         return with_decoded(self.spark, rows, self.job.decoders, table_name(self.job))
 
     def branch(self) -> None:
-        """Create the attempt's branch; one that exists already is an error."""
+        """Create the attempt's branch; an existing one is an error."""
         create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
 
     def append(self, records: DataFrame) -> None:
@@ -90,7 +90,7 @@ def stage(
     """Write every record of the job's slices to the attempt's new branch, in one commit.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
-    writes: another process began this attempt. Spark's own errors pass through. `steps` makes what does the work.
+    writes: another process began this attempt. Spark's own errors pass through. `steps` makes the steps of the job.
     """
     work = steps(spark, job, kafka)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -102,7 +102,7 @@ def stage(
 def main(argv: list[str], steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps) -> None:
     """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first.
 
-    `steps` makes what does the work, as in `stage`.
+    `steps` makes the steps of the job, as in `stage`.
     """
     request = taken(argv)
     with session() as spark, progress_lines(spark, Path(argv[0]).parent):
@@ -134,14 +134,14 @@ def session() -> Iterator[SparkSession]:
 
 
 def branch_name(job: StageJob) -> str:
-    """Return the attempt's staging branch; RefusedError for what is no attempt's id."""
+    """Return the attempt's staging branch; RefusedError for an illegal attempt id."""
     _checked(_ATTEMPT, job.attempt, "attempt id")
     return job.branch
 
 
 def columns(job: StageJob, *, overflowing: bool = False) -> list[str]:
-    """Return the SELECT list that makes a row of the table of a record of Spark's Kafka source, or of one that the
-    driver has read: its time is the number that Kafka has."""
+    """Return the SELECT list that turns a record of Spark's Kafka source into a row of the table; the time of an
+    `overflowing` record, which the driver has read, is Kafka's number."""
     moment, number = (
         ("timestamp_millis(timestamp)", "timestamp") if overflowing else ("timestamp", "unix_millis(timestamp)")
     )
@@ -159,7 +159,7 @@ def columns(job: StageJob, *, overflowing: bool = False) -> list[str]:
         "value",
         "headers",
         "topic AS kafka_topic",
-        # A job of slices without a record reads nothing, and its rows still have their types.
+        # A job without records reads nothing, and its rows still need their types.
         f"{f'map({pairs})[topic]' if pairs else 'CAST(NULL AS STRING)'} AS kafka_topic_id",
         "partition AS kafka_partition",
         "offset AS kafka_offset",
@@ -174,11 +174,11 @@ def columns(job: StageJob, *, overflowing: bool = False) -> list[str]:
 def reads(job: StageJob) -> tuple[Read, ...]:
     """Divide the job into slices heavier than a task, which are split, and the others, which are gathered.
 
-    Where ends of slices are read singly, the polls of the rest are small: they may reach into those ends, and not
-    behind them.
+    Where ends of slices are read one record at a time, the polls of the rest are small, so that they do not reach
+    beyond those ends.
 
-    Gathering counts input partitions and knows no weight: pieces of a heavy slice stay out of it, so that no task
-    gets several of them beside another that got only light ones.
+    Gathering counts input partitions, whatever their size: heavy slices are not gathered, so that no task gets several
+    of their parts while another gets only light slices.
     """
     if job.singly:
         return _some(

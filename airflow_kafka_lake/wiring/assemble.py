@@ -1,4 +1,4 @@
-"""The world of a pipeline, opened from its connections for the length of a `with` block."""
+"""Open the ports of a pipeline from its connections, for the length of a `with` block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
 
 
 class OnFirstUse:
-    """Stands for an adapter that is built when its first method is asked for: `status` needs no Java, `db` no Kafka."""
+    """An adapter that is built when its first attribute is used: `status` needs no Java, `db` no Kafka."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
@@ -30,7 +30,7 @@ class OnFirstUse:
         return getattr(self._built, name)
 
     def close(self) -> None:
-        """Close what was built, if it can be closed."""
+        """Close the adapter, if it was built and can be closed."""
         close = getattr(self._built, "close", None)
         if close is not None:
             close()
@@ -48,8 +48,9 @@ def open_ports(
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline.
 
-    Adapters are built on first use. What is needed (`need_…`) is checked before the block begins, so that nothing is
-    claimed for a job that could not start: raises ConnectionSettingsError, or what is missing on this machine.
+    Adapters are built on first use. With `need_…` the settings, and Spark on this machine, are checked before the block
+    begins, so that no wave is claimed for a job that could not start: raises ConnectionSettingsError, or the error of a
+    missing Java, PySpark or jar.
     """
     kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
 
@@ -92,7 +93,7 @@ def open_ports(
 
 @contextmanager
 def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
-    """Open the ledger alone."""
+    """Open only the ledger."""
     ledger = LedgerConnection(ledger_conn_id).ledger()
     try:
         yield wrapped_ledger(ledger)

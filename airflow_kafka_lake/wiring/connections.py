@@ -93,7 +93,7 @@ def _check_id(conn_id: str) -> None:
 
 
 def _airflow_is_loaded() -> bool:
-    """Return whether this process has imported Airflow: in a task, a triggerer, a server, a test of a connection.
+    """Return whether this process has imported Airflow, as a task, a triggerer or a server has.
 
     Importing the SDK takes 1.3 s, where a command that has its connections in the environment takes 0.05 s to here.
     """
@@ -118,7 +118,7 @@ def _home() -> Path:
 
 
 def _from_command_line(conn_id: str) -> Any:
-    """Ask what Airflow's own commands ask; None when it has no such connection.
+    """Resolve a connection as Airflow's own commands do; None when Airflow has no such connection.
 
     Airflow's log handlers keep the stdout they find when Airflow is imported; a command's stdout is its document.
     """
@@ -141,7 +141,7 @@ def _asked_airflow(conn_id: str) -> Any:
 
 
 def _metadata_database_exists() -> bool:
-    """Return whether there is a metadata database to ask; a look at a missing SQLite file would create it."""
+    """Return whether Airflow's metadata database exists; opening a missing SQLite file would create it."""
     named = any(key.startswith(("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONFIG")) for key in os.environ)
     if not named and not _home().exists():
         return False
@@ -242,7 +242,8 @@ def _missing(conn_id: str, legal: tuple[str, ...]) -> ConnectionSettingsError:
 
 
 def _unresolved(conn_id: str, legal: tuple[str, ...], error: Exception) -> ConnectionSettingsError | UnavailableError:
-    """Tell a missing connection from an Airflow that does not answer; the error's own text may hold secrets."""
+    """Return the error of a missing connection or of an Airflow that does not answer, without the text of the given
+    error, which may hold secrets."""
     if _is_missing(error) or _is_named(error, "AirflowSecretsBackendAccessDenied"):
         return _missing(conn_id, legal)
     return UnavailableError(

@@ -98,7 +98,7 @@ def ledger_url(connection: ConnectionSettings) -> URL:
 
 
 def _database_of(connection: ConnectionSettings) -> str:
-    """Return which database a connection is of: its type says it, or, where the type is ours, its extra."""
+    """Return the database of a connection: its type or, where the type is ours, `database` in its extra."""
     if connection.conn_type != OWN_TYPE:
         return connection.conn_type
     database = connection.extra.get(_DATABASE) or "postgres"

@@ -1,4 +1,4 @@
-"""Pipelines by name: from the folder that `[kafka_lake] pipelines_folder` names, else as the ledger recorded them."""
+"""Pipelines by name: from the folder of the option `[kafka_lake] pipelines_folder`, else from the ledger."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
 
 
 def configured_pipelines() -> tuple[dict[str, Pipeline], dict[str, str]]:
-    """Return the pipelines of the configured folder by name, and what is wrong with the rest, by file or folder.
+    """Return the pipelines of the configured folder by name, and the errors of the other files, by file or folder.
 
     For Dag files: one bad file hides no other, and nothing raises.
     """

@@ -22,7 +22,7 @@ EMBEDDED_MASTER = "local[*]"
 _MASTER = re.compile(r"local(\[(\*|[0-9]{1,4})(,[0-9]{1,3})?\])?|yarn|(spark|k8s)://[^\s@]{1,300}")
 _CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
-"""The Spark provider's ways to follow a job; ours is followed by its own process."""
+"""Settings with which the Spark provider tracks a job; we watch the driver process instead."""
 _QUIET = "quiet-minutes"
 _QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
 
@@ -44,7 +44,7 @@ class SparkConnection:
 
     @property
     def quiet_seconds(self) -> float:
-        """How long a job may show no progress, also while it waits for a full cluster."""
+        """How long a job may make no progress, waiting for a full cluster included."""
         return QUIET_SECONDS if self._connection is None else quiet_seconds_of(self._connection)
 
     @cached_property
@@ -58,8 +58,8 @@ class SparkConnection:
         return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet)
 
     def check(self) -> str:
-        """Return in one sentence that a job could be submitted from this machine, or raise what is missing; starts
-        none."""
+        """Return one sentence if a job could be submitted from this machine, else raise what is missing; starts no
+        job."""
         runner = self.runner(catalog={}, kafka={})
         runner.check()
         return f"Jobs run on {runner.where()}; Java and the jars are there."
@@ -83,11 +83,12 @@ class SparkJobs:
         )
 
     def where(self) -> str:
-        """Return in words where jobs run."""
+        """Describe where jobs run."""
         return self._runner_with({}).where()
 
     def check(self) -> Mapping[str, Any]:
-        """Return what a submit needs of this machine; raises what is missing, with the command that brings it."""
+        """Return the jars of a submit; raises the error of a missing Java, PySpark or jar, with the command that
+        installs it."""
         from airflow_kafka_lake.adapters.jars import JOBS, verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
@@ -98,11 +99,11 @@ class SparkJobs:
         return {"jars": [path for jars in JOBS for path in verified(jars)]}
 
     def end_orphan(self, job: str | None, name: str) -> bool:
-        """End what is left of an attempt's job (`ports.JobRunner.end_orphan`)."""
+        """End an attempt's job (`ports.JobRunner.end_orphan`)."""
         return self._runner_with({}).end_orphan(job, name)
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
-        """Run a job that leaves a document (`ports.JobRunner.report`)."""
+        """Run a job and return its document (`ports.JobRunner.report`)."""
         return self._runner_with(self.check()).report(job, progress=progress)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
@@ -111,7 +112,7 @@ class SparkJobs:
 
 
 def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:
-    """Keep an archive of the driver's classes beside the jars: jobs start in half the time. Nothing depends on it."""
+    """Make an archive of the driver's classes beside the jars, with which jobs start in half the time; optional."""
     if archive_path(jars).exists():
         return
     progress("preparing a quicker start of Spark (once, about half a minute)")
@@ -150,7 +151,7 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
 
 
 def quiet_seconds_of(connection: ConnectionSettings) -> float:
-    """Return how long a job may show no progress: `quiet-minutes` of the extra, else thirty."""
+    """Return how long a job may make no progress: `quiet-minutes` of the extra, else thirty minutes."""
     given = connection.extra.get(_QUIET)
     if given is None or given == "":
         return QUIET_SECONDS

@@ -1,6 +1,6 @@
-"""What a program's own code puts around the ports that this process opens, to see or to disturb every call.
+"""Wrappers of the ports that this process opens, with which a program can watch or disturb every call.
 
-Nothing is there unless code calls `wrap`: no setting, no connection and no variable of the environment does.
+Only code can add one, by `wrap`: no setting, no connection and no environment variable does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Wrapper(Protocol):
-    """Takes ports and returns ports that stand before them."""
+    """Returns ports that wrap given ones."""
 
     def ports(self, ports: Ports) -> Ports:
         """Wrap all ports of a pipeline."""
@@ -25,19 +25,19 @@ _wrappers: list[Wrapper] = []
 
 
 def wrap(wrapper: Wrapper) -> None:
-    """Put a wrapper around whatever this process, and those forked from it, opens from now on."""
+    """Wrap all ports that this process, and those forked from it, open from now on."""
     _wrappers.append(wrapper)
 
 
 def wrapped(ports: Ports) -> Ports:
-    """Return ports behind every wrapper, the first one innermost."""
+    """Return ports in every wrapper, the first one innermost."""
     for wrapper in _wrappers:
         ports = wrapper.ports(ports)
     return ports
 
 
 def wrapped_ledger(ledger: Ledger) -> Ledger:
-    """Return a ledger behind every wrapper."""
+    """Return a ledger in every wrapper."""
     for wrapper in _wrappers:
         ledger = wrapper.ledger(ledger)
     return ledger

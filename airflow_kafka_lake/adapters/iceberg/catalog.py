@@ -74,7 +74,7 @@ class OpenCatalog:
             if self._catalog is None:
                 properties = self._settings.pyiceberg()
                 self._require_folder()
-                # Not by `load_catalog`, which would mix in what a file of this machine says and Spark does not know.
+                # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
                 kind = BoundedRestCatalog if properties["type"] == "rest" else SqlCatalog
                 self._catalog = kind(self._settings.catalog_name, **properties)
                 if isinstance(self._catalog, SqlCatalog):
@@ -82,7 +82,7 @@ class OpenCatalog:
             return self._catalog
 
     def _require_folder(self) -> None:
-        """Refuse a SQLite catalog in a folder that is not there, which no repetition would make appear."""
+        """Refuse a SQLite catalog in a folder that does not exist, because repeating would not help."""
         file = self._sqlite_file()
         if file is not None and not file.parent.is_dir():
             raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
@@ -170,7 +170,7 @@ class OpenCatalog:
         )
 
     def close(self) -> None:
-        """Give back what is open; the next use opens again."""
+        """Close the catalog; the next use opens it again."""
         with self._opening:
             if self._catalog is not None:
                 self._catalog.close()
@@ -185,7 +185,7 @@ def _keep_no_locks(engine: Engine) -> None:
 
 
 def _let_others_pass(connection: Any, _record: ConnectionPoolEntry) -> None:
-    """Let the server end a transaction of ours that stands still, and no wait for another's last for ever."""
+    """Let the server end our idle transactions, and bound the wait for a lock."""
     with connection.cursor() as cursor:
         for name, limit in (("idle_in_transaction_session_timeout", "60s"), ("lock_timeout", "90s")):
             cursor.execute("SELECT set_config(%s, %s, false) WHERE current_setting(%s) = '0'", (name, limit, name))
@@ -193,10 +193,10 @@ def _let_others_pass(connection: Any, _record: ConnectionPoolEntry) -> None:
 
 
 def _roll_back(connection: Any, record: ConnectionPoolEntry) -> None:
-    """Leave no transaction open on a connection that is given back.
+    """Leave no transaction open on a connection that is returned to the pool.
 
-    SQLite keeps a transaction open whose COMMIT found the file locked, and PyIceberg's session gives the connection
-    back as it is: its next user would see a commit that never was, and take it for the answer that was lost.
+    SQLite keeps a transaction open when its COMMIT found the file locked, and PyIceberg's session returns the
+    connection as it is: its next user would read changes that were never committed.
     """
     if connection is None:
         return
@@ -216,10 +216,10 @@ def checked_identifier(identifier: str) -> str:
 
 
 class BoundedRestCatalog(RestCatalog):
-    """A REST catalog that raises `requests.Timeout` when the server stays silent."""
+    """A REST catalog that raises `requests.Timeout` when the server does not answer; PyIceberg's waits for ever."""
 
     def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
-        # The first thing that PyIceberg does with a new session, and it may already ask the server for a token.
+        # PyIceberg calls this first with a new session, and it may already ask the server for a token.
         given = {**REST, **self.properties}
         limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
         session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]

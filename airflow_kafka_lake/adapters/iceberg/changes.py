@@ -61,7 +61,7 @@ def set_properties(properties: Mapping[str, str]) -> TableUpdate:
 
 
 def forget_snapshots(snapshots: Iterable[int]) -> TableUpdate:
-    """Take snapshots out of the metadata; files that only they name stay behind."""
+    """Remove snapshots from the metadata; their files stay."""
     return RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(snapshots)})
 
 
@@ -90,7 +90,7 @@ def require_clock(metadata: TableMetadata, now_ms: int, identifier: str) -> None
 
 
 def _who(metadata: TableMetadata) -> str:
-    """Name who made the last snapshot of main, as far as it says."""
+    """Name the wave or application that made the last snapshot of main, if its summary has one."""
     last = metadata.current_snapshot()
     summary = last.summary.additional_properties if last is not None and last.summary is not None else {}
     for key, word in ((f"{PREFIX}wave", "wave"), ("spark.app.id", "Spark application"), ("app-id", "application")):

@@ -1,4 +1,4 @@
-"""Move main by one compare-and-set commit, and say which of the three outcomes it had (law L9)."""
+"""Move main by one compare-and-set commit with one of three outcomes (law L9)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _TRIES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One commit to be made: what it requires of the table, and what it says.
+    """One commit to be made: what it requires of the table, and what it changes.
 
-    The branch of what is published goes with the commit, and so do the branches of `ended`, each as it is when the head
-    is loaded. `schema_id` and the prepared files' spec must be the table's when there are files.
+    The commit removes the branch that it publishes and the branches of `ended`, each as it is when the head is loaded.
+    `schema_id` and the prepared files' spec must be the table's when there are files.
     """
 
     asked: Publication
@@ -54,9 +54,9 @@ class Move:
         return branch_of(self.asked.token.attempt)
 
     def requirements(self) -> Iterator[tuple[Requirement, TableRequirement]]:
-        """Name what must hold at the moment of the commit.
+        """Return what must hold at the moment of the commit.
 
-        Main comes before the branch: where both changed, the commit may be the caller's own and a look will tell.
+        Main comes before the branch: when both changed, an earlier try may have landed, and the caller searches for it.
         """
         yield Requirement.TABLE_UUID, require_uuid(self.asked.head.uuid)
         yield Requirement.MAIN_HEAD, require_ref(MAIN_BRANCH, self.asked.head.snapshot)
@@ -70,20 +70,20 @@ class Move:
     def is_newest(self, metadata: TableMetadata) -> bool:
         """Return whether the head's newest commit of this pipeline is still the table's newest one.
 
-        Main can be at the head's snapshot and have been elsewhere meanwhile: a commit of ours landed, and main was
-        rolled back. The property stays then, and says so.
+        Main can be at the head's snapshot although a commit of ours landed meanwhile: then main was rolled back, which
+        leaves the property of that commit.
         """
         newest = last_of_properties(metadata.properties).get(self.asked.owner)
         marks = (newest.token, newest.place, newest.line) if newest else (None, None, None)
         return marks == self.asked.head.marks_of(self.asked.owner)
 
     def ending(self, refs: Mapping[str, SnapshotRef]) -> dict[str, SnapshotRef]:
-        """Return which of a table's branches end with the commit: they must be as they were, or it is made anew."""
+        """Return which of a table's branches the commit removes; if one of them moves, the commit is tried anew."""
         return {name: refs[name] for name in self.ended if name in refs}
 
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
-        # An ownership commit says nothing that a ledger could fail to know: it must not hide the commit that does.
+        # A ledger has no record of an ownership commit, so it must not replace the newest commit that is on record.
         asked, own = self.asked, Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = asked.head.place_after(asked.owner, asked.token.kind, own)
         last_text = last_to_property(Last(ledger_id=asked.ledger_id, token=asked.newest, place=place, line=asked.line))
@@ -105,9 +105,9 @@ def move_main(
 ) -> PublishOutcome:
     """Commit once on the head that the caller has checked; never rebase.
 
-    Tried again only while main is still that head: then it was a commit to another branch that came in between, which
-    moves the table's pointer and its sequence number and nothing that was checked. `refuse` may refuse the load that
-    supplies the head. Raises UnavailableError when nothing was sent.
+    Tried again only while main is still at that head: then a commit to another branch came in between, which changes
+    the table's pointer and sequence number and nothing that was checked. `refuse` may reject the newly loaded head.
+    Raises UnavailableError when nothing was sent.
     """
     for _ in range(_TRIES):
         with catalog.reaching(f"load table {identifier}"):
@@ -136,7 +136,7 @@ def move_main(
 
 
 def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
-    """Name the first requirement that this load does not meet; None when all are met."""
+    """Return the first requirement that this load does not meet; None when all are met."""
     for name, requirement in move.requirements():
         try:
             requirement.validate(metadata)
@@ -159,7 +159,7 @@ def is_named_failure(error: Exception) -> bool:
 
 
 def _landed(catalog: OpenCatalog, identifier: str, snapshot_id: int) -> PublishOutcome | None:
-    """Look whether the refused commit is there after all: something below us may have sent it twice."""
+    """Return Committed if the refused commit is on main after all: a layer below may have sent it twice."""
     try:
         table = catalog.find(identifier)
     except UnavailableError as error:

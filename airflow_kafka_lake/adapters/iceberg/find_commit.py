@@ -1,4 +1,4 @@
-"""Is a wave in the lake already? History and rows, both at one head."""
+"""Find the commit of a wave's attempts: by main's history, by rows, and by receipts, all at one head."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def find_commit(
 ) -> CommitSearch:
     """Search one load of the table for any of the attempts.
 
-    History decides where it goes back to where the attempts began. Else rows do, and where there are none, receipts:
-    `published` names the attempt among the given ones that has a receipt of its commit.
+    History decides if it goes back to the attempts' bases. Otherwise rows do and, where there are none, receipts:
+    `published` returns the attempt among the given ones that has a receipt of its commit.
     """
     head = head_of(table.metadata)
     bases = {attempt.attempt: attempt.base for attempt in attempts if attempt.base is not None}
     if not bases:
         return Absent(head=head)
-    # An attempt that went on with what an earlier one had staged was audited at the same snapshot: the first staged it.
+    # An attempt that resumed an earlier one was audited at the same snapshot: the first of them staged it.
     audited = {str(item.audited): item.attempt for item in reversed(attempts) if item.attempt in bases}
     found, whole = _walk(table.metadata, bases.keys(), audited, set(bases.values()))
     if found is not None:
@@ -60,7 +60,8 @@ def find_commit(
 def _walk(
     metadata: TableMetadata, attempts: Iterable[str], audited: Mapping[str, str], bases: set[int]
 ) -> tuple[tuple[str, int] | None, bool]:
-    """Walk back until every base was met; say what was found, and whether the walk saw all there was since."""
+    """Walk back until every base was met; return the attempt and snapshot found, and whether no commit since is
+    missing."""
     wanted, waiting = set(attempts), set(bases)
     oldest = None
     for snapshot in main_history(metadata):
@@ -75,8 +76,8 @@ def _walk(
 
 
 def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
-    """Return the attempt whose rows a snapshot of main shows: by our publish, or by a person's act without a token,
-    who moved main to a staged snapshot or cherry-picked it."""
+    """Return the attempt whose rows a snapshot of main shows: published by us, or, without a token, by a person who
+    moved main to a staged snapshot or cherry-picked it."""
     summary = snapshot.summary.additional_properties if snapshot.summary else {}
     token = token_from_summary(summary)
     if token is not None:
@@ -85,9 +86,10 @@ def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
 
 
 def attempts_with_rows(table: Table, attempts: Iterable[str], enough: int) -> frozenset[str]:
-    """Return attempts that have a row in main's files, `enough` of them; files whose bounds exclude all stay closed.
+    """Return attempts that have a row in main's files, until `enough` are found; files whose bounds exclude all stay
+    closed.
 
-    A row that was deleted since testifies too, as long as its file is there.
+    A row that was deleted since counts too, as long as its file exists.
     """
     found: set[str] = set()
     if not enough:

@@ -1,4 +1,4 @@
-"""What a load of the table says about main, about owners and about our newest commit."""
+"""The head of main from one load of the table: history, owners, and our newest commits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def head_of(metadata: TableMetadata) -> TableHead:
 
 
 def ancestry_of(metadata: TableMetadata) -> Ancestry:
-    """Return which snapshots main stands on, and how far back that is known."""
+    """Return main's ancestors, and how far back they are known."""
     walked = tuple(main_history(metadata))
     whole = not walked or is_first_of_table(walked[-1], metadata)
     stood_on = frozenset(snapshot.snapshot_id for snapshot in walked)

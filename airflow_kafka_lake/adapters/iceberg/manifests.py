@@ -25,7 +25,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollec
 from airflow_kafka_lake.adapters.iceberg.changes import commit_time_ms
 
 MOST_SMALL = 50
-"""Fewer than the hundred from which on Spark merges: its staging commits, which main never sees, find nothing to do."""
+"""Spark merges from a hundred on: with fewer, its staging commits, whose manifests main never gets, merge nothing."""
 
 LARGEST_SMALL_BYTES = 2 * 1024 * 1024
 MOST_BYTES = 8 * 1024 * 1024
@@ -34,13 +34,13 @@ MOST_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """One manifest with the entries of several; it takes their place on a main that still has all of them."""
+    """One manifest with the entries of several; it replaces them if main still has all of them."""
 
     paths: frozenset[str]
     manifest: ManifestFile
 
     def applied(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Return main's manifests with the merged one, or as they are when one of its sources is gone."""
+        """Return main's manifests with the merged one, or unchanged when main lacks one of its sources."""
         if not self.paths <= {item.manifest_path for item in manifests}:
             return list(manifests)
         return [*(item for item in manifests if item.manifest_path not in self.paths), self.manifest]
@@ -72,7 +72,7 @@ def to_merge(table: Table) -> tuple[ManifestFile, ...]:
 
 
 def entries_of(table: Table, manifests: Sequence[ManifestFile]) -> Iterator[ManifestEntry]:
-    """Return the files that some manifests hold, as files that were there before: each keeps its own commit."""
+    """Return the entries of some manifests as existing files: each keeps its snapshot and sequence number."""
     for manifest in manifests:
         for entry in manifest.fetch_manifest_entry(table.io):
             yield ManifestEntry.from_args(
@@ -86,12 +86,12 @@ def entries_of(table: Table, manifests: Sequence[ManifestFile]) -> Iterator[Mani
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A snapshot to be: its id, the manifest of the files it will add, already written, and the files it will remove.
+    """A snapshot to be written: its id, the manifest of the files that it adds, already written, and the files that it
+    removes.
 
-    With files comes the merge of main's small manifests, where it is due. Writing manifests is the long part (seconds
-    for many thousand files) and does not depend on the head, so it happens before that is loaded, and once for all
-    tries. `without` keeps main's manifests that were written anew without
-    files that go, by path: most of them are the same at the next try.
+    If files are added, main's small manifests are merged where that is due. Writing manifests takes longest (seconds
+    for many thousand files) and does not depend on the head, so it happens once for all tries, before the head is
+    loaded. `without` caches, by path, main's manifests rewritten without the removed files, for the next try.
     """
 
     snapshot_id: int
@@ -190,7 +190,7 @@ def write_snapshot(table: Table, prepared: Prepared, summary: Mapping[str, str],
 
 
 def _without_removed(table: Table, prepared: Prepared, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    """Return main's manifests, those written anew that name a file which goes: there it stands as deleted."""
+    """Return main's manifests; those that name a removed file are rewritten with the file as deleted."""
     removed = {file.file_path for file in prepared.removed}
     found = []
     for manifest in manifests:

@@ -31,14 +31,14 @@ _NUMBERS = (IntegerType, LongType)
 
 
 class Runs:
-    """Collects batches of positions; `contents` says per stream which offsets were in them and how many twice."""
+    """Collects batches of positions; `contents` has the offsets and the number of duplicates of each stream."""
 
     def __init__(self) -> None:
         self._starts: dict[Stream, list[_Ints]] = defaultdict(list)
         self._ends: dict[Stream, list[_Ints]] = defaultdict(list)
 
     def add(self, batch: pa.RecordBatch | pa.Table, where: str) -> None:
-        """Take the rows of one batch; SchemaMismatchError when a position is null, with `where` it was."""
+        """Add the rows of one batch; SchemaMismatchError for a row without a position, naming `where` it was read."""
         if not batch.num_rows:
             return
         for name in POSITION:
@@ -65,13 +65,13 @@ class Runs:
             self._ends[key].append(offsets[lasts[mine]] + 1)
 
     def merge(self, other: Runs) -> None:
-        """Take over what another one collected."""
+        """Add what another one has collected."""
         for key, starts in other._starts.items():
             self._starts[key].extend(starts)
             self._ends[key].extend(other._ends[key])
 
     def contents(self) -> tuple[StreamContent, ...]:
-        """Give out every stream seen, sorted; duplicates are rows beyond one per offset."""
+        """Return every stream, sorted, and clear it; duplicates are rows beyond one per offset."""
         return tuple(
             _content(key, np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
             for key in sorted(self._starts)
@@ -79,7 +79,7 @@ class Runs:
 
 
 def attempt_rows_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[AttemptRows, ...]:
-    """Collect a stream of batches per attempt; rows without a position, which no job of ours wrote, are left out."""
+    """Collect batches by attempt; rows without a position, which no job of ours wrote, are left out."""
     found: dict[str, Runs] = defaultdict(Runs)
     for batch in batches:
         placed = _placed(batch)
@@ -137,7 +137,7 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> _Ints:
 
 
 def require_columns(table: Table, columns: PositionColumns, identifier: str, *, live_only: bool) -> None:
-    """Refuse a table that lacks a column, or has one that no position is in: SchemaMismatchError names it."""
+    """Raise SchemaMismatchError for a column that is missing or of a wrong type."""
     there = {field.name: field.field_type for field in table.schema().fields}
     wanted: dict[str, tuple[type[IcebergType], ...]] = {columns.partition: _NUMBERS, columns.offset: _NUMBERS}
     wanted |= {columns.topic: (StringType,)} if columns.topic else {}
@@ -155,7 +155,7 @@ def require_columns(table: Table, columns: PositionColumns, identifier: str, *, 
 def positions_of(
     batches: Iterable[pa.RecordBatch], columns: PositionColumns, where: str, *, live_only: bool
 ) -> tuple[StreamContent, ...]:
-    """Collect a stream of batches; rows without a position are left out, and so are, if asked, rows of an attempt."""
+    """Collect batches; rows without a position and, with `live_only`, rows of an attempt are left out."""
     runs = Runs()
     for batch in batches:
         runs.add(_renamed(batch, columns, live_only=live_only), where)

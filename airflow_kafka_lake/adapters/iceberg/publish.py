@@ -1,4 +1,4 @@
-"""Publish a staged attempt, claim ownership, fence: the three ways we move main."""
+"""Publish a staged attempt, fence, claim ownership: the three ways to move main."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def make_ready(
 class Publisher:
     """Moves main of one table; keeps the manifest of a staged attempt, and its snapshot id, from one try to the next.
 
-    One id for all tries is safe and useful: of all commits with it one can land, and a try that meets an earlier one
-    whose answer was lost knows it again.
+    With one id for all tries only one of them can land, and a later try recognises an earlier one whose answer was
+    lost.
     """
 
     def __init__(self, catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> None:
@@ -70,7 +70,7 @@ class Publisher:
         self._replaced: dict[tuple[object, ...], Ready] = {}
 
     def remember(self, staged: Staged) -> None:
-        """Keep what the audit has read of a staged snapshot, for its publish."""
+        """Keep the content of a staged snapshot, read by the audit, for its publish."""
         self._read = {staged.snapshot: staged}
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None]) -> PublishOutcome:
@@ -87,9 +87,9 @@ class Publisher:
         )
 
     def _replacing(self, publication: Publication, ready: Ready, heartbeat: Callable[[], None]) -> Ready | Rejected:
-        """Take what is replaced out of main's files, as they are at the head that was looked at.
+        """Take the replaced rows out of main's files, as they are at the head that the caller has checked.
 
-        What was written for an earlier try serves the next one while the same files hold those rows.
+        Files written for an earlier try are used again while the same files of main hold those rows.
         """
         with self._catalog.reaching(f"replace rows of {self._identifier}"):
             table = self._catalog.load(self._identifier)
@@ -131,7 +131,7 @@ class Publisher:
         return ready
 
     def fence(self, asked: Publication, owned: Collection[str], ended: Collection[str]) -> PublishOutcome:
-        """Move main with an empty commit; what is owned changes hands, and the branches of what is ended go."""
+        """Move main with an empty commit that records `owned` topics and removes the branches of `ended` attempts."""
         owner = owner_to_property(*asked.owner)
         return self._move(
             Move(
@@ -143,7 +143,7 @@ class Publisher:
         )
 
     def claim(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
-        """Record the owner of each topic; main moves only when something is to be recorded."""
+        """Record the owner of each topic; main moves only when one is new."""
         owner = (ledger_id, pipeline)
         head = head_of(self._catalog.load(self._identifier).metadata)
         if foreign := self._foreign_owner(head, topic_ids, owner):
@@ -177,7 +177,7 @@ class Publisher:
 
 
 def _shown(task: FileScanTask) -> tuple[str, ...]:
-    """Return what decides which rows a reader sees of a file: itself, and what was deleted from it."""
+    """Return the paths of a file and its delete files: they decide which of its rows a reader sees."""
     return (task.file.file_path, *sorted(file.file_path for file in task.delete_files))
 
 

@@ -43,19 +43,19 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 EVERY = 50
-"""Commits of the table after which it is looked through."""
+"""After so many commits of the table its small files are compacted."""
 
 FEW = 8
-"""So many small files of one beginning may stay; sixteen hexadecimal digits begin an attempt."""
+"""Fewer small files with the same first hexadecimal digit of their attempts are not compacted."""
 
 LARGE_ROWS = 5_000
-"""A file with as many rows is written anew never more: what one compaction costs does not grow with the history."""
+"""A file with so many rows is never compacted again, so that the cost does not grow with the history."""
 
 MOST_FILES = 400
-"""What one compaction reads at most; more, in a table that was never looked through, are left to the next."""
+"""One compaction reads at most so many files; the next one reads the rest."""
 
 _TIMEOUT_SECONDS = 45
-"""Half of a lease and less: who waits here still holds its wave."""
+"""Less than half a lease, so that an attempt that waits here keeps its wave."""
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ RECEIPTS = Schema(
     NestedField(24, "offsets", StringType(), required=False),
 )
 _LATER = {"leader_epoch", "offsets"}
-"""A table that was created without these goes on without them."""
+"""A table that was created without these columns is used without them."""
 _OPTIONAL = {"first_offset", "last_offset", *_LATER}
 _NEEDED = [field.name for field in RECEIPTS.fields if field.name not in _OPTIONAL]
 _FIT = Schema(*(field for field in RECEIPTS.fields if field.name not in _LATER))
@@ -99,7 +99,11 @@ Identity = tuple[str, str, str, int, int, int, int]
 
 
 def compaction(table: Table) -> Replacement | None:
-    """Write the rows of small files into fewer ones; None when there are few, or another engine has deleted rows."""
+    """Write the rows of small files into fewer ones; None when there are few, or another engine has deleted rows.
+
+    Receipts are read by attempt. Files are grouped by the first digit of their attempts, so that a reader skips most of
+    them by their bounds.
+    """
     groups: dict[bytes, list[DataFile]] = defaultdict(list)
     for file in _small_files(table):
         if beginning := _beginning(table, file):
@@ -126,7 +130,7 @@ def _small_files(table: Table) -> Iterator[DataFile]:
 
 
 def _beginning(table: Table, file: DataFile) -> bytes | None:
-    """Return how all attempts of a file begin; None where they differ, or that is not known."""
+    """Return the first digit of all attempts of a file; None where they differ or it is unknown."""
     field = table.schema().find_field("attempt").field_id
     lower, upper = (bounds.get(field, b"")[:1] for bounds in (file.lower_bounds or {}, file.upper_bounds or {}))
     return lower if lower == upper and lower else None
@@ -146,10 +150,10 @@ class Receipts:
         self._now_ms = now_ms
 
     def add(self, rows: Sequence[ReceiptRow]) -> None:
-        """Append the rows that are not there yet.
+        """Append the rows that the table does not have yet.
 
-        A moved head means that another writer added receipts: what is there is read again before the next try. Writers
-        who come together wait, each for a while of its own, so that a finished job is not lost to the others.
+        When another writer has moved main, the table is read again before the next try. Concurrent writers wait for
+        random times, so that none of them is refused again and again.
         """
         end, pause = time.monotonic() + _TIMEOUT_SECONDS, _FIRST_PAUSE_SECONDS
         prepared: dict[frozenset[Identity], Prepared] = {}
@@ -164,7 +168,7 @@ class Receipts:
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def _added(self, rows: Sequence[ReceiptRow], prepared: dict[frozenset[Identity], Prepared]) -> bool:
-        """Try once; False when main of the receipts moved meanwhile. Files that were written for a try are kept."""
+        """Try once; False when main of the receipts moved meanwhile. `prepared` keeps written files for later tries."""
         table = self._catalog.find(self._identifier) or self._create()
         with self._catalog.reaching(f"add receipts to {self._identifier}"):
             there = {_identity(row) for row in _read(table, among("attempt", {row.attempt for row in rows}))}
@@ -184,7 +188,7 @@ class Receipts:
         return True
 
     def _committed(self, table: Table, prepared: Prepared) -> Snapshot | None:
-        """Commit on the very main that was read; None when it has moved meanwhile."""
+        """Commit on main as it was read; None when it has moved meanwhile."""
         snapshot = write_snapshot(table, prepared, {}, self._now_ms())
         required = (
             require_uuid(str(table.metadata.table_uuid)),
@@ -200,9 +204,9 @@ class Receipts:
         return snapshot
 
     def _compact(self) -> None:
-        """Put small files together, by one commit that changes no row; what it meets is the next one's to mend.
+        """Compact small files by one commit that changes no row.
 
-        The receipts that were added are there, whatever becomes of this.
+        A failure is only logged: the receipts were added before, and the next compaction tries again.
         """
         try:
             table = self._catalog.load(self._identifier)
@@ -218,7 +222,7 @@ class Receipts:
         return tuple(sorted(found, key=lambda r: (*r.stream, r.range)))
 
     def published(self, attempts: Sequence[str]) -> str | None:
-        """Return an attempt among these that was committed; None when the table has none of them."""
+        """Return one of some attempts that has a receipt of its commit; None when there is none."""
         found = self._read(And(among("attempt", attempts), among("kind", ["published"])))
         return next((row.attempt for row in found), None)
 
@@ -243,9 +247,9 @@ class Receipts:
 
 
 def _forgotten(table: Table) -> Iterable[TableUpdate]:
-    """Forget all but the newest snapshots: every receipt is in each of them, so no older one is of use.
+    """Remove all but the newest snapshots, because the newest one has every receipt.
 
-    Not with every commit, for a reader needs what it began on a little longer.
+    Not with every commit, so that readers can finish on the snapshot with which they began.
     """
     snapshots = list(main_history(table.metadata))
     if len(snapshots) >= 2 * _SNAPSHOTS_KEPT:

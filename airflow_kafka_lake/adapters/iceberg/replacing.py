@@ -1,4 +1,4 @@
-"""Take rows out of main's files: which files hold them, and what is left of these when the rows are gone."""
+"""Take rows out of main's files: find the files that hold them, and rewrite these without the rows."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ def tasks_for(table: Table, slices: Sequence[Slice], identifier: str) -> tuple[F
 def replacement(
     table: Table, tasks: Iterable[FileScanTask], slices: Sequence[Slice], heartbeat: Callable[[], None]
 ) -> Replacement:
-    """Write anew what is left of each file; one that holds nothing of the slices stays, one that holds nothing else
-    is not opened. Rows that position deletes have deleted are replaced."""
+    """Rewrite each file without the rows of the slices, and without the rows that position deletes have deleted.
+
+    A file without rows of the slices stays; a file whose bounds prove that it has no others is not opened."""
     wanted = SliceSet(slices)
     single = len(slices) == 1
     whole = _StrictMetricsEvaluator(table.schema(), near(slices)).eval
@@ -104,7 +105,7 @@ def replacement(
 
 
 def _inside(rows: pa.Table | pa.RecordBatch, wanted: SliceSet) -> _Flags:
-    """Return of each row whether it is at one of some streams' offsets; a row without a position is not."""
+    """Return, for each row, whether its position is among the wanted ones; a row without a position is not."""
     offsets = _numbers(rows.column("kafka_offset"))
     streams = (
         _of(rows, topic_id, partition) & _among(offsets, part) for (_, topic_id, partition), part in wanted.items()

@@ -1,4 +1,4 @@
-"""Rows of a table: filters, the files of main that may hold rows, what these hold, and new files."""
+"""Rows of a table: filters, the files of main that may hold matching rows, their rows, and new files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 
-# PyIceberg's own signatures are hidden from type checkers by the model class they are declared in.
+# The model class of PyIceberg's expressions hides their signatures from type checkers.
 _in = cast(Callable[[str, set[str]], BooleanExpression], In)
 _is, _from, _below = (
     cast(Callable[[str, Any], BooleanExpression], kind) for kind in (EqualTo, GreaterThanOrEqual, LessThan)
@@ -33,7 +33,7 @@ _is, _from, _below = (
 _either = cast(Callable[[BooleanExpression, BooleanExpression], BooleanExpression], Or)
 _NOTHING: BooleanExpression = AlwaysFalse()
 _MOST = 100
-"""More slices of one stream are asked for as one, from the first to the last; the reader sorts them out."""
+"""More slices of one stream are read as one, from the first to the last, and filtered after reading."""
 
 
 def among(column: str, values: Iterable[str]) -> BooleanExpression:
@@ -59,9 +59,9 @@ def _any(wanted: Iterable[BooleanExpression]) -> BooleanExpression:
 
 
 def files_of(table: Table, row_filter: BooleanExpression, identifier: str) -> Sequence[FileScanTask]:
-    """Return main's files that may hold rows of a filter, as of this load, with the position deletes that reach them.
+    """Return main's files that may hold rows of a filter, as of this load, with their position deletes.
 
-    Raises SchemaMismatchError for equality deletes that reach a row: what they leave visible cannot be told here.
+    Raises SchemaMismatchError for equality deletes that may reach a row, because they cannot be applied here.
     """
     manifests = _manifests(table)
     require_no_equality_deletes(table, manifests, identifier)
@@ -69,7 +69,7 @@ def files_of(table: Table, row_filter: BooleanExpression, identifier: str) -> Se
 
 
 def written_files_of(table: Table, row_filter: BooleanExpression) -> Sequence[FileScanTask]:
-    """Return the same files as they were written: rows that were deleted from them since count as well."""
+    """Return the same files without their deletes: rows that were deleted since count as well."""
     return _planned(table, row_filter, [m for m in _manifests(table) if m.content is ManifestContent.DATA])
 
 
@@ -78,7 +78,7 @@ def batches_of(
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a filter's rows in files, one file after the other, batch by batch.
 
-    PyIceberg's own reader begins with all files at once, and holds whatever is read faster than it is taken.
+    PyIceberg's own reader begins with all files at once, and keeps in memory what is read faster than it is consumed.
     """
     scan = table.scan(row_filter=row_filter, selected_fields=tuple(fields))
     reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
@@ -88,7 +88,7 @@ def batches_of(
 
 
 def require_no_equality_deletes(table: Table, manifests: Sequence[ManifestFile], identifier: str) -> None:
-    """Refuse a table of which another engine has deleted rows by their values, unless no file is as old as that."""
+    """Refuse a table from which another engine has deleted rows by value, unless all data files are newer."""
     oldest = min((_oldest(m) for m in manifests if m.content is ManifestContent.DATA), default=0)
     for manifest in manifests:
         if manifest.content is not ManifestContent.DELETES:

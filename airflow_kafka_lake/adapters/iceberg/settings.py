@@ -1,4 +1,4 @@
-"""Read the extra of an Airflow connection of type `lake` once, and say it again in PyIceberg's and in Spark's words.
+"""The extra of an Airflow connection of type `lake`, as settings of PyIceberg and of Spark.
 
 Both engines must reach the very same catalog rows: the same database, the same catalog name and the same layout of the
 catalog tables. Keys are an allow-list, because some catalog properties name code to load.

@@ -30,14 +30,14 @@ _READERS = 4
 
 
 class Failures:
-    """Collects row groups; those without the column of errors have none."""
+    """Collects rows that did not decode; row groups without the column of errors have none."""
 
     def __init__(self) -> None:
         self._offsets = Runs()
         self._first: dict[Stream, tuple[int, str]] = {}
 
     def add(self, group: pa.Table, where: str) -> None:
-        """Take the rows of one row group that carry an error."""
+        """Add the rows of one row group that have an error."""
         if ERROR_COLUMN not in group.column_names or group.column(ERROR_COLUMN).null_count == group.num_rows:
             return
         failed = group.filter(pc.is_valid(group.column(ERROR_COLUMN)))
@@ -52,7 +52,7 @@ class Failures:
             )
 
     def merge(self, other: Failures) -> None:
-        """Take over what another one collected."""
+        """Add what another one has collected."""
         self._offsets.merge(other._offsets)
         for stream, (offset, reason) in other._first.items():
             self._note(stream, offset, reason)
@@ -106,7 +106,7 @@ def staged_snapshot(metadata: TableMetadata, attempt: str) -> Snapshot | None:
 
 
 def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
-    """List the files that the staged snapshot itself added; what it shows of main is left out."""
+    """List the files that the staged snapshot itself added, without those of main."""
     files: list[DataFile] = []
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
@@ -166,9 +166,9 @@ def _read_file(io: FileIO, file: DataFile, attempt: str) -> tuple[Runs, Failures
 
 
 def _is_damaged(io: FileIO, path: str) -> bool:
-    """Return whether a file's bytes are there and are no Parquet file; raises OSError where storage does not give them.
+    """Return whether a file can be read and is no Parquet file; OSError if storage does not return its bytes.
 
-    What one failed reading says is not enough: the file may be the only copy that is left of its records.
+    One failed reading is not proof enough, because the file may be the only copy of its records.
     """
     with io.new_input(path).open() as stream:
         content = pa.BufferReader(stream.read())
@@ -182,7 +182,7 @@ def _is_damaged(io: FileIO, path: str) -> bool:
 
 
 def readable(io: FileIO, path: str) -> bool:
-    """Return whether a data file is there and ends as a Parquet file should."""
+    """Return whether a data file exists and has a Parquet footer."""
     try:
         with io.new_input(path).open() as stream, pq.ParquetFile(stream):
             return True

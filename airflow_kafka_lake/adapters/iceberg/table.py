@@ -1,4 +1,4 @@
-"""The lake and its tables, as the services see them."""
+"""The lake and its tables: the ports' methods over one catalog."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class IcebergLake:
         return self._tables[identifier]
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close all connections."""
         self.catalog.close()
 
 
@@ -77,7 +77,7 @@ class IcebergTable:
     def ensure(self, partition_by: str) -> TableHead:
         """Create the table when it is missing, and check that it fits.
 
-        `partition_by` rules a new table only; an existing one keeps its partitioning, which jobs follow. Raises
+        `partition_by` is for a new table; an existing one keeps its partitioning, which jobs follow. Raises
         PipelineFileError for an illegal `partition_by`, SchemaMismatchError with every difference.
         """
         spec = partition_spec(partition_by, LANDING)
@@ -186,7 +186,7 @@ class IcebergTable:
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
     ) -> tuple[StreamContent, ...]:
-        """Read the columns of a table of any schema that say where its rows come from, in batches."""
+        """Read the position columns of a table of any schema, in batches."""
         table = self._catalog.find(self.identifier)
         if table is None:
             raise UnknownSubjectError(
@@ -220,7 +220,7 @@ class IcebergTable:
                 raise
 
     def _require_whole(self, table: Table, planned: Sequence[FileScanTask]) -> None:
-        """Refuse a table that is damaged, unless main has moved on: then the files went with an older snapshot."""
+        """Refuse a damaged table, unless main has moved: then the files may have gone with an expired snapshot."""
         if self._catalog.load(self.identifier).metadata.current_snapshot_id != table.metadata.current_snapshot_id:
             return
         files = (task.file for task in planned)

@@ -1,4 +1,4 @@
-"""The database behind the ledger: connections, transactions, and its troubles as errors of ours."""
+"""The database behind the ledger: connections, transactions, and its errors as ours."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from airflow_kafka_lake.core.errors import (
 
 T = TypeVar("T")
 TRIES = 12
-"""With the usual lock timeout of five seconds a write waits a minute at most: a SQLite file has no queue for those who
-wait, and the last of 50 processes on a slow disk was seen to wait 17 seconds."""
+"""With the usual lock timeout of five seconds a write waits a minute at most. A SQLite file has no queue of waiting
+writers: the last of 50 processes on a slow disk waited 17 seconds."""
 PAUSE = 0.05
 OVERLAP = "kafka_lake: ranges of a stream never overlap"
-"""What the SQLite trigger says; PostgreSQL says it by SQLSTATE 23P01."""
+"""The message of the SQLite trigger; PostgreSQL has SQLSTATE 23P01 for it."""
 
 _BEGIN = "kafka_lake_begin"
-_STANDING_STILL = (
+_IDLE_TIMEOUT = (
     "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
     "WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
 )
-"""A client that stands still, or is cut off, in the middle of a transaction gives its locks back: nothing is done."""
+"""The server ends the transaction of a client that hangs or is cut off, and releases its locks."""
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 
 
@@ -54,9 +54,9 @@ class ErrorKind(Enum):
 class Database:
     """A SQLite file or a PostgreSQL database, opened when it is first used.
 
-    `read` is one consistent snapshot; `write` is one transaction, repeated up to `TRIES` times when the database has
-    rolled it back itself (lock timeouts, deadlocks, serialization failures), then ConcurrentError. A transaction whose
-    answer was lost is never repeated: it may have been done.
+    `read` is one consistent snapshot; `write` is one transaction, tried up to `TRIES` times when the database has
+    rolled it back (lock timeouts, deadlocks, serialization failures), then ConcurrentError. A transaction whose answer
+    was lost is never repeated: it may have been committed.
     """
 
     def __init__(self, url: str | URL, *, lock_timeout: float) -> None:
@@ -70,7 +70,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Return which of the two it is."""
+        """Return whether it is SQLite and not PostgreSQL."""
         return self.url.get_backend_name() == "sqlite"
 
     @property
@@ -95,8 +95,10 @@ class Database:
         return self._run(self._engine, work)
 
     def log_ahead(self) -> None:
-        """Let readers of a SQLite file go on beside its writer. The file remembers, so this is not done before we know
-        that it is ours; while others use it, it stays as it is until the next opening."""
+        """Put a SQLite file into WAL mode, in which readers do not wait for the writer.
+
+        The file keeps the mode, so it is set only once the file is known to be a ledger; while others use the file, it
+        is left to the next opening."""
         if not self.is_sqlite:
             return
         connection = self._engine.raw_connection()
@@ -116,7 +118,7 @@ class Database:
             except DBAPIError as error:
                 if error_kind(error) is not ErrorKind.BUSY:
                     raise self._translated(error) from None
-            # Those who met once must not meet again.
+            # Random, so that the same transactions do not collide again.
             time.sleep(random.uniform(0, PAUSE * (turn + 1)))
         raise ConcurrentError(f"The ledger {self.name()} is busy: other transactions hold its rows. Repeat.")
 
@@ -138,7 +140,7 @@ class Database:
     def _create(self) -> Engine:
         options: dict[str, Any] = {"hide_parameters": True}
         if not self.is_sqlite:
-            # What the connection says itself stands in the address, and would be overridden here.
+            # Options of the connection are in the address, and would be overridden here.
             defaults = {key: value for key, value in POSTGRES.items() if key not in self.url.query}
             options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": defaults}
             engine = create_engine(self.url, **options)
@@ -157,7 +159,7 @@ class Database:
     def _prepare_postgresql(self, connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", (f"{int(self._lock_timeout * 1000)}ms",))
-            cursor.execute(_STANDING_STILL)
+            cursor.execute(_IDLE_TIMEOUT)
         connection.commit()
 
     def _create_file(self, *_: object) -> None:
@@ -214,7 +216,7 @@ def _checked_url(url: str | URL) -> URL:
 
 
 def error_kind(error: DBAPIError) -> ErrorKind:
-    """Tell what a driver's error means for the transaction."""
+    """Return what a driver's error means for the transaction."""
     state = getattr(error.orig, "pgcode", None)
     message = str(error.orig)
     if state in _BUSY_STATES or "database is locked" in message or "database table is locked" in message:

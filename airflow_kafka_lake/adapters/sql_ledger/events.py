@@ -1,4 +1,4 @@
-"""What happened: events, watermark moves, receipts on their way to the lake, and what waves cost."""
+"""History: events, watermark moves, receipts that wait for the lake, and what waves cost."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ T = TypeVar("T")
 class SqlLedger:
     """The ledger in SQLite or PostgreSQL. Nothing is opened before the first call.
 
-    `url` is a SQLAlchemy URL; `lock_timeout` (seconds) is how long one statement waits for others; `actor` names who
-    decides where the port has no argument for it. A SQLite ledger is created on first use; a PostgreSQL ledger is
-    created by `upgrade`. Raises LedgerSchemaError, UnavailableError, ConnectionSettingsError besides the port's errors.
+    `url` is a SQLAlchemy URL; `lock_timeout` (seconds) is how long one statement waits for a lock; `actor` is recorded
+    where the port has no argument for it. A SQLite ledger is created on first use; a PostgreSQL ledger is created by
+    `upgrade`. Raises LedgerSchemaError, UnavailableError, ConnectionSettingsError besides the port's errors.
     """
 
     def __init__(self, url: str | URL, *, lock_timeout: float = 5.0, actor: str = "ledger") -> None:
@@ -59,7 +59,7 @@ class SqlLedger:
 
     @property
     def engine(self) -> Engine:
-        """The engine, for those who count or watch statements."""
+        """The engine, to count or watch statements."""
         return self._database.engine
 
     def close(self) -> None:

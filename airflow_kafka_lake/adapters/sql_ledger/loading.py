@@ -1,4 +1,4 @@
-"""How the scope of a write is read: streams are locked first, then waves, each in a fixed order."""
+"""Load the scope of a write: streams are locked first, then waves, each in a fixed order."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
 
 BOUND_ONE_BY_ONE = 1000
-"""How many names are so many values of a statement; more are one document, as SQLite takes 32,766 values at most."""
+"""More names than this are bound as one document, because SQLite takes at most 32,766 values."""
 
 
 @dataclass(slots=True)
 class Loading:
-    """One scope as it is read; `ids` are the numbers of the streams that it has met."""
+    """Loads one scope; `ids` are the numbers of the streams that it has read."""
 
     connection: Connection
     scope: Scope
@@ -37,7 +37,7 @@ class Loading:
     now: datetime | None = None
 
     def load(self) -> Records:
-        """Lock and read all of it."""
+        """Lock and read the whole scope."""
         scope = self.scope
         if scope.alone:
             lock_sequences(self.connection)
@@ -78,7 +78,7 @@ class Loading:
         return found
 
     def _locked(self, query: Any) -> list[Any]:
-        """Read rows under lock, and the database's clock after it has locked the last of them."""
+        """Read rows under lock, and the database's clock when the last of them is locked."""
         locked = query.cte("locked")
         found = list(self.connection.execute(select(locked, now().label("now"))))
         if found:
@@ -95,7 +95,7 @@ class Loading:
         return {row.id: reading.wave_row(row) for row in self._locked(query)}
 
     def _chosen(self) -> list[ColumnElement[bool]]:
-        """Return which ranges are asked for by themselves."""
+        """Return the condition of the ranges that the scope names itself."""
         if self.scope.every:
             return [stream.c.pipeline == self.scope.pipeline]
         if self.scope.ranges:

@@ -1,4 +1,4 @@
-"""The ledger's schema: which version is there, and how the newest one gets there."""
+"""The revision of the ledger's schema: read, check, upgrade."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(connection: Connection, name: str) -> None:
 def upgrade(connection: Connection, name: str) -> None:
     """Bring the schema to the newest revision, inside the caller's transaction.
 
-    A newer one is refused, and one that is older than all that can be upgraded.
+    A newer revision is refused, and so is one older than `OLDEST`.
     """
     if connection.dialect.name == "postgresql":
         # Two upgrades at once: the second waits, and finds the work done. (A SQLite transaction is alone anyway.)

@@ -1,6 +1,6 @@
-"""The ledger's tables, by the names and types that statements use.
+"""The ledger's tables, with the names and types that statements use.
 
-What the database itself guards (uniqueness, checks, no overlap) is created by `migrations`.
+Constraints of the database (uniqueness, checks, no overlap) are in `migrations`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ snapshot = _table(
     Column("reason", LongText, nullable=False),
     Column("number", BigInteger),
 )
-"""What a plan saw of the streams that it planned: for people, and for a while; nothing decides by it."""
+"""The offsets of its streams that a plan saw: for people, of the newest plans only; no decision reads them."""
 wave = _table(
     "wave",
     _id("id", key=True),

@@ -77,7 +77,7 @@ class LongText(TypeDecorator[str]):
 
 
 class Offsets(TypeDecorator[RangeSet]):
-    """A set of offsets as JSON, `[[start, end], …]`; nothing is stored of an empty one."""
+    """A set of offsets as JSON, `[[start, end], …]`; an empty one is NULL."""
 
     impl = Text
     cache_ok = True
@@ -119,5 +119,5 @@ def _now_postgresql(element: _Now, compiler: Any, **kw: Any) -> str:
 
 
 def now(plus: timedelta = timedelta()) -> ColumnElement[datetime]:
-    """Return the database's clock, some time ahead: leases and history never trust a worker's."""
+    """Return the database's clock, some time ahead: leases and history never use a worker's."""
     return _Now(literal(plus.total_seconds(), Float))

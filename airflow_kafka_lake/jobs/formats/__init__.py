@@ -1,4 +1,4 @@
-"""What a Spark job says to a table of the lake: the words of its format, of which there is one."""
+"""How Spark jobs work on tables of the lake, by table format; there is one, Iceberg."""
 
 from airflow_kafka_lake.jobs.formats.iceberg.columns import METADATA_COLUMNS, aligned, field_of, widen
 from airflow_kafka_lake.jobs.formats.iceberg.tables import (

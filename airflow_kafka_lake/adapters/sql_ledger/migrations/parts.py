@@ -1,4 +1,4 @@
-"""Parts that migrations make tables of. What is made with them must stay as it is: ledgers have it."""
+"""Parts of the tables that migrations create. They must not change, because existing ledgers have them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The words of Iceberg in Spark; elsewhere in `jobs` nothing knows them."""
+"""Iceberg's SQL and options in Spark; no other module of `jobs` uses them."""

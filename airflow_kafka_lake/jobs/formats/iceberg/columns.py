@@ -1,4 +1,4 @@
-"""Make room in a table for decoded columns: what is added, what is widened, and rows in the table's own types."""
+"""Add and widen a table's columns for decoded values, and cast rows to the table's types."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ METADATA_COLUMNS = frozenset(
     {"_change_ordinal", "_change_type", "_commit_snapshot_id", "_deleted", "_file", "_last_updated_sequence_number"}
     | {"_partition", "_pos", "_row_id", "_spec_id"}
 )
-"""Names under which Iceberg tells where a row is: Spark reads no table that has such a column of its own."""
+"""Iceberg's metadata columns: Spark reads no table with a column of such a name."""
 
 
 def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:
-    """Give the table the columns it lacks; another job may be doing the same."""
+    """Add the columns that the table lacks; another job may do the same at the same time."""
     from pyspark.errors import PySparkException
 
     for turn in range(WIDEN_TRIES):
@@ -36,7 +36,7 @@ def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose:
 
 
 def changes(table: StructType, wanted: Sequence[StructField], whose: str) -> list[str]:
-    """Return what must follow `ALTER TABLE …` so that the table can hold some columns; RefusedError when nothing can.
+    """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
 
     Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns.
     """

@@ -20,7 +20,7 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 """Branches need them."""
 # The worker commits to the same tables: a cached one would be old.
 SETTINGS = {f"spark.sql.catalog.{CATALOG}.cache-enabled": "false"}
-"""What every session has unless its connection says otherwise."""
+"""The default settings of every session; a connection may override them."""
 STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
 COMMIT_TRIES = 10
 COMMIT_PAUSE_SECONDS = 0.3
@@ -59,22 +59,22 @@ def _checked(part: str) -> str:
 
 
 def at_snapshot(table: str, snapshot: int) -> str:
-    """Return what a query reads a table's snapshot from."""
+    """Return the FROM expression of a table's snapshot."""
     return f"{table} VERSION AS OF {int(snapshot)}"
 
 
 def create_branch(spark: SparkSession, table: str, branch: str, days: int) -> None:
-    """Create a branch at main's head, kept for so many days; one that exists already is an error."""
+    """Create a branch at main's head, kept for some days; an existing one is an error."""
     repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch}` RETAIN {int(days)} DAYS"))
 
 
 def drop_branch(spark: SparkSession, table: str, branch: str) -> None:
-    """Drop a branch, if it is there."""
+    """Drop a branch, if it exists."""
     repeated(lambda: spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS `{branch}`"))
 
 
 def repeated(statement: Callable[[], object], sleep: Callable[[float], object] = time.sleep) -> None:
-    """Run a statement again, a bounded number of times, while another commit to the table was first.
+    """Run a statement, and repeat it a bounded number of times while another commit to the table came first.
 
     Iceberg repeats appends by itself, but not statements like CREATE BRANCH: beside a busy writer one lost race would
     cost a whole job. A refused commit changed nothing, and a branch that another process made meanwhile is an error.
@@ -91,7 +91,7 @@ def repeated(statement: Callable[[], object], sleep: Callable[[float], object] =
 
 
 def append(records: DataFrame, table: str, branch: str, *, staged_by: str, decoded_as: str | None = None) -> None:
-    """Write rows to a branch in one commit, also none, that says who staged them, and how they were decoded."""
+    """Write rows to a branch in one commit, also of no rows; its summary names the attempt and the decoding."""
     writer = records.writeTo(f"{table}.`branch_{branch}`")
     summary = {STAGED_BY: staged_by, **({DECODED_AS: decoded_as} if decoded_as else {})}
     for key, value in {

@@ -1,4 +1,4 @@
-"""The schema of before, whose ledgers 0009 upgrades; nothing is created in it any more.
+"""The previous schema, which 0009 upgrades; no new ledger is created in it.
 
 Revision ID: 0008
 Revises:
@@ -13,4 +13,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Do nothing: what an empty database needs, 0009 creates."""
+    """Do nothing: 0009 creates everything that an empty database needs."""
