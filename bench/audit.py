@@ -129,10 +129,10 @@ def _environment(home: Path) -> Iterator[Mapping[str, str]]:
 def comparing(records: int) -> list[Measured]:
     """Bring records of a real Kafka into a lake by real Spark; audit them, audit them with `--deep`."""
     from airflow_kafka_lake.local.kafka import LocalKafka
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
     with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder, LocalKafka() as broker:
-        place = Rig(Path(folder) / "place", broker.bootstrap, partitions=PARTITIONS)
+        place = Sandbox(Path(folder) / "place", broker.bootstrap, partitions=PARTITIONS)
         place.produce(records, size=BYTES)
         place.acknowledged.clear()
         done = place.run()

@@ -405,7 +405,7 @@ goes on with the chunks that are not green for this commit. Changes of documents
 seed, or `--seed`. The output of every program lies in `build/proof`; another folder for the evidence (`--evidence`),
 fewer histories (`--histories`) and a shorter soak (`--minutes`) are for a try.
 
-The tests of `suite` are those marked `nightly` (`pytest --whole -m nightly`): stories lived through by the Dag
+The tests of `suite` are those marked `nightly` (`pytest --whole -m nightly`): scenarios played by the Dag
 `kafka_lake_manual` in a real Airflow (a cancelled range, a migrated topic, lost records, retention and an impatient
 skip in the middle of a slow read, a parent that was skipped without acknowledging the order, a group's commit that
 stays pending, three levels of segments in one run); compaction and expiry between any two steps; an older backup of the

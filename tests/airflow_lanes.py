@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 MANUAL = "kafka_lake_manual"
 SCHEDULED = "kafka_lake_scheduled"
@@ -22,7 +22,7 @@ RUN_SECONDS = 280
 
 
 @dataclass
-class Lane(Rig):
+class Lane(Sandbox):
     """One of several pipelines that share lake, ledger and Airflow; topic, pipeline and table have one name."""
 
     topic: str = field(default="")

@@ -22,7 +22,7 @@ from tests.shares import Shares
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.kit.local_registry import LocalRegistry
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
 settings.register_profile("house", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", settings.get_profile("house"), max_examples=40)
@@ -146,9 +146,9 @@ def postgres_uri(service: None) -> Iterator[str]:
 
 
 @pytest.fixture
-def rig(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Iterator[Rig]:
+def sandbox(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Iterator[Sandbox]:
     """A user's place with an empty topic of two partitions."""
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
-    with closing(Rig(tmp_path / "place", kafka.bootstrap)) as place:
+    with closing(Sandbox(tmp_path / "place", kafka.bootstrap)) as place:
         yield place

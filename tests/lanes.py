@@ -83,7 +83,7 @@ class Durations:
         self._seconds[_file(report.nodeid)] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Return which tier took longer than its budget, and keep the durations."""
+        """Write what each tier took, and keep the durations of the files that there are."""
         before = recorded()
         tiers = sorted({file.partition("/")[0] for file in self._seconds if "/" in file})
         terminalreporter.section("tiers")
@@ -94,5 +94,6 @@ class Durations:
             note = f"  OVER ITS BUDGET by {now / budget - 1:.0%}" if over else ""
             terminalreporter.write_line(f"{tier:14}{now:8.0f} s, on record {budget:6.0f} s{note}")
         if self._record:
-            kept = {file: round(value, 1) for file, value in sorted({**before, **self._seconds}.items())}
+            seconds = {**before, **self._seconds}
+            kept = {file: round(seconds[file], 1) for file in sorted(seconds) if (TESTS / file).exists()}
             DURATIONS.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from airflow_kafka_lake.local.processes import wait_until
-from tests.rig import CLI_SECONDS, Ended, Rig
+from tests.sandbox import CLI_SECONDS, Ended, Sandbox
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("airflow_kafka_lake", "tests/kit")
@@ -49,25 +49,25 @@ class OlderVersion:
     """The package of an earlier commit, unpacked in a folder."""
 
     folder: Path
-    rig: Rig
+    sandbox: Sandbox
 
     @classmethod
-    def unpacked(cls, commit: str, folder: Path, rig: Rig) -> OlderVersion:
+    def unpacked(cls, commit: str, folder: Path, sandbox: Sandbox) -> OlderVersion:
         """Unpack a commit into a new folder."""
         tar = archive(commit)
         folder.mkdir()
         subprocess.run(["tar", "x"], cwd=folder, input=tar, check=True)
-        return cls(folder=folder, rig=rig)
+        return cls(folder=folder, sandbox=sandbox)
 
     def command(self, *words: str, code: int = 0) -> Ended:
         """Run a command to its end, with a spark-submit of its own; it ends as expected."""
-        ended = self.rig.end(self.rig.start(*words, env=self._environment()))
+        ended = self.sandbox.end(self.sandbox.start(*words, env=self._environment()))
         assert ended.code == code, ended.err or ended.out
         return ended
 
     def killed(self, point: str, *words: str) -> None:
         """Run a command that is killed with SIGKILL at a failpoint."""
-        ended = self.rig.end(self._armed(f"{point}=kill", *words))
+        ended = self.sandbox.end(self._armed(f"{point}=kill", *words))
         assert ended.code == -signal.SIGKILL, f"it was not killed at {point}: {ended.err or ended.out}"
 
     def stopped(self, point: str, *words: str) -> subprocess.Popen[str]:
@@ -79,12 +79,12 @@ class OlderVersion:
             timeout=CLI_SECONDS,
             failed=AssertionError,
         )
-        assert process.poll() is None, self.rig.end(process)
+        assert process.poll() is None, self.sandbox.end(process)
         return process
 
     def _armed(self, trap: str, *words: str) -> subprocess.Popen[str]:
         armed = self._environment(self.folder / "tests/kit/site") | {FAILPOINTS: trap}
-        return self.rig.start(*words, env=armed)
+        return self.sandbox.start(*words, env=armed)
 
     def _environment(self, *before: Path) -> dict[str, str]:
         return {"PYTHONPATH": os.pathsep.join(map(str, (*before, self.folder)))}
@@ -92,7 +92,7 @@ class OlderVersion:
 
 @dataclass
 class LedgerPlace:
-    """Where the ledger is: a file of the rig, or a database of a server."""
+    """Where the ledger is: a file of the sandbox, or a database of a server."""
 
     kind: str
     server: str = ""
@@ -100,44 +100,44 @@ class LedgerPlace:
 
     @property
     def connection(self) -> dict[str, Any] | None:
-        """The connection of a database; None for the rig's file."""
+        """The connection of a database; None for the sandbox's file."""
         if self.kind == "sqlite":
             return None
         host = make_url(self.server).query["host"]
         return {"conn_type": "postgres", "host": host, "login": "postgres", "schema": self.name}
 
-    def begin(self, rig: Rig, backup: bool = False) -> None:
+    def begin(self, sandbox: Sandbox, backup: bool = False) -> None:
         """Put an empty database, or the backup, in the place of what is there."""
         if self.kind == "postgres":
             self._copy(f"{self.name}_backup" if backup else "template1", self.name)
             return
-        for file in rig.home.glob("ledger.db*"):
+        for file in sandbox.home.glob("ledger.db*"):
             file.unlink()
-        for file in (rig.home / "backup").glob("ledger.db*") if backup else ():
-            shutil.copy(file, rig.home)
+        for file in (sandbox.home / "backup").glob("ledger.db*") if backup else ():
+            shutil.copy(file, sandbox.home)
 
-    def back_up(self, rig: Rig) -> None:
+    def back_up(self, sandbox: Sandbox) -> None:
         """Keep a copy of what is there."""
         if self.kind == "postgres":
             self._copy(self.name, f"{self.name}_backup")
             return
-        (rig.home / "backup").mkdir()
-        for file in rig.home.glob("ledger.db*"):
-            shutil.copy(file, rig.home / "backup")
+        (sandbox.home / "backup").mkdir()
+        for file in sandbox.home.glob("ledger.db*"):
+            shutil.copy(file, sandbox.home / "backup")
 
     def _copy(self, there: str, to: str) -> None:
         with self._engine("postgres") as engine, engine.connect() as connection:
             connection.execute(text(f"DROP DATABASE IF EXISTS {to} WITH (FORCE)"))
             connection.execute(text(f"CREATE DATABASE {to} TEMPLATE {there}"))
 
-    def rows(self, rig: Rig, query: str) -> list[tuple[Any, ...]]:
+    def rows(self, sandbox: Sandbox, query: str) -> list[tuple[Any, ...]]:
         """Ask the database itself."""
-        with self._engine(self.name, rig) as engine, engine.connect() as connection:
+        with self._engine(self.name, sandbox) as engine, engine.connect() as connection:
             return [tuple(row) for row in connection.execute(text(query))]
 
     @contextmanager
-    def _engine(self, database: str, rig: Rig | None = None) -> Iterator[Any]:
-        url = make_url(f"sqlite:///{rig.ledger}" if rig and self.kind == "sqlite" else self.server)
+    def _engine(self, database: str, sandbox: Sandbox | None = None) -> Iterator[Any]:
+        url = make_url(f"sqlite:///{sandbox.ledger}" if sandbox and self.kind == "sqlite" else self.server)
         if url.drivername != "sqlite":
             url = url.set(drivername="postgresql+psycopg2", database=database)
         engine = create_engine(url, isolation_level="AUTOCOMMIT")

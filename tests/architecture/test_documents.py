@@ -160,7 +160,7 @@ def test_every_command_has_its_json_on_a_page() -> None:
 
 
 def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
-    """Every key that is printed is documented, and the reverse; `tests/rig.py` checks real commands."""
+    """Every key that is printed is documented, and the reverse; `tests/sandbox.py` checks real commands."""
     world = World(partitions=2)
     world.produce(5)
     ports = world.worker()

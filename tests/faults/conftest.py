@@ -15,7 +15,7 @@ from tests.proxy import Proxy
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
 _databases = itertools.count(1)
 USER = "postgres"
@@ -43,19 +43,19 @@ def database(postgres_uri: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_rig(
+def postgres_sandbox(
     kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, network: Proxy, database: str
-) -> Iterator[Rig]:
+) -> Iterator[Sandbox]:
     """A user's place whose catalog and ledger are one PostgreSQL database behind the network."""
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
     ledger: dict[str, Any] = {"host": "127.0.0.1", "port": network.port, "schema": database, "login": USER}
-    rig = Rig(
+    sandbox = Sandbox(
         tmp_path / "place",
         kafka.bootstrap,
         catalog=f"postgresql://{USER}@127.0.0.1:{network.port}/{database}",
         ledger_connection={"conn_type": "postgres", **ledger},
     )
-    with closing(rig):
-        assert rig.command("db", "upgrade").code == 0
-        yield rig
+    with closing(sandbox):
+        assert sandbox.command("db", "upgrade").code == 0
+        yield sandbox

@@ -20,7 +20,7 @@ from tests import warm
 from tests.faults.place import TABLE, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
 from tests.kit import arming
-from tests.rig import CLI_SECONDS, HOME, Rig, assert_nothing_left, end_all, numbered
+from tests.sandbox import CLI_SECONDS, HOME, Sandbox, assert_nothing_left, end_all, numbered
 
 WAIT_SECONDS = 120
 TELL = "import sys; from tests.faults.standing_in import tell; sys.exit(tell(sys.argv[2]))"
@@ -35,7 +35,7 @@ class RealPlace(Place):
 
     def __init__(self, folder: Path, bootstrap: str, *, warm: bool = False) -> None:
         self._bootstrap, self._warm = bootstrap, warm
-        self._producer = Rig(folder / "producer", bootstrap)
+        self._producer = Sandbox(folder / "producer", bootstrap)
         self._producer.produce(40)
         self._producer.transaction(6, commit=True)
         self._producer.transaction(6, commit=False)

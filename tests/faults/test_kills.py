@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from tests.rig import Rig, drivers
+from tests.sandbox import Sandbox, drivers
 
 WAIT_SECONDS = 120
 
@@ -34,31 +34,31 @@ def process_wait(process: subprocess.Popen, seconds: float) -> None:
 
 
 @pytest.mark.nightly  # a run has drivers that die at their steps (test_matrix.py)
-def test_a_killed_driver_fails_the_attempt_and_the_next_run_lands_it(rig: Rig) -> None:
+def test_a_killed_driver_fails_the_attempt_and_the_next_run_lands_it(sandbox: Sandbox) -> None:
     """The wave stays where it was, worth repeating."""
-    rig.produce(300)
-    process = rig.start("run", str(rig.file), "--json")
+    sandbox.produce(300)
+    process = sandbox.start("run", str(sandbox.file), "--json")
     _driver_of(process).kill()
-    ended = rig.end(process)
+    ended = sandbox.end(process)
     assert ended.code == 3, ended.err
     assert ended.document["problems"][0]["type"] == "JobFailedError"
     assert "Traceback" not in ended.err
-    assert rig.run().code == 0
-    rig.assert_exact()
+    assert sandbox.run().code == 0
+    sandbox.assert_exact()
 
 
-def test_a_driver_whose_command_was_killed_is_ended_by_the_next_run(rig: Rig) -> None:
+def test_a_driver_whose_command_was_killed_is_ended_by_the_next_run(sandbox: Sandbox) -> None:
     """It stands still and would finish one day: the successor ends it before it publishes."""
-    rig.produce(300)
-    process = rig.start("run", str(rig.file), "--json")
+    sandbox.produce(300)
+    process = sandbox.start("run", str(sandbox.file), "--json")
     driver = _driver_of(process)
     driver.suspend()
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
     assert driver.is_running()
-    again = rig.run()
+    again = sandbox.run()
     assert (again.code, again.document["rows"]) == (0, 300), again.err
     assert not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE
-    rig.assert_exact()
-    assert rig.run().document["waves"] == []
-    assert len(rig.publishes()) == 1
+    sandbox.assert_exact()
+    assert sandbox.run().document["waves"] == []
+    assert len(sandbox.publishes()) == 1

@@ -18,7 +18,7 @@ import pytest
 
 from airflow_kafka_lake.local.processes import free_ports, wait_until
 from tests.faults.test_kills import WAIT_SECONDS, _driver_of
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 _STRANGER = """
 import time
@@ -142,21 +142,23 @@ def continued(driver: psutil.Process) -> Iterator[None]:
         driver.wait(WAIT_SECONDS)
 
 
-def _its_host_is_gone(rig: Rig) -> None:
+def _its_host_is_gone(sandbox: Sandbox) -> None:
     """Let the holder of every wave be of another machine, and its lease be over."""
-    with closing(sqlite3.connect(rig.ledger)) as ledger, ledger:
+    with closing(sqlite3.connect(sandbox.ledger)) as ledger, ledger:
         ledger.execute(
             "UPDATE kafka_lake_wave SET lease_holder = 'elsewhere/1/1.00', lease_until = '2000-01-01 00:00:00'"
         )
         ledger.execute("UPDATE kafka_lake_attempt SET lease_holder = 'elsewhere/1/1.00', job = 'elsewhere/2/1.00'")
 
 
-def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_cluster(rig: Rig, cluster: Cluster) -> None:
+def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_cluster(
+    sandbox: Sandbox, cluster: Cluster
+) -> None:
     """The worker is killed, its driver hangs and keeps its core: the retry ends that application, and no other."""
     cluster.submit_stranger("report")
-    rig.produce(100)
+    sandbox.produce(100)
     spark = {"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()}
-    process = rig.start("run", str(rig.file), "--json", env=spark)
+    process = sandbox.start("run", str(sandbox.file), "--json", env=spark)
     driver = _driver_of(process)
     wait_for(lambda: len(cluster.applications()) == 2)
     driver.suspend()
@@ -164,12 +166,12 @@ def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_clust
         process.kill()
         process.communicate(timeout=30)
         (forgotten,) = set(cluster.applications()) - {"report"}
-        assert forgotten.startswith(f"kafka-lake {rig.name} ")
-        _its_host_is_gone(rig)
-        again = rig.run(env=spark)
+        assert forgotten.startswith(f"kafka-lake {sandbox.name} ")
+        _its_host_is_gone(sandbox)
+        again = sandbox.run(env=spark)
         assert (again.code, again.document["rows"]) == (0, 100), again.err
         assert f"ended the forgotten job of wave {forgotten.split()[2]}: {forgotten}" in again.err
         assert cluster.applications() == ["report"]
-    rig.assert_exact()
-    assert len(rig.publishes()) == 1
-    assert rig.run().document["waves"] == []
+    sandbox.assert_exact()
+    assert len(sandbox.publishes()) == 1
+    assert sandbox.run().document["waves"] == []

@@ -22,7 +22,7 @@ from sqlalchemy import update
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
 from tests.kit import arming
 from tests.proxy import Proxy
-from tests.rig import HOME, Ended, Rig, drivers
+from tests.sandbox import HOME, Ended, Sandbox, drivers
 
 WAIT_SECONDS = 240
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -70,91 +70,93 @@ def opened(url: str) -> Iterator[SqlLedger]:
         yield ledger
 
 
-def succeed(rig: Rig, url: str) -> None:
+def succeed(sandbox: Sandbox, url: str) -> None:
     """Let every lease be over, and a successor run to its end."""
     with opened(url) as ledger, ledger.engine.begin() as connection:
         connection.execute(update(tables.wave).values(lease_until=LONG_AGO))
-    successor = rig.run()
+    successor = sandbox.run()
     assert (successor.code, successor.document["rows"]) == (0, 300), successor.err
-    rig.assert_exact()
+    sandbox.assert_exact()
 
 
-def assert_overtaken(rig: Rig, url: str, first: Ended, jobs: Sequence[str] = ("committed",)) -> None:
+def assert_overtaken(sandbox: Sandbox, url: str, first: Ended, jobs: Sequence[str] = ("committed",)) -> None:
     """Rows once, one publish; the ledger names both attempts, and what the late one still wanted to write. `jobs` are
     the outcomes of the attempts that have run one."""
     assert first.code == 3, first.err
     assert "Traceback" not in first.err
-    rig.assert_exact()
-    assert len(rig.publishes()) == 1
+    sandbox.assert_exact()
+    assert len(sandbox.publishes()) == 1
     with opened(url) as ledger:
-        (wave,) = ledger.waves(rig.name)
+        (wave,) = ledger.waves(sandbox.name)
         attempts = ledger.attempts(wave.id)
         assert [item.outcome.value for item in attempts if item.job] == list(jobs)
         assert [item.fence for item in attempts] == list(range(1, wave.fence + 1))
-        refused = [item for item in ledger.events(rig.name, limit=1000) if item.kind == "refused"]
+        refused = [item for item in ledger.events(sandbox.name, limit=1000) if item.kind == "refused"]
         assert {item.actor for item in refused} == {attempts[0].attempt}
-    audit = rig.command("audit", rig.name, "--json")
+    audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True), audit.out
 
 
-def test_stopped_before_its_staging_commit(rig: Rig) -> None:
+def test_stopped_before_its_staging_commit(sandbox: Sandbox) -> None:
     """Driver and command stand still when every row is written and nothing is committed yet."""
-    rig.produce(300)
-    diary, url = rig.home / "diary", f"sqlite:///{rig.ledger}"
+    sandbox.produce(300)
+    diary, url = sandbox.home / "diary", f"sqlite:///{sandbox.ledger}"
     armed = arming.environment(traps="driver.rows:after=stop", diary=diary)
-    first = rig.start("run", str(rig.file), "--json", env=armed)
+    first = sandbox.start("run", str(sandbox.file), "--json", env=armed)
     wait_for(first, diary.exists)
     stop(first)
     group = driver_group(first)
-    succeed(rig, url)
+    succeed(sandbox, url)
     resume(first, group)
-    assert_overtaken(rig, url, rig.end(first), jobs=("abandoned", "committed"))
+    assert_overtaken(sandbox, url, sandbox.end(first), jobs=("abandoned", "committed"))
 
 
-def test_stopped_between_staging_and_publish(rig: Rig) -> None:
+def test_stopped_between_staging_and_publish(sandbox: Sandbox) -> None:
     """What it has staged is complete and proven: the successor publishes it, and runs no job."""
-    rig.produce(300)
-    url = f"sqlite:///{rig.ledger}"
+    sandbox.produce(300)
+    url = f"sqlite:///{sandbox.ledger}"
     armed = arming.environment(traps="ledger.mark_staged:after=stop")
-    first = rig.start("run", str(rig.file), "--json", env=armed)
+    first = sandbox.start("run", str(sandbox.file), "--json", env=armed)
     wait_for(first, lambda: stopped(first.pid))
-    succeed(rig, url)
+    succeed(sandbox, url)
     resume(first)
-    assert_overtaken(rig, url, rig.end(first))
+    assert_overtaken(sandbox, url, sandbox.end(first))
 
 
-def test_stopped_between_its_last_check_and_its_commit(postgres_rig: Rig, network: Proxy) -> None:
+def test_stopped_between_its_last_check_and_its_commit(postgres_sandbox: Sandbox, network: Proxy) -> None:
     """Everything was checked, and its UPDATE of the catalog (PostgreSQL, Spark's too) is on its way: the successor, who
     runs no job either, makes the same commit before it."""
-    rig = postgres_rig
-    rig.produce(300)
-    assert rig.command("plan", str(rig.file)).code == 0
-    url = rig.catalog_uri
-    held = network.hold_request(f"UPDATE iceberg_tables SET metadata_location='{rig.iceberg().location()}/".encode())
-    first = rig.start("run", str(rig.file), "--json")
+    sandbox = postgres_sandbox
+    sandbox.produce(300)
+    assert sandbox.command("plan", str(sandbox.file)).code == 0
+    url = sandbox.catalog_uri
+    held = network.hold_request(
+        f"UPDATE iceberg_tables SET metadata_location='{sandbox.iceberg().location()}/".encode()
+    )
+    first = sandbox.start("run", str(sandbox.file), "--json")
     wait_for(first, held.happened.is_set)
     stop(first)
-    succeed(rig, url)
+    succeed(sandbox, url)
     held.deliver()
     resume(first)
-    assert_overtaken(rig, url, rig.end(first))
+    assert_overtaken(sandbox, url, sandbox.end(first))
 
 
-def test_staging_commit_whose_answer_is_lost(postgres_rig: Rig, network: Proxy) -> None:
+def test_staging_commit_whose_answer_is_lost(postgres_sandbox: Sandbox, network: Proxy) -> None:
     """Iceberg's JDBC catalog repeats it and may spoil its own branch: main stays readable, and rows come once."""
-    rig = postgres_rig
-    rig.produce(300)
+    sandbox = postgres_sandbox
+    sandbox.produce(300)
     lost = network.lose_answer(b"UPDATE iceberg_tables SET metadata_location = $1", nth=2)
-    first = rig.run()
+    first = sandbox.run()
     assert lost.happened.is_set()
     assert first.code in {0, 3}, first.err
     assert "Traceback" not in first.err
-    assert first.code == 0 or not rig.rows()
-    again = rig.run()
+    assert first.code == 0 or not sandbox.rows()
+    again = sandbox.run()
     assert again.code == 0, again.err
-    rig.assert_exact()
-    assert len(rig.publishes()) == 1
-    audit = rig.command("audit", rig.name, "--json")
+    sandbox.assert_exact()
+    assert len(sandbox.publishes()) == 1
+    audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True), audit.out
 
 
@@ -166,16 +168,16 @@ os.execv(sys.argv[1], sys.argv[1:])
 """What a command is that forgets its driver: the driver has a session of its own."""
 
 
-def test_a_command_that_leaves_a_process_behind_is_red(rig: Rig) -> None:
+def test_a_command_that_leaves_a_process_behind_is_red(sandbox: Sandbox) -> None:
     """However well it ended; only who was killed could not tidy up."""
     forgetful = [sys.executable, "-c", LEAVING]
-    process = rig.start("--help", before=forgetful)
+    process = sandbox.start("--help", before=forgetful)
     with pytest.raises(AssertionError, match=r"ended with 0 left processes behind: .*sleep 600"):
-        rig.end(process)
-    process = rig.start(
-        "plan", str(rig.file), before=forgetful, env=arming.environment(traps="source.topics:before=kill")
+        sandbox.end(process)
+    process = sandbox.start(
+        "plan", str(sandbox.file), before=forgetful, env=arming.environment(traps="source.topics:before=kill")
     )
-    assert rig.end(process).code == -signal.SIGKILL
+    assert sandbox.end(process).code == -signal.SIGKILL
 
 
 ORPHAN = "import subprocess as s; print(s.Popen(['sleep', '600'], stdout=s.DEVNULL, stderr=s.DEVNULL).pid)"
@@ -191,17 +193,17 @@ def test_a_child_that_has_ended_is_no_driver() -> None:
     child.wait()
 
 
-def test_a_place_that_is_left_has_nothing_running_and_no_pipe_open(rig: Rig) -> None:
+def test_a_place_that_is_left_has_nothing_running_and_no_pipe_open(sandbox: Sandbox) -> None:
     """A test that fails between two steps does not spoil the next one: not by a stopped command, not by an orphan."""
     armed = arming.environment(traps="source.topics:before=stop")
-    process = rig.start("plan", str(rig.file), env=armed)
+    process = sandbox.start("plan", str(sandbox.file), env=armed)
     wait_for(process, lambda: stopped(process.pid))
     started = subprocess.run(
-        [sys.executable, "-c", ORPHAN], env=rig.environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", ORPHAN], env=sandbox.environment, capture_output=True, text=True, check=True
     )
     orphan = psutil.Process(int(started.stdout))
-    assert orphan.environ()[HOME] == str(rig.home)
-    rig.close()
+    assert orphan.environ()[HOME] == str(sandbox.home)
+    sandbox.close()
     assert process.returncode == -signal.SIGKILL
     assert process.stdout is not None
     assert process.stdout.closed

@@ -11,15 +11,15 @@ import pytest
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.integration.refusing import Refusals
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
 
 @pytest.fixture(scope="session")
-def planned(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def planned(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A place with forty records, planned and not run: refusals change nothing, so they can share it."""
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
-    with closing(Rig(tmp_path_factory.mktemp("planned") / "place", kafka.bootstrap)) as place:
+    with closing(Sandbox(tmp_path_factory.mktemp("planned") / "place", kafka.bootstrap)) as place:
         place.produce(40)
         done = place.command("plan", str(place.file), "--json")
         assert done.code == 0, done.err
@@ -27,7 +27,7 @@ def planned(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def refusals(planned: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusals:
+def refusals(planned: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusals:
     """Commands in the planned place."""
     from tests.integration.refusing import Refusals
 
@@ -37,10 +37,10 @@ def refusals(planned: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 @pytest.fixture
-def fresh(rig: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusals:
+def fresh(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refusals:
     """Commands in a place of their own, where nothing was planned yet."""
     from tests.integration.refusing import Refusals
 
-    found = Refusals(rig, monkeypatch, capsys)
+    found = Refusals(sandbox, monkeypatch, capsys)
     found.settle_in()
     return found

@@ -15,7 +15,7 @@ import pytest
 
 from airflow_kafka_lake.cli import main
 from airflow_kafka_lake.core import errors
-from tests.rig import Ended, Rig
+from tests.sandbox import Ended, Sandbox
 
 OWN_TABLES = {"kafka_lake_alembic_version", "kafka_lake_meta", "sqlite_sequence"}
 """What the first look at a SQLite ledger writes: that it is one, its id, and where SQLite's own counters begin."""
@@ -31,14 +31,14 @@ def rows_of(file: Path, leave_out: set[str]) -> dict[str, list[str]]:
     return {name: rows for name, rows in found.items() if rows and name not in leave_out}
 
 
-def state_of(rig: Rig) -> tuple[object, ...]:
+def state_of(sandbox: Sandbox) -> tuple[object, ...]:
     """Return all that a command could have changed: the ledger, the catalog (a snapshot is a new pointer), the files.
 
     An empty catalog is no change: PyIceberg makes its tables when it looks for one.
     """
-    ledgers = {file.name: rows_of(file, OWN_TABLES) for file in sorted(rig.home.glob("*ledger.db"))}
-    files = sorted(str(file.relative_to(rig.home)) for file in (rig.home / "warehouse").rglob("*"))
-    return {name: rows for name, rows in ledgers.items() if rows}, rows_of(rig.home / "catalog.db", set()), files
+    ledgers = {file.name: rows_of(file, OWN_TABLES) for file in sorted(sandbox.home.glob("*ledger.db"))}
+    files = sorted(str(file.relative_to(sandbox.home)) for file in (sandbox.home / "warehouse").rglob("*"))
+    return {name: rows for name, rows in ledgers.items() if rows}, rows_of(sandbox.home / "catalog.db", set()), files
 
 
 def hold_against_the_rules(ended: Ended, *, code: int, kind: str, says: tuple[str, ...]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def hold_against_the_rules(ended: Ended, *, code: int, kind: str, says: tuple[st
 class Refusals:
     """One place and the ways to be refused there."""
 
-    rig: Rig
+    sandbox: Sandbox
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
 
@@ -73,10 +73,10 @@ class Refusals:
         for name in list(os.environ):
             if name.startswith(("AIRFLOW", "KAFKA_LAKE")):
                 self.monkeypatch.delenv(name)
-        for name, value in self.rig.environment.items():
+        for name, value in self.sandbox.environment.items():
             if name.startswith("AIRFLOW"):
                 self.monkeypatch.setenv(name, value)
-        self.monkeypatch.chdir(self.rig.home)
+        self.monkeypatch.chdir(self.sandbox.home)
 
     def connect(self, conn_id: str, connection: Mapping[str, object]) -> None:
         """Replace a connection."""
@@ -92,24 +92,24 @@ class Refusals:
     def refused(self, *words: str, kind: str, code: int | None = None, says: tuple[str, ...] = ()) -> dict[str, Any]:
         """Run a command for people and for programs: both refuse, and change nothing; returns the JSON error."""
         expected = getattr(errors, kind).exit_code if code is None else code
-        before = state_of(self.rig)
+        before = state_of(self.sandbox)
         plain = self.command(*words)
         assert not plain.out
         hold_against_the_rules(plain, code=expected, kind=kind, says=says)
         found = hold_against_the_rules(
             self.command(words[0], "--json", *words[1:]), code=expected, kind=kind, says=says
         )
-        assert state_of(self.rig) == before
+        assert state_of(self.sandbox) == before
         return found
 
     def pipeline(self, text: str, name: str = "bad.toml") -> str:
         """Write a pipeline file beside the good one."""
-        file = self.rig.home / name
+        file = self.sandbox.home / name
         file.write_text(text)
         return str(file)
 
     def variant(self, old: str, new: str) -> str:
         """Write the good pipeline file with one thing changed."""
-        text = self.rig.file.read_text()
+        text = self.sandbox.file.read_text()
         assert old in text
         return self.pipeline(text.replace(old, new, 1))

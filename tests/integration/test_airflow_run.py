@@ -16,7 +16,7 @@ import pytest
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from tests.airflow_lanes import MANUAL, RUN_SECONDS, SCHEDULED, Lane, World, until, world_of
-from tests.stories import Stories
+from tests.keyed_records import KeyedRecords
 
 PIPELINES = ("landed", "shown", "killed", "held", "awaited", "ordered")
 WAITS = """
@@ -232,18 +232,18 @@ def test_waves_of_any_depth_go_through_in_one_run(world: World) -> None:
     """Three levels in one mapped task: what must wait gives its worker slot back and goes on by itself."""
     lane = world.lanes["ordered"]
     lane.write_pipeline(source='layout_grace = "0 s"', table=lane.table)
-    stories = Stories(lane)
-    stories.tell(5)
+    keyed = KeyedRecords(lane)
+    keyed.write(5)
     assert lane.command("plan", str(lane.file)).code == 0
     for partitions in (3, 6):
-        stories.expand(partitions)
+        keyed.expand(partitions)
         assert lane.command("plan", str(lane.file)).code == 0
-        stories.tell(5)
+        keyed.write(5)
     run_id = world.airflow.trigger(MANUAL, {"pipeline": "ordered"})
     state = world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"]
     assert state == "success", world.airflow.task_states(MANUAL, run_id)
     lane.assert_exact()
-    assert stories.read() == stories.written
+    assert keyed.read() == keyed.written
     logs = [world.airflow.task_log(MANUAL, run_id, "kafka_lake.ingest", map_index=index) for index in range(3)]
     assert any("waits for its turn" in log for log in logs)
 

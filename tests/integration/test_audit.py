@@ -27,7 +27,7 @@ from tests.kit.memory_runner import MemoryRunner
 from tests.kit.operations import operations
 from tests.kit.recorder import Recording, read
 from tests.pyiceberg_jobs import TableJobs
-from tests.rig import Ended
+from tests.sandbox import Ended
 from tests.world import World
 
 PIPELINE = "orders"

@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType
 
-from tests.rig import Ended, Rig
+from tests.sandbox import Ended, Sandbox
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +28,7 @@ SCHEMA = Schema(
 class Live:
     """Somebody else's consumer: from its group's offsets on, it writes rows to a table of its own and commits."""
 
-    def __init__(self, place: Rig) -> None:
+    def __init__(self, place: Sandbox) -> None:
         from confluent_kafka import Consumer
 
         self.place = place
@@ -87,29 +87,29 @@ class Live:
 
 
 @pytest.fixture
-def live(rig: Rig) -> Iterator[Live]:
+def live(sandbox: Sandbox) -> Iterator[Live]:
     """A consumer beside the pipeline of a place."""
-    made = Live(rig)
+    made = Live(sandbox)
     yield made
     made.close()
 
 
-def audit(place: Rig) -> Ended:
+def audit(place: Sandbox) -> Ended:
     return place.command("audit", place.name, "--cutover", "live.orders", "--cutover-columns", COLUMNS, "--json")
 
 
-def test_the_cutover_with_a_live_stream_is_proven(rig: Rig, live: Live, spark_jars: list[Any]) -> None:
+def test_the_cutover_with_a_live_stream_is_proven(sandbox: Sandbox, live: Live, spark_jars: list[Any]) -> None:
     """Ingest up to the group, the live stream goes on: sound. A row less, or a row more, on its side: named."""
-    rig.write_pipeline(source=f'end = "group:{rig.topic}"')
-    rig.produce(20)
+    sandbox.write_pipeline(source=f'end = "group:{sandbox.topic}"')
+    sandbox.produce(20)
     live.begin()
-    rig.transaction(4, commit=False)  # aborted, right behind the cutover
-    rig.produce(10, begin=20)
-    done = rig.run()
+    sandbox.transaction(4, commit=False)  # aborted, right behind the cutover
+    sandbox.produce(10, begin=20)
+    done = sandbox.run()
     assert done.code == 0, done.err
     assert sum(wave["rows"] for wave in done.document["waves"]) == 20
     live.go_on()
-    sound = audit(rig)
+    sound = audit(sandbox)
     assert (sound.code, sound.document["findings"]) == (0, []), sound.out + sound.err
     cutovers = [(item["at"], item["live_from"]) for item in sound.document["cutover"]["streams"]]
     assert cutovers == [(10, 13), (10, 13)]
@@ -119,7 +119,7 @@ def test_the_cutover_with_a_live_stream_is_proven(rig: Rig, live: Live, spark_ja
 
     before = live.table.metadata.current_snapshot_id
     live.table.delete("part = 0 and position = 13")
-    missing = audit(rig)
+    missing = audit(sandbox)
     (finding,) = missing.document["findings"]
     assert (missing.code, finding["kind"], finding["partition"], finding["offsets"]) == (
         1,
@@ -128,48 +128,48 @@ def test_the_cutover_with_a_live_stream_is_proven(rig: Rig, live: Live, spark_ja
         [[13, 14]],
     )
     live.table.manage_snapshots().set_current_snapshot(snapshot_id=before).commit()
-    assert audit(rig).code == 0
+    assert audit(sandbox).code == 0
 
     live.write(live.row(1, 8), live.row(1, 9))
-    twice = audit(rig)
+    twice = audit(sandbox)
     (finding,) = twice.document["findings"]
     assert (twice.code, finding["kind"], finding["partition"], finding["offsets"]) == (1, "cutover-twice", 1, [[8, 10]])
 
 
-def test_the_cutover_inside_one_table_is_proven(rig: Rig, live: Live, spark_jars: list[Any]) -> None:
+def test_the_cutover_inside_one_table_is_proven(sandbox: Sandbox, live: Live, spark_jars: list[Any]) -> None:
     """The live stream writes into the pipeline's own table, in its columns: rows without an attempt are its rows."""
-    rig.write_pipeline(source=f'end = "group:{rig.topic}"')
-    rig.produce(20)
+    sandbox.write_pipeline(source=f'end = "group:{sandbox.topic}"')
+    sandbox.produce(20)
     live.begin()
-    rig.produce(10, begin=20)
-    done = rig.run()
+    sandbox.produce(10, begin=20)
+    done = sandbox.run()
     assert done.code == 0, done.err
 
     def write(partition: int, *offsets: int) -> None:
         rows = [
-            {"kafka_topic": rig.topic, "kafka_partition": partition, "kafka_offset": offset, "value": b"live"}
+            {"kafka_topic": sandbox.topic, "kafka_partition": partition, "kafka_offset": offset, "value": b"live"}
             for offset in offsets
         ]
-        table = rig.iceberg()
+        table = sandbox.iceberg()
         table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
 
     for partition in (0, 1):
         write(partition, *range(10, 15))
-    cutover = ("audit", rig.name, "--cutover", rig.table, "--json")
-    sound = rig.command(*cutover)
+    cutover = ("audit", sandbox.name, "--cutover", sandbox.table, "--json")
+    sound = sandbox.command(*cutover)
     assert (sound.code, sound.document["findings"]) == (0, []), sound.out + sound.err
     assert [(item["at"], item["live_from"]) for item in sound.document["cutover"]["streams"]] == [(10, 10), (10, 10)]
     write(1, 9)
-    rig.iceberg().delete("kafka_partition = 0 and kafka_offset = 10")
-    damaged = rig.command(*cutover)
+    sandbox.iceberg().delete("kafka_partition = 0 and kafka_offset = 10")
+    damaged = sandbox.command(*cutover)
     found = [(item["kind"], item["partition"], item["offsets"]) for item in damaged.document["findings"]]
     assert (damaged.code, sorted(found)) == (1, [("cutover-missing", 0, [[10, 11]]), ("cutover-twice", 1, [[9, 10]])])
 
 
-def test_a_table_that_has_no_such_columns_is_refused(rig: Rig, live: Live, spark_jars: list[Any]) -> None:
+def test_a_table_that_has_no_such_columns_is_refused(sandbox: Sandbox, live: Live, spark_jars: list[Any]) -> None:
     """With the words that give them."""
-    rig.produce(2)
-    assert rig.command("plan", str(rig.file)).code == 0
-    ended = rig.command("audit", rig.name, "--cutover", "live.orders", "--json")
+    sandbox.produce(2)
+    assert sandbox.command("plan", str(sandbox.file)).code == 0
+    ended = sandbox.command("audit", sandbox.name, "--cutover", "live.orders", "--json")
     assert (ended.code, ended.document["error"]["type"]) == (1, "SchemaMismatchError")
     assert "--cutover-columns" in ended.document["error"]["message"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.test_decoding import rows, send, write
 from tests.protos import compiled, message_class
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from tests.kit.local_registry import LocalRegistry
@@ -40,11 +40,11 @@ message Other { string x = 1; }
 """
 
 
-def run(rig: Rig, registry: LocalRegistry, *own: str) -> None:
+def run(sandbox: Sandbox, registry: LocalRegistry, *own: str) -> None:
     """Do the main job; the registry's connection has the id `schemas`. With a connection of its `own` to Spark, the
     driver is one that spark-submit has started."""
-    given = {f"AIRFLOW_CONN_{name}": rig.environment[f"AIRFLOW_CONN_{name}"] for name in own}
-    done = rig.run(env={"AIRFLOW_CONN_SCHEMAS": json.dumps(registry.connection), **given})
+    given = {f"AIRFLOW_CONN_{name}": sandbox.environment[f"AIRFLOW_CONN_{name}"] for name in own}
+    done = sandbox.run(env={"AIRFLOW_CONN_SCHEMAS": json.dumps(registry.connection), **given})
     assert done.code == 0, done.err
 
 
@@ -53,14 +53,14 @@ def record(*fields: object) -> str:
     return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
 
 
-def test_avro_values_of_every_version_are_read_as_the_newest(rig: Rig, schema_registry: LocalRegistry) -> None:
+def test_avro_values_of_every_version_are_read_as_the_newest(sandbox: Sandbox, schema_registry: LocalRegistry) -> None:
     """Values name their writer's schema; a newer version widens the table, and older values get its defaults.
     A length that is none takes no job's memory."""
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroSerializer
     from confluent_kafka.serialization import MessageField, SerializationContext
 
-    here = SerializationContext(rig.topic, MessageField.VALUE)
+    here = SerializationContext(sandbox.topic, MessageField.VALUE)
     old = record({"name": "id", "type": "int"})
     line = {"type": "record", "name": "L", "fields": [{"name": "n", "type": "int"}]}
     new = record(
@@ -68,35 +68,35 @@ def test_avro_values_of_every_version_are_read_as_the_newest(rig: Rig, schema_re
         {"name": "currency", "type": "string", "default": "EUR"},
         {"name": "lines", "type": {"type": "array", "items": line}, "default": []},
     )
-    write(rig, format="avro", registry="schemas")
+    write(sandbox, format="avro", registry="schemas")
     with SchemaRegistryClient({"url": schema_registry.url}) as client:
         first = AvroSerializer(client, old)({"id": 1}, here)
-        send(rig, first)
-        run(rig, schema_registry)
+        send(sandbox, first)
+        run(sandbox, schema_registry)
         second = AvroSerializer(client, new)({"id": 5_000_000_000, "currency": "CHF", "lines": [{"n": 2}]}, here)
-    send(rig, first, second, UNKNOWN, b"plain", second[:6], second[:5] + ENDLESS, None)
-    run(rig, schema_registry, "SPARK_DEFAULT")
+    send(sandbox, first, second, UNKNOWN, b"plain", second[:6], second[:5] + ENDLESS, None)
+    run(sandbox, schema_registry, "SPARK_DEFAULT")
     ids = [int.from_bytes(value[1:5], "big") for value in (first, second)]
-    seen = rows(rig)
+    seen = rows(sandbox)
     assert [row["id"] for row in seen] == [1, 1, 5_000_000_000, None, None, None, None, None]
     assert [row["currency"] for row in seen] == [None, "EUR", "CHF", None, None, None, None, None]
     assert (seen[1]["lines"], seen[2]["lines"]) == ([], [{"n": 2}])
     assert [row["value_schema_id"] for row in seen] == [ids[0], ids[0], ids[1], 0xFFFFF, None, ids[1], ids[1], None]
     assert [row["decode_error"] for row in seen[:3]] == [None] * 3
-    assert seen[3]["decode_error"] == f"schema id {0xFFFFF} is no version of {rig.topic}-value"
+    assert seen[3]["decode_error"] == f"schema id {0xFFFFF} is no version of {sandbox.topic}-value"
     assert "does not begin with a zero byte" in seen[4]["decode_error"]
     assert all(f"does not fit schema id {ids[1]}" in row["decode_error"] for row in seen[5:7])
     assert (seen[7]["value"], seen[7]["decode_error"]) == (None, None)
 
 
-def test_protobuf_messages_become_columns(rig: Rig, schema_registry: LocalRegistry) -> None:
+def test_protobuf_messages_become_columns(sandbox: Sandbox, schema_registry: LocalRegistry) -> None:
     """Nested messages, lists, maps, enums, times and unsigned numbers keep what they say; another message does not
     pass for this one."""
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
     from confluent_kafka.serialization import MessageField, SerializationContext
 
-    here = SerializationContext(rig.topic, MessageField.VALUE)
+    here = SerializationContext(sandbox.topic, MessageField.VALUE)
     files = compiled("shop.proto", {"shop.proto": PROTO})
     order, other = message_class(files, "shop.Order"), message_class(files, "shop.Other")
     full = order(id=7, kind=1, lines=[{"sku": "a", "count": 2}], rates={"x": 1.5}, total=2**64 - 1, raw=b"\xff")
@@ -106,10 +106,10 @@ def test_protobuf_messages_become_columns(rig: Rig, schema_registry: LocalRegist
         values = [ProtobufSerializer(order, client, settings)(message, here) for message in (full, order())]
         foreign = ProtobufSerializer(other, client, settings)(other(x="y"), here)
     long_form = values[0][:5] + b"\2\0" + values[0][6:]  # as other clients write the first message's index
-    write(rig, format="protobuf", registry="schemas")
-    send(rig, *values, long_form, foreign, values[0][:-1], UNKNOWN)
-    run(rig, schema_registry)
-    first, empty, again, *wrong = rows(rig)
+    write(sandbox, format="protobuf", registry="schemas")
+    send(sandbox, *values, long_form, foreign, values[0][:-1], UNKNOWN)
+    run(sandbox, schema_registry)
+    first, empty, again, *wrong = rows(sandbox)
     assert (first["id"], first["kind"], first["total"]) == (7, "PAID", Decimal(2**64 - 1))
     assert first["placed"] == datetime(2026, 1, 1, 10, tzinfo=UTC)
     assert (first["lines"], first["rates"], first["raw"]) == ([{"sku": "a", "count": 2}], [("x", 1.5)], b"\xff")

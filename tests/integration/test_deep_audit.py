@@ -14,7 +14,7 @@ import pytest
 
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests import markers
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 pytestmark = pytest.mark.integration
 
@@ -109,11 +109,11 @@ DAMAGES = (
 
 
 @pytest.fixture(scope="module")
-def landed(kafka: LocalKafka, spark_jars: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def landed(kafka: LocalKafka, spark_jars: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A topic with the same transaction in every partition, brought into the lake by a real run."""
     from confluent_kafka import Producer
 
-    place = Rig(tmp_path_factory.mktemp("deep") / "place", kafka.bootstrap, partitions=len(DAMAGES))
+    place = Sandbox(tmp_path_factory.mktemp("deep") / "place", kafka.bootstrap, partitions=len(DAMAGES))
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": secrets.token_hex(4)})
     producer.init_transactions(120)
     producer.begin_transaction()
@@ -127,7 +127,7 @@ def landed(kafka: LocalKafka, spark_jars: list[Any], tmp_path_factory: pytest.Te
     return place
 
 
-def damage(place: Rig) -> None:
+def damage(place: Sandbox) -> None:
     """Write the rows of every partition anew, each with its damage."""
     table = place.iceberg()
     rows = table.scan().to_arrow()
@@ -141,7 +141,7 @@ def damage(place: Rig) -> None:
     table.append(pa.Table.from_pylist(wanted, schema=rows.schema))
 
 
-def test_every_difference_is_named_and_a_sound_table_has_none(landed: Rig) -> None:
+def test_every_difference_is_named_and_a_sound_table_has_none(landed: Sandbox) -> None:
     """A byte, an order, a null that became empty, a moved row: kind, partition, first offset; and nothing else."""
     sound = landed.command("audit", str(landed.file), "--deep", "--json")
     assert (sound.code, sound.document["findings"]) == (0, []), sound.out + sound.err

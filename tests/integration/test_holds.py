@@ -18,15 +18,15 @@ from airflow_kafka_lake.core.ledger.waves import OPEN, LeaseHolder
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
-from tests.rig import Ended, Rig
+from tests.sandbox import Ended, Sandbox
 
 WAIT_SECONDS = 120
 
 
 @pytest.fixture
-def single(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Iterator[Rig]:
+def single(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> Iterator[Sandbox]:
     """A place whose topic has one partition."""
-    with closing(Rig(tmp_path / "place", kafka.bootstrap, partitions=1)) as place:
+    with closing(Sandbox(tmp_path / "place", kafka.bootstrap, partitions=1)) as place:
         yield place
 
 
@@ -36,68 +36,68 @@ def done(ended: Ended) -> Any:
     return ended.document
 
 
-def test_the_trace_of_one_partition(single: Rig) -> None:
+def test_the_trace_of_one_partition(single: Sandbox) -> None:
     """9 ok, 10 cancelled, 11 and 12 ok: 10. 13 ok: still 10. Only 10 again: 14. Each command is a process."""
-    rig = single
-    rig.produce(14)
-    (rig.home / "start.json").write_text(json.dumps({rig.topic: {"0": 9}}))
-    rig.write_pipeline(source='start = "offsets:start.json"', sizes="target_range_bytes = 1\nmax_wave_bytes = 1")
-    planned = done(rig.command("plan", str(rig.file), "--json"))
+    sandbox = single
+    sandbox.produce(14)
+    (sandbox.home / "start.json").write_text(json.dumps({sandbox.topic: {"0": 9}}))
+    sandbox.write_pipeline(source='start = "offsets:start.json"', sizes="target_range_bytes = 1\nmax_wave_bytes = 1")
+    planned = done(sandbox.command("plan", str(sandbox.file), "--json"))
     waves = {wave["ranges"][0]["start"]: wave["wave"] for wave in planned["waves"]}
     assert sorted(waves) == [9, 10, 11, 12, 13]
 
     def ok(*offsets: int) -> None:
         for offset in offsets:
-            assert done(rig.command("ingest", waves[offset], "--json"))["state"] == "COMMITTED"
+            assert done(sandbox.command("ingest", waves[offset], "--json"))["state"] == "COMMITTED"
 
     def watermark() -> int:
-        done(rig.command("advance", rig.name, "--json"))
-        (stream,) = done(rig.command("status", rig.name, "--json"))["streams"]
+        done(sandbox.command("advance", sandbox.name, "--json"))
+        (stream,) = done(sandbox.command("status", sandbox.name, "--json"))["streams"]
         return stream["watermark"]
 
     ok(9)
-    done(rig.command("cancel", waves[10], "--reason", "poison", "--json"))
+    done(sandbox.command("cancel", waves[10], "--reason", "poison", "--json"))
     ok(11, 12)
     assert watermark() == 10
     ok(13)
     assert watermark() == 10
-    done(rig.command("release", waves[10], "--json"))
-    last = done(rig.run())
+    done(sandbox.command("release", waves[10], "--json"))
+    last = done(sandbox.run())
     assert ([item["wave"] for item in last["waves"]], last["rows"]) == ([waves[10]], 1)
     assert watermark() == 14
-    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 9})
-    assert len(rig.publishes()) == 5
-    withdraw_and_plan_anew(rig, committed=waves[9])
+    sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key[1] >= 9})
+    assert len(sandbox.publishes()) == 5
+    withdraw_and_plan_anew(sandbox, committed=waves[9])
 
 
-def withdraw_and_plan_anew(rig: Rig, *, committed: str) -> None:
+def withdraw_and_plan_anew(sandbox: Sandbox, *, committed: str) -> None:
     """A plan that nobody has begun is taken off again, shown first; the next run takes its offsets once more."""
-    rig.produce(2, begin=14)
-    planned = done(rig.command("plan", str(rig.file), "--json"))
+    sandbox.produce(2, begin=14)
+    planned = done(sandbox.command("plan", str(sandbox.file), "--json"))
     asked = ("withdraw", planned["plan"], "--from", "2020-01-01T00:00:00Z", "--reason", "not all at once")
-    shown = done(rig.command(*asked, "--dry-run", "--json"))
+    shown = done(sandbox.command(*asked, "--dry-run", "--json"))
     assert ([item["withdrawn"] for item in shown["streams"]], shown["kept"]) == ([[[14, 16]]], [])
-    assert done(rig.command("status", rig.name, "--json"))["streams"][0]["planned_until"] == 16
-    assert done(rig.command(*asked, "--json")) == shown | {"dry_run": False}
-    (stream,) = done(rig.command("status", rig.name, "--json"))["streams"]
+    assert done(sandbox.command("status", sandbox.name, "--json"))["streams"][0]["planned_until"] == 16
+    assert done(sandbox.command(*asked, "--json")) == shown | {"dry_run": False}
+    (stream,) = done(sandbox.command("status", sandbox.name, "--json"))["streams"]
     assert (stream["planned_until"], stream["watermark"], stream["blocked_by"]) == (14, 14, [])
-    refused = rig.command("withdraw", committed, "--reason", "too late")
+    refused = sandbox.command("withdraw", committed, "--reason", "too late")
     assert (refused.code, "nothing is planned there that is not read yet" in refused.err) == (1, True)
-    late = rig.command("ingest", planned["waves"][0]["wave"])
+    late = sandbox.command("ingest", planned["waves"][0]["wave"])
     assert (late.code, "was withdrawn: nothing of it is planned any more" in late.err) == (1, True)
-    rig.write_pipeline(source='start = "offsets:start.json"')
-    assert done(rig.run())["rows"] == 2
-    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 9})
-    assert done(rig.command("audit", rig.name, "--json"))["ok"] is True
+    sandbox.write_pipeline(source='start = "offsets:start.json"')
+    assert done(sandbox.run())["rows"] == 2
+    sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key[1] >= 9})
+    assert done(sandbox.command("audit", sandbox.name, "--json"))["ok"] is True
 
 
 class Stopped:
     """A run whose every driver stops before it reads its first record."""
 
-    def __init__(self, rig: Rig) -> None:
-        self._rig, self._diary, self._seen = rig, rig.home / "diary", 0
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._rig, self._diary, self._seen = sandbox, sandbox.home / "diary", 0
         armed = arming.environment(traps="driver.append:before=stop", diary=self._diary)
-        self.process = rig.start("run", str(rig.file), "--json", env=armed)
+        self.process = sandbox.start("run", str(sandbox.file), "--json", env=armed)
 
     def driver(self) -> psutil.Process:
         """Wait for the next driver to stop."""
@@ -116,35 +116,37 @@ class Stopped:
         return len(lines) >= self._seen or self.process.poll() is not None
 
 
-def test_retention_past_a_running_read_and_past_a_planned_range(rig: Rig) -> None:
+def test_retention_past_a_running_read_and_past_a_planned_range(sandbox: Sandbox) -> None:
     """Neither counts as done: the rest goes on, the hold names offsets and commands, and these lead to the end."""
-    rig.produce(40)
-    stopped = Stopped(rig)
+    sandbox.produce(40)
+    stopped = Stopped(sandbox)
     first = stopped.driver()
-    rig.delete_before(0, 8)
+    sandbox.delete_before(0, 8)
     os.killpg(first.pid, signal.SIGCONT)
     os.killpg(stopped.driver().pid, signal.SIGCONT)
-    ended = rig.end(stopped.process)
+    ended = sandbox.end(stopped.process)
     assert (ended.code, ended.document["rows"]) == (1, 20), ended.err
     (message,) = ended.document["held"]
     assert (
-        f"{rig.topic}/0 0-20 held: LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Pass them with: "
+        f"{sandbox.topic}/0 0-20 held: LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Pass them with: "
         in message
     )
     assert {move["partition"] for move in ended.document["advanced"]} == {1}
     assert message.endswith("; the rest, 8-20, then goes on with the next run")
-    rig.obey(message)
-    rig.produce(20, begin=40)
-    planned = done(rig.command("plan", str(rig.file), "--partition", "1", "--json"))
-    rig.delete_before(1, 30)
-    second = rig.run()
+    sandbox.obey(message)
+    sandbox.produce(20, begin=40)
+    planned = done(sandbox.command("plan", str(sandbox.file), "--partition", "1", "--json"))
+    sandbox.delete_before(1, 30)
+    second = sandbox.run()
     assert (second.code, second.document["rows"]) == (1, 22), second.err
     (message,) = second.document["held"]
     assert "/1 20-30 held: LogStartMovedError: skip 20-30: 10 offsets, log start moved to 30. " in message
     assert planned["waves"][0]["wave"] not in {item["wave"] for item in second.document["waves"]}
-    rig.obey(message)
-    moves = done(rig.command("advance", rig.name, "--json"))["streams"]
+    sandbox.obey(message)
+    moves = done(sandbox.command("advance", sandbox.name, "--json"))["streams"]
     assert [(move["partition"], move["from"], move["to"]) for move in moves] == [(1, 20, 30)]
-    rig.assert_exact({(p, o): value for (p, o), value in rig.acknowledged.items() if (o >= 8 if p == 0 else o < 20)})
-    audit = done(rig.command("audit", rig.name, "--json"))
+    sandbox.assert_exact(
+        {(p, o): value for (p, o), value in sandbox.acknowledged.items() if (o >= 8 if p == 0 else o < 20)}
+    )
+    audit = done(sandbox.command("audit", sandbox.name, "--json"))
     assert [stream["accounting"]["skipped"] for stream in audit["streams"]] == [8, 10]

@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -86,16 +86,16 @@ def hidden(broker: LocalKafka, topic: str) -> Iterator[None]:
     wait_until(lambda: topic in admin.list_topics(timeout=30).topics, timeout=60, failed=AssertionError)
 
 
-def assert_hidden_is_not_deleted(rig: Rig, broker: LocalKafka, wave: str) -> None:
+def assert_hidden_is_not_deleted(sandbox: Sandbox, broker: LocalKafka, wave: str) -> None:
     """A plan names what is missing, the permission, and the wave waits for it; nothing of it is held."""
-    commands = {"plan": ("plan", str(rig.file), "--dry-run"), "ingest": ("ingest", wave)}
-    with hidden(broker, rig.topic):
-        refused = {word: rig.command(*words, "--json") for word, words in commands.items()}
+    commands = {"plan": ("plan", str(sandbox.file), "--dry-run"), "ingest": ("ingest", wave)}
+    with hidden(broker, sandbox.topic):
+        refused = {word: sandbox.command(*words, "--json") for word, words in commands.items()}
     for word, code, kind in (("plan", 1, "ConnectionSettingsError"), ("ingest", 3, "UnavailableError")):
         error = refused[word].document["error"]
         assert (refused[word].code, error["type"]) == (code, kind), refused[word].err
-        assert f"refused describing topic '{rig.topic}'" in error["message"]
-    assert rig.command("wave", wave, "--json").document["state"] == "PLANNED"
+        assert f"refused describing topic '{sandbox.topic}'" in error["message"]
+    assert sandbox.command("wave", wave, "--json").document["state"] == "PLANNED"
 
 
 def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars: list[Path], tmp_path: Path) -> None:
@@ -106,51 +106,53 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     with LocalKafka(settings=MAY_BE_HIDDEN) as broker:
-        rig = Rig(tmp_path / "place", broker.bootstrap)
-        rig.write_pipeline(source="leader_wait = 1")
+        sandbox = Sandbox(tmp_path / "place", broker.bootstrap)
+        sandbox.write_pipeline(source="leader_wait = 1")
         source = KafkaOffsetSource(
             KafkaSettings.parse({"bootstrap.servers": broker.bootstrap}), clock=SystemClock(), timeout_seconds=30
         )
-        rig.produce(10)
-        rig.create_topic("doctored", 1)
-        rig.produce_singly("doctored", 3)
+        sandbox.produce(10)
+        sandbox.create_topic("doctored", 1)
+        sandbox.produce_singly("doctored", 3)
         doctored = source.describe(["doctored"])[0].topic_id
         broker.stop()
         cut_out_the_second_batch(broker.log_dir / "doctored-0")
-        folder = broker.log_dir / f"{rig.topic}-0"
+        folder = broker.log_dir / f"{sandbox.topic}-0"
         shutil.copytree(folder, tmp_path / "older")
         broker.start()
         assert_hole_is_seen(broker.bootstrap, doctored)
-        rig.produce(10, begin=10)
-        planned = rig.command("plan", str(rig.file), "--json").document
-        epochs = {item.stream.partition: item.leader_epoch for item in source.snapshot([rig.topic], None).partitions}
+        sandbox.produce(10, begin=10)
+        planned = sandbox.command("plan", str(sandbox.file), "--json").document
+        epochs = {
+            item.stream.partition: item.leader_epoch for item in source.snapshot([sandbox.topic], None).partitions
+        }
 
         restart_with(broker, folder, tmp_path / "older")
-        old = dict(rig.acknowledged)
-        rig.produce(60, begin=20)
-        now = {item.stream.partition: item for item in source.snapshot([rig.topic], None).partitions}
+        old = dict(sandbox.acknowledged)
+        sandbox.produce(60, begin=20)
+        now = {item.stream.partition: item for item in source.snapshot([sandbox.topic], None).partitions}
         assert (now[0].high_watermark, now[1].high_watermark) == (35, 40), "both are longer than at the plan"
         assert all(now[number].leader_epoch > epochs[number] for number in (0, 1))
-        asked = [(rig.topic, number, epochs[number]) for number in (0, 1)]
+        asked = [(sandbox.topic, number, epochs[number]) for number in (0, 1)]
         assert source.epoch_ends(asked) == {asked[0]: 5, asked[1]: 10}
 
         wave = planned["waves"][0]["wave"]
-        assert_hidden_is_not_deleted(rig, broker, wave)
-        done = rig.command("ingest", wave, "--json")
+        assert_hidden_is_not_deleted(sandbox, broker, wave)
+        done = sandbox.command("ingest", wave, "--json")
         assert done.code == 0, done.err
         states = {item["partition"]: (item["state"], item["reason"]) for item in done.document["ranges"]}
         assert states[1] == ("COMMITTED", None)
         assert states[0][0] == "HELD"
         assert states[0][1].startswith("LogRewrittenError: skip 5-10: 5 offsets, the log was cut at 5")
-        rig.assert_exact({key: value for key, value in old.items() if key[0] == 1})
+        sandbox.assert_exact({key: value for key, value in old.items() if key[0] == 1})
 
-        stopped = rig.command("plan", str(rig.file), "--dry-run", "--json")
+        stopped = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json")
         (reason,) = [item["reason"] for item in stopped.document["blocked"]]
         assert stopped.code == 1
         assert reason.startswith("LogRewrittenError: ")
-        words = ["--topic", rig.topic, "--partition", "0", "--from", "5", "--to", "10", "--reason", "lost"]
-        assert rig.command("skip", rig.name, *words).code == 0
-        rest = rig.command("plan", str(rig.file), "--json")
+        words = ["--topic", sandbox.topic, "--partition", "0", "--from", "5", "--to", "10", "--reason", "lost"]
+        assert sandbox.command("skip", sandbox.name, *words).code == 0
+        rest = sandbox.command("plan", str(sandbox.file), "--json")
         assert (rest.code, rest.document["blocked"]) == (0, []), rest.err
         ranges = [item for wave in rest.document["waves"] for item in wave["ranges"]]
         assert {(item["partition"], item["start"], item["end"]) for item in ranges} == {(0, 10, 35), (1, 10, 40)}

@@ -17,7 +17,7 @@ import pytest
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.groups import committed
 from tests.older_version import LedgerPlace, OlderVersion, archive
-from tests.rig import Ended, Rig
+from tests.sandbox import Ended, Sandbox
 
 COMMIT = "83b4a566af99aaf03aed55bc11b5fdc0740323fd"
 """The commit before the package was built anew inside, with schema 0008 of the ledger."""
@@ -55,7 +55,7 @@ PARTITIONS, WIDER = 6, 7
 class Life:
     """What an older version does with a pipeline, and what of it today's version must know."""
 
-    rig: Rig
+    sandbox: Sandbox
     broker: LocalKafka
     ledger: LedgerPlace
     old: OlderVersion
@@ -69,51 +69,53 @@ class Life:
 
     def produce(self, each: int) -> None:
         """Produce so many records to every partition."""
-        self.rig.produce(each * self.rig.partitions, size=100, begin=self.produced)
-        self.produced += each * self.rig.partitions
+        self.sandbox.produce(each * self.sandbox.partitions, size=100, begin=self.produced)
+        self.produced += each * self.sandbox.partitions
 
     def widen(self) -> None:
         """Give the topic one more partition: what comes then continues what was there."""
         from confluent_kafka.admin import AdminClient, NewPartitions
 
-        admin = AdminClient({"bootstrap.servers": self.rig.bootstrap})
-        for future in admin.create_partitions([NewPartitions(self.rig.topic, WIDER)]).values():
+        admin = AdminClient({"bootstrap.servers": self.sandbox.bootstrap})
+        for future in admin.create_partitions([NewPartitions(self.sandbox.topic, WIDER)]).values():
             future.result(60)
-        self.rig.partitions = WIDER
+        self.sandbox.partitions = WIDER
 
     def configure(self, version: int, words: Mapping[str, str]) -> None:
         """Write the pipeline file, its first version or its second; `words` are today's for some of it."""
         first = {"seconds": 5, "size": 1, "decode": ""}
         second = {"seconds": 0, "size": 2, "decode": '[decode]\nformat = "string"'}
-        named = {"name": self.rig.name, "topic": self.rig.topic}
+        named = {"name": self.sandbox.name, "topic": self.sandbox.topic}
         made = OLD_FILE.format(**named, **(first if version == 1 else second))
         for old, new in words.items():
             assert old in made
             made = made.replace(old, new)
-        self.rig.file.write_text(made)
+        self.sandbox.file.write_text(made)
 
     def plan(self, partition: int) -> str:
         """Plan what a partition has, in one wave; returns its id."""
-        asked = ("plan", str(self.rig.file), "--partition", str(partition), "--json")
+        asked = ("plan", str(self.sandbox.file), "--partition", str(partition), "--json")
         (wave,) = self.old.command(*asked).document["waves"]
         return wave["wave"]
 
     def on_offsets(self, command: str, partition: int, begin: int, end: int, *more: str) -> None:
         """Decide about a stretch."""
-        where = ("--topic", self.rig.topic, "--partition", str(partition), "--from", str(begin), "--to", str(end))
-        self.old.command(command, self.rig.name, *where, "--reason", "a person says so", *more)
+        where = ("--topic", self.sandbox.topic, "--partition", str(partition), "--from", str(begin), "--to", str(end))
+        self.old.command(command, self.sandbox.name, *where, "--reason", "a person says so", *more)
 
     def delete(self, partition: int, end: int) -> None:
         """Delete the first rows of a partition as another engine does, and let the old version accept it."""
-        rig = self.rig
-        rig.spark_sql([f"DELETE FROM lake.{rig.table} WHERE kafka_partition = {partition} AND kafka_offset < {end}"])
-        self.old.command("accept-deletes", rig.name, "--topic", rig.topic, "--reason", "retention")
+        sandbox = self.sandbox
+        sandbox.spark_sql(
+            [f"DELETE FROM lake.{sandbox.table} WHERE kafka_partition = {partition} AND kafka_offset < {end}"]
+        )
+        self.old.command("accept-deletes", sandbox.name, "--topic", sandbox.topic, "--reason", "retention")
         self.gone |= {(partition, offset) for offset in range(end)}
 
     def flip(self, partition: int, offset: int) -> None:
         """Flip a byte on the broker's disk, in the batch that begins at an offset; twice is as it was."""
         self.broker.stop()
-        (log,) = (self.broker.log_dir / f"{self.rig.topic}-{partition}").glob("*.log")
+        (log,) = (self.broker.log_dir / f"{self.sandbox.topic}-{partition}").glob("*.log")
         data, at = bytearray(log.read_bytes()), 0
         while int.from_bytes(data[at : at + 8], "big") != offset:
             at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
@@ -134,25 +136,27 @@ class Life:
         return process
 
     def _note(self, partition: int, wave: str) -> None:
-        ((attempt,),) = self.ledger.rows(self.rig, f"SELECT attempt FROM kafka_lake_wave WHERE id = '{wave}'")
+        ((attempt,),) = self.ledger.rows(self.sandbox, f"SELECT attempt FROM kafka_lake_wave WHERE id = '{wave}'")
         self.attempts[partition] = attempt
 
     def states(self, of: str) -> Counter[str]:
         """Count ranges or waves by state, in the tables of the old version."""
-        return Counter(dict(self.ledger.rows(self.rig, f"SELECT state, count(*) FROM kafka_lake_{of} GROUP BY state")))
+        return Counter(
+            dict(self.ledger.rows(self.sandbox, f"SELECT state, count(*) FROM kafka_lake_{of} GROUP BY state"))
+        )
 
 
 def lived(life: Life) -> None:
     """Let the older version leave a ledger with everything in it that can be left in one."""
-    rig, old = life.rig, life.old
+    sandbox, old = life.sandbox, life.old
     life.configure(1, {})
     old.command("db", "upgrade")
-    rig.transaction(10 * PARTITIONS, commit=True)
-    rig.transaction(5 * PARTITIONS, commit=False)
+    sandbox.transaction(10 * PARTITIONS, commit=True)
+    sandbox.transaction(5 * PARTITIONS, commit=False)
     life.produce(20)
-    old.command("run", str(rig.file))
+    old.command("run", str(sandbox.file))
     begin = 10 + 1 + 5 + 1 + 20
-    assert high_watermarks(rig) == dict.fromkeys(range(PARTITIONS), begin)
+    assert high_watermarks(sandbox) == dict.fromkeys(range(PARTITIONS), begin)
 
     life.delete(2, 3)
     life.configure(2, {})
@@ -162,9 +166,9 @@ def lived(life: Life) -> None:
     life.on_offsets("skip", 3, begin + 3, begin + 8, "--acknowledge-order")
     life.gone |= {(3, offset) for offset in range(begin + 3, begin + 8)}
     life.flip(1, begin)
-    old.command("run", str(rig.file), code=1)
+    old.command("run", str(sandbox.file), code=1)
     life.on_offsets("reopen", 0, 5, 25)
-    old.command("run", str(rig.file), code=1)
+    old.command("run", str(sandbox.file), code=1)
 
     life.produce(10)
     old.command("withdraw", life.plan(4), "--reason", "not all at once")
@@ -174,27 +178,27 @@ def lived(life: Life) -> None:
     life.on_offsets("reopen", 4, 20, 30)
     life.flip(1, begin)
     life.widen()
-    (planned,) = old.command("plan", rig.name, "--json").document["waves"]
+    (planned,) = old.command("plan", sandbox.name, "--json").document["waves"]
     life.untouched = planned["wave"]
     life.produce(5)
-    old.command("plan", rig.name)
+    old.command("plan", sandbox.name)
     life.produce(5)
 
 
-def high_watermarks(rig: Rig) -> dict[int, int]:
+def high_watermarks(sandbox: Sandbox) -> dict[int, int]:
     """Return the last stable offset of each partition, as Kafka tells it."""
     from confluent_kafka import IsolationLevel, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
-    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
-    asked = {TopicPartition(rig.topic, number): OffsetSpec.latest() for number in range(rig.partitions)}
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap})
+    asked = {TopicPartition(sandbox.topic, number): OffsetSpec.latest() for number in range(sandbox.partitions)}
     found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED).items()
     return {item.partition: future.result(30).offset for item, future in found}
 
 
-def watermarks(rig: Rig) -> dict[int, int]:
+def watermarks(sandbox: Sandbox) -> dict[int, int]:
     """Return each partition's watermark, as today's version tells it."""
-    streams = done(rig.command(STATUS, rig.name, "--json")).document["streams"]
+    streams = done(sandbox.command(STATUS, sandbox.name, "--json")).document["streams"]
     return {item["partition"]: item["watermark"] for item in streams}
 
 
@@ -207,24 +211,24 @@ def done(ended: Ended, code: int = 0) -> Ended:
 def assert_whole(life: Life) -> None:
     """Every acknowledged record that was not skipped is in the table once, each watermark is at the last stable offset,
     and the group that is told of it knows."""
-    rig = life.rig
-    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key not in life.gone})
-    ends = high_watermarks(rig)
-    assert watermarks(rig) == ends
-    assert committed(rig.bootstrap, f"{rig.name}-mirror", rig.topic, WIDER) == ends
+    sandbox = life.sandbox
+    sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key not in life.gone})
+    ends = high_watermarks(sandbox)
+    assert watermarks(sandbox) == ends
+    assert committed(sandbox.bootstrap, f"{sandbox.name}-mirror", sandbox.topic, WIDER) == ends
 
 
 def rebuilt(life: Life, known: Mapping[int, int], reopened: int = 0) -> None:
     """Whatever the ledger is, it agrees with the lake after a rebuild; only what was reopened is read again."""
-    rig = life.rig
-    done(rig.command(REBUILD, str(rig.file)))
-    assert watermarks(rig) == known
-    done(rig.command(AUDIT, rig.name))
+    sandbox = life.sandbox
+    done(sandbox.command(REBUILD, str(sandbox.file)))
+    assert watermarks(sandbox) == known
+    done(sandbox.command(AUDIT, sandbox.name))
     life.produce(5)
-    missing = len(rig.acknowledged.keys() - life.gone) - rig.rows().total()
-    assert done(rig.run()).document["rows"] == missing + reopened
+    missing = len(sandbox.acknowledged.keys() - life.gone) - sandbox.rows().total()
+    assert done(sandbox.run()).document["rows"] == missing + reopened
     assert_whole(life)
-    done(rig.command(AUDIT, rig.name))
+    done(sandbox.command(AUDIT, sandbox.name))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -234,10 +238,10 @@ def life(request: pytest.FixtureRequest, spark_jars: list[Path], tmp_path: Path)
     ledger = LedgerPlace(request.param, server)
     with LocalKafka() as broker:
         place = tmp_path / "place"
-        with closing(Rig(place, broker.bootstrap, PARTITIONS, ledger_connection=ledger.connection)) as rig:
-            ledger.begin(rig)
-            old = OlderVersion.unpacked(COMMIT, tmp_path / "old", rig)
-            yield Life(rig, broker, ledger, old)
+        with closing(Sandbox(place, broker.bootstrap, PARTITIONS, ledger_connection=ledger.connection)) as sandbox:
+            ledger.begin(sandbox)
+            old = OlderVersion.unpacked(COMMIT, tmp_path / "old", sandbox)
+            yield Life(sandbox, broker, ledger, old)
 
 
 @pytest.mark.nightly
@@ -247,51 +251,51 @@ def test_what_an_older_version_has_left_goes_on_audits_clean_and_is_rebuilt(life
     staged when it was killed as it was staged, and what one publishes that the upgrade has overtaken. The ledger, lost
     or older, is brought back from a lake that two versions have written, and lost from one of the older version alone.
     """
-    rig = life.rig
+    sandbox = life.sandbox
     lived(life)
     for of, states in OLD_STATES.items():
         assert set(life.states(of)) == states, life.states(of)
-    assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)]
-    on_hold = [*life.ledger.rows(rig, "SELECT id FROM kafka_lake_range WHERE state IN ('HELD', 'CANCELLED')")]
+    assert life.ledger.rows(sandbox, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)]
+    on_hold = [*life.ledger.rows(sandbox, "SELECT id FROM kafka_lake_range WHERE state IN ('HELD', 'CANCELLED')")]
 
-    lake = (rig.home / "catalog.db").read_bytes()
-    life.ledger.back_up(rig)
+    lake = (sandbox.home / "catalog.db").read_bytes()
+    life.ledger.back_up(sandbox)
 
     late = life.overtaken("table.publish:before")
     life.configure(2, NEW_WORDS)
-    assert "kafka-lake " + " ".join(MIGRATE) in done(rig.command(STATUS, rig.name), 1).err
-    done(rig.command(*MIGRATE))
-    done(rig.command(STATUS, rig.name))
-    life.old.command("status", rig.name, code=1)
+    assert "kafka-lake " + " ".join(MIGRATE) in done(sandbox.command(STATUS, sandbox.name), 1).err
+    done(sandbox.command(*MIGRATE))
+    done(sandbox.command(STATUS, sandbox.name))
+    life.old.command("status", sandbox.name, code=1)
     os.kill(late.pid, signal.SIGCONT)
-    assert rig.end(late).code == 4, "it has published, and cannot write that into a ledger that is newer than it"
-    done(rig.command(RECOVER, rig.name))
-    done(rig.run(), 1)
-    assert life.ledger.rows(rig, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)], "the file says what it said"
+    assert sandbox.end(late).code == 4, "it has published, and cannot write that into a ledger that is newer than it"
+    done(sandbox.command(RECOVER, sandbox.name))
+    done(sandbox.run(), 1)
+    assert life.ledger.rows(sandbox, "SELECT count(*) FROM kafka_lake_pipeline") == [(2,)], "the file says what it said"
     for (item,) in on_hold:
-        done(rig.command(RELEASE, item, "--reason", "looked at"))
-    done(rig.run())
+        done(sandbox.command(RELEASE, item, "--reason", "looked at"))
+    done(sandbox.run())
     assert_whole(life)
-    attempts = rig.iceberg().scan(selected_fields=("kafka_partition", "ingest_attempt")).to_arrow().to_pylist()
+    attempts = sandbox.iceberg().scan(selected_fields=("kafka_partition", "ingest_attempt")).to_arrow().to_pylist()
     landed = {(row["kafka_partition"], row["ingest_attempt"]) for row in attempts}
     assert {partition for partition in life.attempts if (partition, life.attempts[partition]) in landed} == {0, 1, 5}
-    done(rig.command(AUDIT, rig.name, "--deep"))
+    done(sandbox.command(AUDIT, sandbox.name, "--deep"))
 
-    known = watermarks(rig)
-    life.ledger.begin(rig)
-    done(rig.command(*MIGRATE))
+    known = watermarks(sandbox)
+    life.ledger.begin(sandbox)
+    done(sandbox.command(*MIGRATE))
     rebuilt(life, known)
 
-    known = watermarks(rig)
-    life.ledger.begin(rig, backup=True)
-    done(rig.command(*MIGRATE))
-    refused = done(rig.run(), 1)
-    assert f"kafka-lake {REBUILD} {rig.name}" in refused.out
+    known = watermarks(sandbox)
+    life.ledger.begin(sandbox, backup=True)
+    done(sandbox.command(*MIGRATE))
+    refused = done(sandbox.run(), 1)
+    assert f"kafka-lake {REBUILD} {sandbox.name}" in refused.out
     rebuilt(life, known)
 
-    life.ledger.begin(rig)
-    (rig.home / "catalog.db").write_bytes(lake)
-    done(rig.command(*MIGRATE))
+    life.ledger.begin(sandbox)
+    (sandbox.home / "catalog.db").write_bytes(lake)
+    done(sandbox.command(*MIGRATE))
     rebuilt(life, {0: 67, 1: 37, 2: 37, 3: 57, 4: 20, 5: 57, 6: 0}, reopened=10)
 
 

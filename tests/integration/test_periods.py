@@ -32,34 +32,38 @@ def produced(producer: Producer, topic: str, partition: int, minutes: range) -> 
 def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
     """A wrong year, records behind an open transaction and records that retention has taken are refused like offsets,
     and nothing is written; the rest of the period is read, and asked for again it is in the lake already."""
-    rig, settings = fresh.rig, {"bootstrap.servers": fresh.rig.bootstrap}
+    sandbox, settings = fresh.sandbox, {"bootstrap.servers": fresh.sandbox.bootstrap}
     plain = Producer(settings)
-    produced(plain, rig.topic, 0, range(4))
+    produced(plain, sandbox.topic, 0, range(4))
     slow = Producer({**settings, "transactional.id": secrets.token_hex(4)})
     slow.init_transactions(60)
     slow.begin_transaction()
-    produced(slow, rig.topic, 0, range(4, 5))
-    produced(plain, rig.topic, 0, range(5, 105))
-    produced(plain, rig.topic, 1, range(20))
+    produced(slow, sandbox.topic, 0, range(4, 5))
+    produced(plain, sandbox.topic, 0, range(5, 105))
+    produced(plain, sandbox.topic, 1, range(20))
     for act in ("plan", "run"):
-        words = (act, str(rig.file))
+        words = (act, str(sandbox.file))
         found = fresh.refused(
             *words, "--from", "2036-01-01T00:00:00Z", "--to", "2036-02-01T00:00:00Z",
             kind="EmptyPeriodError", says=("nothing lies in the period", f"records go from {at(0)} to {at(19)}"),
         )  # fmt: skip
         assert (found["earliest"], found["newest"]) == (at(0), at(19))
         for begin, end in ((at(5), at(200)), (at(0), at(50)), (at(0), "2100-01-01T00:00:00Z")):
-            says = (f"{rig.topic} partition 0: the period reaches to offset", "beyond the last stable offset 4")
+            says = (f"{sandbox.topic} partition 0: the period reaches to offset", "beyond the last stable offset 4")
             bounds = ("--partition", "0", "--from", begin, "--to", end)
             assert fresh.refused(*words, *bounds, kind="RangeBeyondEndError", says=says)["last_stable"] == 4
-    stable = fresh.command("plan", str(rig.file), "--partition", "0", "--to", at(4), "--json", "--dry-run").document
+    stable = fresh.command("plan", str(sandbox.file), "--partition", "0", "--to", at(4), "--json", "--dry-run").document
     assert [item["end"] for wave in stable["waves"] for item in wave["ranges"]] == [4], "what ends before it is met"
     slow.abort_transaction(60)
 
-    rig.delete_before(1, 8)
-    words = ("run", str(rig.file), "--partition", "1")
+    sandbox.delete_before(1, 8)
+    words = ("run", str(sandbox.file), "--partition", "1")
     for begin, end in ((at(0), at(60)), (at(8), at(15)), (at(0), at(5))):
-        says = (f"{rig.topic} partition 1: offsets 0-8 are gone", f"a record of {at(8)}", f"Ask from {at(8)[:-2]}1Z on")
+        says = (
+            f"{sandbox.topic} partition 1: offsets 0-8 are gone",
+            f"a record of {at(8)}",
+            f"Ask from {at(8)[:-2]}1Z on",
+        )
         assert (
             fresh.refused(*words, "--from", begin, "--to", end, kind="RangeExpiredError", says=says)["log_start"] == 8
         )
@@ -76,12 +80,12 @@ def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
     assert early.code == 0, early
     assert "has no record as late as 2100-01-01T00:00:00" in " ".join(early.out.split())
 
-    rig.write_pipeline(sizes='target_range_bytes = "200 B"\nmax_wave_bytes = "200 B"')
-    earlier = fresh.command("plan", str(rig.file), "--partition", "0", "--json").document["waves"]
+    sandbox.write_pipeline(sizes='target_range_bytes = "200 B"\nmax_wave_bytes = "200 B"')
+    earlier = fresh.command("plan", str(sandbox.file), "--partition", "0", "--json").document["waves"]
     assert len(earlier) > 4
-    bounded = fresh.command("run", str(rig.file), "--partition", "0", "--from", "0", "--to", "10", "--json")
+    bounded = fresh.command("run", str(sandbox.file), "--partition", "0", "--from", "0", "--to", "10", "--json")
     (taken,) = bounded.document["waves"]
     assert (bounded.code, taken["wave"]) == (0, earlier[0]["wave"]), bounded
     assert [item["wave"] for item in bounded.document["left"]] == [item["wave"] for item in earlier[1:]]
     assert f"this run leaves wave {earlier[1]['wave']} into raw.orders: 1 ranges, about" in bounded.err
-    assert len([key for key in rig.rows() if key[0] == 0]) == bounded.document["rows"] < 20
+    assert len([key for key in sandbox.rows() if key[0] == 0]) == bounded.document["rows"] < 20

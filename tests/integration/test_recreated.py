@@ -9,67 +9,67 @@ from confluent_kafka.admin import AdminClient
 
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 SETTLES_NOT = arming.environment(traps="ledger.record_commit:before=kill")
 
 
-def recreated(rig: Rig, records: int) -> dict[tuple[int, int], bytes]:
+def recreated(sandbox: Sandbox, records: int) -> dict[tuple[int, int], bytes]:
     """Delete the topic, create it again, and write more to it than it ever had; returns what the old one had."""
-    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
-    admin.delete_topics([rig.topic])[rig.topic].result(60)
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap})
+    admin.delete_topics([sandbox.topic])[sandbox.topic].result(60)
 
     def created() -> bool:
         from confluent_kafka import KafkaException
 
         try:
-            rig.create_topic(rig.topic, rig.partitions)
+            sandbox.create_topic(sandbox.topic, sandbox.partitions)
         except KafkaException:
             return False  # the deletion takes a moment
         return True
 
     wait_until(created, timeout=60, failed=AssertionError)
-    before, rig.acknowledged = rig.acknowledged, {}
-    rig.produce(records, begin=10_000 * records)
+    before, sandbox.acknowledged = sandbox.acknowledged, {}
+    sandbox.produce(records, begin=10_000 * records)
     return before
 
 
-def rows(rig: Rig) -> Counter[tuple[str, int, int, bytes]]:
+def rows(sandbox: Sandbox) -> Counter[tuple[str, int, int, bytes]]:
     names = ("kafka_topic_id", "kafka_partition", "kafka_offset", "value")
-    arrow = rig.iceberg().scan(selected_fields=names).to_arrow()
+    arrow = sandbox.iceberg().scan(selected_fields=names).to_arrow()
     return Counter(zip(*(arrow[name].to_pylist() for name in names), strict=True))
 
 
-def streams(rig: Rig) -> dict[tuple[str, int], Any]:
-    found = rig.command("status", rig.name, "--json").document["streams"]
+def streams(sandbox: Sandbox) -> dict[tuple[str, int], Any]:
+    found = sandbox.command("status", sandbox.name, "--json").document["streams"]
     return {(item["topic_id"], item["partition"]): item for item in found}
 
 
-def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(rig: Rig) -> None:
+def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(sandbox: Sandbox) -> None:
     """Re-created between publish and commit, the old generation is committed from the lake; between plan and ingest,
     its range is held until a person gives it up. Each generation ends with its own records, and no other's."""
-    rig.produce(20)
-    died = rig.run(env=SETTLES_NOT)
+    sandbox.produce(20)
+    died = sandbox.run(env=SETTLES_NOT)
     assert died.code == -9, died.err
-    first = recreated(rig, 60)
-    adopted = rig.command("recover", rig.name, "--json")
+    first = recreated(sandbox, 60)
+    adopted = sandbox.command("recover", sandbox.name, "--json")
     assert (adopted.code, len(adopted.document["adopted"])) == (0, 1), adopted.err
-    assert rig.command("advance", rig.name, "--json").document["rows"] == 20
-    ((_, old),) = {(None, topic_id) for topic_id, _ in streams(rig)}
+    assert sandbox.command("advance", sandbox.name, "--json").document["rows"] == 20
+    ((_, old),) = {(None, topic_id) for topic_id, _ in streams(sandbox)}
 
-    planned = rig.command("plan", str(rig.file), "--json").document
-    second = recreated(rig, 100)
+    planned = sandbox.command("plan", str(sandbox.file), "--json").document
+    second = recreated(sandbox, 100)
     (wave,) = planned["waves"]
-    held = rig.command("ingest", wave["wave"], "--json")
+    held = sandbox.command("ingest", wave["wave"], "--json")
     assert (held.code, held.document["error"]["type"]) == (1, "HeldError"), held.err
-    ranges = rig.command("wave", wave["wave"], "--json").document["ranges"]
+    ranges = sandbox.command("wave", wave["wave"], "--json").document["ranges"]
     assert {item["state"] for item in ranges} == {"HELD"}
     assert all(item["reason"].startswith("TopicRecreatedError: ") for item in ranges)
     lost = ranges[0]["topic_id"]
-    stopped = rig.run()
+    stopped = sandbox.run()
     assert (stopped.code, stopped.document["waves"]) == (1, []), stopped.err
     for item in ranges:
-        chosen = ["--topic", rig.topic, f"--topic-id={lost}", "--partition", str(item["partition"])]
+        chosen = ["--topic", sandbox.topic, f"--topic-id={lost}", "--partition", str(item["partition"])]
         bounds = [
             "--from",
             str(item["start"]),
@@ -79,17 +79,17 @@ def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(rig: Rig) -> None
             "re-created",
             "--acknowledge-order",
         ]
-        assert rig.command("skip", rig.name, *chosen, *bounds).code == 0
+        assert sandbox.command("skip", sandbox.name, *chosen, *bounds).code == 0
 
-    done = rig.run()
+    done = sandbox.run()
     assert (done.code, done.document["rows"]) == (0, 100), done.err
-    known = streams(rig)
+    known = streams(sandbox)
     (new,) = {topic_id for topic_id, _ in known} - {old, lost}
     assert {item["watermark"] for (topic_id, _), item in known.items() if topic_id == new} == {50}
     assert {item["watermark"] for (topic_id, _), item in known.items() if topic_id == lost} == {30}
     expected = Counter({(old, p, o, value): 1 for (p, o), value in first.items()})
-    expected.update({(new, p, o, value): 1 for (p, o), value in rig.acknowledged.items()})
-    assert rows(rig) == expected
-    assert not {value for _, _, _, value in rows(rig)} & set(second.values())
-    audit = rig.command("audit", rig.name, "--json")
+    expected.update({(new, p, o, value): 1 for (p, o), value in sandbox.acknowledged.items()})
+    assert rows(sandbox) == expected
+    assert not {value for _, _, _, value in rows(sandbox)} & set(second.values())
+    audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True), audit.document["problems"]

@@ -46,8 +46,8 @@ def test_bounds_that_cannot_be_met_are_refused(
     command: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """Each message names the topic or the word, what was found there, and what would be right."""
-    expected = tuple(part.format(topic=refusals.rig.topic) for part in says)
-    refusals.refused("plan", str(refusals.rig.file), *command, kind=kind, says=expected)
+    expected = tuple(part.format(topic=refusals.sandbox.topic) for part in says)
+    refusals.refused("plan", str(refusals.sandbox.file), *command, kind=kind, says=expected)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_subject_that_is_not_there_is_refused(
     command: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """A missing file, pipeline, wave, range or command is named, with what there is instead."""
-    refusals.refused(*command, kind=kind, says=tuple(part.format(name=refusals.rig.name) for part in says))
+    refusals.refused(*command, kind=kind, says=tuple(part.format(name=refusals.sandbox.name) for part in says))
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_subject_that_is_not_there_is_refused(
 )
 def test_a_topic_or_partition_that_is_not_there_is_refused(command: tuple[str, ...], refusals: Refusals) -> None:
     """Nothing is no answer about what was not meant: the topics and partitions that there are, are named."""
-    topic = refusals.rig.topic
-    act, more = [command[0], refusals.rig.name], command[1:]
+    topic = refusals.sandbox.topic
+    act, more = [command[0], refusals.sandbox.name], command[1:]
     near = f"of topic '{topic}s': it has {topic}; did you mean '{topic}'?"
     refusals.refused(*act, "--topic", f"{topic}s", *more, kind="UnknownSubjectError", says=(near,))
     gone = f"no stream {topic}/7: it has 0 to 1"
@@ -154,40 +154,40 @@ def test_a_skip_that_names_nothing_is_refused(
     command: tuple[str, ...], kind: str, says: tuple[str, ...], refusals: Refusals
 ) -> None:
     """Passing offsets unread needs a slice, a reason and a stream that is there."""
-    rig = refusals.rig
-    given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", *command)
-    refusals.refused(*given, kind=kind, says=tuple(part.format(topic=rig.topic) for part in says))
+    sandbox = refusals.sandbox
+    given = ("skip", sandbox.name, "--topic", sandbox.topic, "--partition", "0", *command)
+    refusals.refused(*given, kind=kind, says=tuple(part.format(topic=sandbox.topic) for part in says))
 
 
 @pytest.mark.parametrize("policy", ["start", "end"])
 def test_a_group_without_an_offset_is_refused(policy: str, fresh: Refusals) -> None:
     """None is no number: a plan does not begin at zero, or end nowhere, because a group never committed."""
-    fresh.rig.produce(10)
+    fresh.sandbox.produce(10)
     group = f"nobody-{secrets.token_hex(4)}"
-    fresh.rig.write_pipeline(source=f'{policy} = "group:{group}"')
-    says = (f"group '{group}' on {fresh.rig.topic} partition", "no committed offset", "choose another policy")
-    found = fresh.refused("plan", str(fresh.rig.file), kind="GroupOffsetError", says=says)
-    assert (found["topic"], found["partition"]) == (fresh.rig.topic, 0)
+    fresh.sandbox.write_pipeline(source=f'{policy} = "group:{group}"')
+    says = (f"group '{group}' on {fresh.sandbox.topic} partition", "no committed offset", "choose another policy")
+    found = fresh.refused("plan", str(fresh.sandbox.file), kind="GroupOffsetError", says=says)
+    assert (found["topic"], found["partition"]) == (fresh.sandbox.topic, 0)
 
 
 def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
     """Below the high watermark is not enough: what may still be aborted is not planned."""
     from confluent_kafka import Producer
 
-    rig = fresh.rig
-    rig.produce(20)
-    producer = Producer({"bootstrap.servers": rig.bootstrap, "transactional.id": secrets.token_hex(4)})
+    sandbox = fresh.sandbox
+    sandbox.produce(20)
+    producer = Producer({"bootstrap.servers": sandbox.bootstrap, "transactional.id": secrets.token_hex(4)})
     producer.init_transactions(120)
     producer.begin_transaction()
     for _ in range(5):
-        producer.produce(rig.topic, value=b"open", partition=0)
+        producer.produce(sandbox.topic, value=b"open", partition=0)
     assert producer.flush(120) == 0
     try:
-        command = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "12")
+        command = ("plan", str(sandbox.file), "--partition", "0", "--from", "5", "--to", "12")
         says = ("partition 0: offset 12 is beyond the last stable offset 10", "Ask for less")
         found = fresh.refused(*command, kind="RangeBeyondEndError", says=says)
         assert found["last_stable"] == 10
-        rig.write_pipeline(source='isolation = "read_uncommitted"')
+        sandbox.write_pipeline(source='isolation = "read_uncommitted"')
         assert fresh.command(*command, "--dry-run").code == 0
     finally:
         producer.abort_transaction(120)
@@ -195,10 +195,10 @@ def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
 
 def test_a_period_that_retention_has_taken_is_refused(fresh: Refusals) -> None:
     """The log start is named: what is gone is never planned as if it were empty."""
-    rig = fresh.rig
-    rig.produce(40)
-    rig.delete_before(0, 8)
-    command = ("plan", str(rig.file), "--partition", "0", "--from", "5", "--to", "15")
+    sandbox = fresh.sandbox
+    sandbox.produce(40)
+    sandbox.delete_before(0, 8)
+    command = ("plan", str(sandbox.file), "--partition", "0", "--from", "5", "--to", "15")
     says = ("partition 0: offsets 5-8 are gone", "the log starts at 8", "Ask from 8 on")
     found = fresh.refused(*command, kind="RangeExpiredError", says=says)
     assert found["log_start"] == 8
@@ -206,11 +206,11 @@ def test_a_period_that_retention_has_taken_is_refused(fresh: Refusals) -> None:
 
 def test_a_second_pipeline_on_the_same_topic_and_table_is_refused(refusals: Refusals) -> None:
     """Its records would land twice: the owner is named, also to a dry run."""
-    file = refusals.variant(f'name = "{refusals.rig.name}"', 'name = "another"')
-    says = (f"in table raw.orders belongs to pipeline {refusals.rig.name}", "twice", "Choose another table")
+    file = refusals.variant(f'name = "{refusals.sandbox.name}"', 'name = "another"')
+    says = (f"in table raw.orders belongs to pipeline {refusals.sandbox.name}", "twice", "Choose another table")
     for command in (("plan", file), ("plan", file, "--dry-run"), ("run", file)):
         found = refusals.refused(*command, kind="OwnershipError", says=says)
-        assert found["owner"] == refusals.rig.name
+        assert found["owner"] == refusals.sandbox.name
 
 
 def _foreign_table(refusals: Refusals) -> str:
@@ -218,13 +218,13 @@ def _foreign_table(refusals: Refusals) -> str:
     from pyiceberg.schema import Schema
     from pyiceberg.types import NestedField, StringType
 
-    rig = refusals.rig
-    catalog = load_catalog("lake", type="sql", uri=rig.catalog_uri, warehouse=f"file://{rig.home}/warehouse")
+    sandbox = refusals.sandbox
+    catalog = load_catalog("lake", type="sql", uri=sandbox.catalog_uri, warehouse=f"file://{sandbox.home}/warehouse")
     catalog.create_namespace_if_not_exists("raw")
     catalog.create_table("raw.foreign", Schema(NestedField(1, "key", StringType(), required=False)))
     catalog.close()
-    rig.write_pipeline(table="raw.foreign")
-    return str(rig.file)
+    sandbox.write_pipeline(table="raw.foreign")
+    return str(sandbox.file)
 
 
 DIFFERENCES = ("raw.foreign does not fit", "column key is string, binary is needed", "kafka_offset long is missing")
@@ -232,17 +232,17 @@ DIFFERENCES = ("raw.foreign does not fit", "column key is string, binary is need
 
 def test_a_table_with_other_columns_is_refused(fresh: Refusals) -> None:
     """Every difference is named, and no range is planned."""
-    fresh.rig.produce(10)
+    fresh.sandbox.produce(10)
     done = fresh.command("plan", _foreign_table(fresh), "--json")
     assert done.code == 1
     assert done.document["error"]["type"] == "SchemaMismatchError"
     assert all(part in done.document["error"]["message"] for part in DIFFERENCES)
-    assert not {"kafka_lake_stream", "kafka_lake_range"} & set(rows_of(fresh.rig.ledger, set()))
+    assert not {"kafka_lake_stream", "kafka_lake_range"} & set(rows_of(fresh.sandbox.ledger, set()))
 
 
 def test_a_dry_run_refuses_a_table_with_other_columns(fresh: Refusals) -> None:
     """The dry run says what the real run would say, and the real one leaves no pipeline behind in the ledger."""
-    fresh.rig.produce(10)
+    fresh.sandbox.produce(10)
     file = _foreign_table(fresh)
     for command in (("plan", file, "--dry-run"), ("plan", file)):
         fresh.refused(*command, kind="SchemaMismatchError", says=DIFFERENCES)
@@ -250,8 +250,8 @@ def test_a_dry_run_refuses_a_table_with_other_columns(fresh: Refusals) -> None:
 
 def test_a_skip_beyond_the_end_of_the_log_is_refused(fresh: Refusals) -> None:
     """Offsets that do not exist yet would be passed unread when they come."""
-    rig = fresh.rig
-    rig.produce(40)
-    assert fresh.command("plan", str(rig.file)).code == 0
-    given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", "--from", "0", "--to", "500", "--reason", "x")
+    sandbox = fresh.sandbox
+    sandbox.produce(40)
+    assert fresh.command("plan", str(sandbox.file)).code == 0
+    given = ("skip", sandbox.name, f"--topic={sandbox.topic}", "--partition=0", "--from=0", "--to=500", "--reason=x")
     fresh.refused(*given, kind="RangeBeyondEndError", says=("offset 500 is beyond",))

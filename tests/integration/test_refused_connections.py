@@ -18,7 +18,7 @@ from tests.silence import SilentServer
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.integration.refusing import Refusals
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
 SECRET = "s3cret-never-shown"
 
@@ -84,7 +84,7 @@ def test_a_connection_that_does_not_fit_is_refused(
     """The connection and the setting are named; its value is not, because it may be a secret."""
     refusals.connect(conn_id, connection)
     command = "run" if conn_id == "spark_default" else "plan"
-    found = refusals.refused(command, str(refusals.rig.file), kind="ConnectionSettingsError", says=says)
+    found = refusals.refused(command, str(refusals.sandbox.file), kind="ConnectionSettingsError", says=says)
     assert SECRET not in json.dumps(found)
 
 
@@ -92,18 +92,18 @@ def test_a_connection_that_does_not_fit_is_refused(
 def test_a_connection_variable_that_cannot_be_read_is_refused(text: str, refusals: Refusals) -> None:
     """The variable is named; what stands in it is not repeated."""
     refusals.monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", text)
-    found = refusals.refused("plan", str(refusals.rig.file), kind="ConnectionSettingsError")
+    found = refusals.refused("plan", str(refusals.sandbox.file), kind="ConnectionSettingsError")
     assert "kafka_default" in found["message"].lower()
 
 
 def test_a_spark_connection_that_does_not_fit_refuses_the_plan_before_it_is_recorded(fresh: Refusals) -> None:
     """What could not run is not planned."""
-    fresh.rig.produce(10)
+    fresh.sandbox.produce(10)
     fresh.connect("spark_default", {"conn_type": "spark", "host": "nowhere"})
-    fresh.refused("plan", str(fresh.rig.file), kind="ConnectionSettingsError", says=("'spark_default'",))
+    fresh.refused("plan", str(fresh.sandbox.file), kind="ConnectionSettingsError", says=("'spark_default'",))
 
 
-def test_a_missing_connection_is_named_with_an_example(planned: Rig) -> None:
+def test_a_missing_connection_is_named_with_an_example(planned: Sandbox) -> None:
     """Each of the four, in processes of their own as a person starts them, says how to add it."""
     from tests.integration.refusing import hold_against_the_rules, state_of
 
@@ -118,7 +118,7 @@ def test_a_missing_connection_is_named_with_an_example(planned: Rig) -> None:
     assert state_of(planned) == before
 
 
-def test_a_broker_that_does_not_answer_is_worth_repeating(planned: Rig) -> None:
+def test_a_broker_that_does_not_answer_is_worth_repeating(planned: Sandbox) -> None:
     """Exit 3 with the address, in bounded time; nobody takes silence for an empty topic."""
     from tests.integration.refusing import hold_against_the_rules, state_of
 
@@ -176,36 +176,36 @@ def test_a_database_that_does_not_answer_is_worth_repeating(
         given = json.loads(json.dumps(connection).replace("{port}", str(port)).replace('"port": 0', f'"port": {port}'))
         refusals.connect(conn_id, given)
         expected = tuple(part.format(port=port) for part in says)
-        found = refusals.refused("plan", str(refusals.rig.file), kind="UnavailableError", says=expected)
+        found = refusals.refused("plan", str(refusals.sandbox.file), kind="UnavailableError", says=expected)
     assert SECRET not in json.dumps(found)
 
 
-def test_what_may_not_be_written_is_a_persons_business(rig: Rig) -> None:
+def test_what_may_not_be_written_is_a_persons_business(sandbox: Sandbox) -> None:
     """Exit 1 and not "repeat": ledger, catalog and warehouse each say what may not be written, Spark's job too."""
     from tests.integration.refusing import hold_against_the_rules
     from tests.unprivileged import bound_by_permissions, read_only
 
-    rig.produce(5)
+    sandbox.produce(5)
     before = bound_by_permissions()
 
     def refused(*words: str, says: tuple[str, ...]) -> None:
-        ended = rig.end(rig.start(*words, str(rig.file), "--json", before=before))
+        ended = sandbox.end(sandbox.start(*words, str(sandbox.file), "--json", before=before))
         hold_against_the_rules(ended, code=1, kind="ConnectionSettingsError", says=says)
 
-    warehouse, catalog = rig.home / "warehouse", rig.home / "catalog.db"
+    warehouse, catalog = sandbox.home / "warehouse", sandbox.home / "catalog.db"
     for places, says in (
         ((warehouse,), ("create table raw.orders", "'lake_default'", "warehouse/raw", "Give this user the permission")),
         ((catalog,), ("'lake_default'", "readonly database", "Give this user the permission")),
-        ((rig.ledger,), ("The ledger sqlite", "may not be written", "Give this user the permission")),
+        ((sandbox.ledger,), ("The ledger sqlite", "may not be written", "Give this user the permission")),
     ):
         with read_only(*places):
             refused("plan", says=says)
-    assert rig.command("plan", str(rig.file)).code == 0
+    assert sandbox.command("plan", str(sandbox.file)).code == 0
     with read_only(*(path for path in warehouse.rglob("*") if path.is_dir())):
-        ended = rig.end(rig.start("run", str(rig.file), "--json", before=before))
+        ended = sandbox.end(sandbox.start("run", str(sandbox.file), "--json", before=before))
         assert ended.code == 1, ended
         assert "may not write to the lake" in ended.err
-    assert rig.run().code == 0
+    assert sandbox.run().code == 0
 
 
 def test_a_file_that_is_no_database_is_no_ledger(refusals: Refusals, tmp_path: Path) -> None:
@@ -213,30 +213,30 @@ def test_a_file_that_is_no_database_is_no_ledger(refusals: Refusals, tmp_path: P
     file = tmp_path / "notes.db"
     file.write_text("buy milk\n" * 1000)
     refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(file)})
-    refusals.refused("plan", str(refusals.rig.file), kind="UnavailableError", says=("notes.db", "not a database"))
+    refusals.refused("plan", str(refusals.sandbox.file), kind="UnavailableError", says=("notes.db", "not a database"))
     assert file.read_text() == "buy milk\n" * 1000
 
 
 def test_a_ledger_of_a_newer_package_is_not_touched(refusals: Refusals, tmp_path: Path) -> None:
     """Every command stops, `db upgrade` too, and names both versions."""
     file = tmp_path / "newer.db"
-    shutil.copy(refusals.rig.ledger, file)
+    shutil.copy(refusals.sandbox.ledger, file)
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("UPDATE kafka_lake_alembic_version SET version_num = '9999'")
     refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(file)})
     says = ("newer.db has schema 9999, newer than", "install the package version that made it", "Nothing was touched")
-    pipeline = str(refusals.rig.file)
-    for words in (("plan", pipeline), ("status", refusals.rig.name), ("db", "check"), ("db", "upgrade")):
+    pipeline = str(refusals.sandbox.file)
+    for words in (("plan", pipeline), ("status", refusals.sandbox.name), ("db", "check"), ("db", "upgrade")):
         found = refusals.refused(*words, kind="LedgerSchemaError", says=says)
         assert found["found"] == "9999"
 
 
 @pytest.fixture(scope="module")
-def committed(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark_jars: list[Path]) -> Rig:
+def committed(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark_jars: list[Path]) -> Sandbox:
     """A place after one run; beside its ledger lies a copy from before the run."""
-    from tests.rig import Rig
+    from tests.sandbox import Sandbox
 
-    place = Rig(tmp_path_factory.mktemp("committed") / "place", kafka.bootstrap)
+    place = Sandbox(tmp_path_factory.mktemp("committed") / "place", kafka.bootstrap)
     place.produce(20)
     planned = place.command("plan", str(place.file))
     assert planned.code == 0, planned.err
@@ -256,7 +256,7 @@ def committed(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark
 def test_a_ledger_that_does_not_know_the_lakes_newest_commit_is_refused(
     ledger: str,
     says: tuple[str, ...],
-    committed: Rig,
+    committed: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -49,7 +49,7 @@ def _in_the_file() -> list[tuple[str, str]]:
 def test_a_pipeline_file_takes_no_nasty_name(key: str, name: str, refusals: Refusals) -> None:
     """The key is named with what is legal; nothing is opened under the name."""
     old, new = IN_THE_FILE[key]
-    file = refusals.variant(old.format(name=refusals.rig.name), new.format(text=json.dumps(name)))
+    file = refusals.variant(old.format(name=refusals.sandbox.name), new.format(text=json.dumps(name)))
     found = refusals.refused("plan", file, kind="PipelineFileError", says=(key, "legal: "))
     assert [problem["key"] for problem in found["problems"]][:1] == [key.partition("] ")[2]]
 
@@ -74,7 +74,7 @@ def test_no_command_takes_a_nasty_pipeline(name: str, refusals: Refusals) -> Non
 @EVERYWHERE
 def test_no_command_takes_a_nasty_topic(words: tuple[str, ...], name: str, refusals: Refusals) -> None:
     """The word is shown escaped, with what a topic's name is made of."""
-    given = [refusals.rig.name if word == "P" else word for word in words]
+    given = [refusals.sandbox.name if word == "P" else word for word in words]
     if words[0] == "skip":
         given += ["--from", "0", "--to", "5", "--reason", "x"]
     refusals.refused(*given, f"--topic={name}", kind="UsageError", says=("--topic", "is not a topic name"))
@@ -83,8 +83,8 @@ def test_no_command_takes_a_nasty_topic(words: tuple[str, ...], name: str, refus
 @EVERYWHERE
 def test_no_command_takes_a_nasty_topic_id(name: str, refusals: Refusals) -> None:
     """An id is what Kafka's own tools print."""
-    rig = refusals.rig
-    given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", "--from", "0", "--to", "5", "--reason", "x")
+    sandbox = refusals.sandbox
+    given = ("skip", sandbox.name, f"--topic={sandbox.topic}", "--partition=0", "--from=0", "--to=5", "--reason=x")
     refusals.refused(*given, f"--topic-id={name}", kind="UsageError", says=("--topic-id", "is not a topic id"))
 
 
@@ -100,7 +100,11 @@ def test_no_command_takes_a_nasty_id(words: tuple[str, ...], name: str, refusals
 def test_no_command_takes_a_nasty_ledger(name: str, refusals: Refusals) -> None:
     """What is given for a connection id is not repeated: people put addresses with passwords there."""
     found = refusals.refused(
-        "status", refusals.rig.name, f"--ledger={name}", kind="ConnectionSettingsError", says=("A connection id is",)
+        "status",
+        refusals.sandbox.name,
+        f"--ledger={name}",
+        kind="ConnectionSettingsError",
+        says=("A connection id is",),
     )
     assert not name.strip() or name not in found["message"]
 
@@ -109,25 +113,25 @@ def test_no_command_takes_a_nasty_ledger(name: str, refusals: Refusals) -> None:
 def test_no_command_takes_a_nasty_partition(text: str, refusals: Refusals) -> None:
     """A partition is a number that Kafka could have."""
     refusals.refused(
-        "plan", refusals.rig.name, f"--partition={text}", kind="UsageError", says=("is not a partition number",)
+        "plan", refusals.sandbox.name, f"--partition={text}", kind="UsageError", says=("is not a partition number",)
     )
 
 
 @pytest.mark.parametrize("reason", ["a\0b", "a\udc80b", "", " \n"])
 def test_a_reason_is_text(reason: str, refusals: Refusals) -> None:
     """What a database could not keep, and silence, are no reasons."""
-    rig = refusals.rig
-    given = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", "--from", "0", "--to", "5")
+    sandbox = refusals.sandbox
+    given = ("skip", sandbox.name, "--topic", sandbox.topic, "--partition", "0", "--from", "0", "--to", "5")
     refusals.refused(*given, f"--reason={reason}", kind="UsageError", says=("--reason",))
 
 
 def test_a_reason_survives_word_for_word(fresh: Refusals) -> None:
     """Free text is data: quotes, semicolons, line ends and other scripts come back as they were given."""
-    rig = fresh.rig
-    rig.produce(20)
-    assert fresh.command("plan", str(rig.file)).code == 0
+    sandbox = fresh.sandbox
+    sandbox.produce(20)
+    assert fresh.command("plan", str(sandbox.file)).code == 0
     reasons = ['it\'s "late"; DROP TABLE kafka_lake_range;--', "two\nlines\tand ../.. %s {x} [bold]", "größer 東京 🙂"]
-    wave = fresh.command("status", rig.name, "--json").document["waves"][0]["wave"]
+    wave = fresh.command("status", sandbox.name, "--json").document["waves"][0]["wave"]
     for reason in reasons:
         assert fresh.command("cancel", wave, "--reason", reason).code == 0
         found = fresh.command("wave", wave, "--json").document
@@ -137,16 +141,16 @@ def test_a_reason_survives_word_for_word(fresh: Refusals) -> None:
         released = fresh.command("release", wave, "--reason", reason, "--json")
         assert released.code == 0
         wave = released.document["wave"]
-    skip = ("skip", rig.name, "--topic", rig.topic, "--partition", "0", "--from", "0", "--to", "5")
+    skip = ("skip", sandbox.name, "--topic", sandbox.topic, "--partition", "0", "--from", "0", "--to", "5")
     assert fresh.command(*skip, "--reason", reasons[0]).code == 0
-    events = "\n".join(rows_of(rig.ledger, set())["kafka_lake_skip"])
+    events = "\n".join(rows_of(sandbox.ledger, set())["kafka_lake_skip"])
     assert repr(reasons[0]) in events
 
 
 def test_the_actor_is_recorded_as_data(fresh: Refusals) -> None:
     """Whoever decides may have a name that no database likes."""
-    rig = fresh.rig
-    rig.produce(20)
+    sandbox = fresh.sandbox
+    sandbox.produce(20)
     fresh.monkeypatch.setenv("KAFKA_LAKE_ACTOR", "o'neil; \udc80\n")
-    assert fresh.command("plan", str(rig.file)).code == 0
-    assert any("o'neil; ?" in row for row in rows_of(rig.ledger, set())["kafka_lake_plan"])
+    assert fresh.command("plan", str(sandbox.file)).code == 0
+    assert any("o'neil; ?" in row for row in rows_of(sandbox.ledger, set())["kafka_lake_plan"])

@@ -16,7 +16,7 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 READS_BETWEEN = 3
 SECONDS = 60
@@ -26,90 +26,90 @@ def _spans(document: dict) -> dict[int, list[list[int]]]:
     return {stream["partition"]: stream["coverage"] for stream in document["streams"]}
 
 
-def test_second_run_finds_nothing_and_a_third_reads_only_what_is_new(rig: Rig) -> None:
+def test_second_run_finds_nothing_and_a_third_reads_only_what_is_new(sandbox: Sandbox) -> None:
     """What is committed is not read again; new records are read alone."""
-    rig.produce(1000)
-    first = rig.run()
+    sandbox.produce(1000)
+    first = sandbox.run()
     assert (first.code, first.document["rows"]) == (0, 1000), first.err
-    again = rig.run()
+    again = sandbox.run()
     assert (again.code, again.document["waves"], again.document["advanced"]) == (0, [], []), again.err
-    rig.produce(50, begin=1000)
-    third = rig.run()
+    sandbox.produce(50, begin=1000)
+    third = sandbox.run()
     assert (third.code, third.document["rows"]) == (0, 50)
     assert {(move["from"], move["to"]) for move in third.document["advanced"]} == {(500, 525)}
-    rig.assert_exact()
-    audit = rig.command("audit", rig.name, "--json")
+    sandbox.assert_exact()
+    audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True)
     assert [stream["rows"] for stream in audit.document["streams"]] == [525, 525]
 
 
-def test_transactions_markers_and_aborted_records_are_accounted_for(rig: Rig) -> None:
+def test_transactions_markers_and_aborted_records_are_accounted_for(sandbox: Sandbox) -> None:
     """Committed records are visible, aborted ones never; every offset has its number."""
-    rig.transaction(100, commit=True)
-    rig.transaction(60, commit=False)
-    rig.transaction(40, commit=True)
-    done = rig.run()
+    sandbox.transaction(100, commit=True)
+    sandbox.transaction(60, commit=False)
+    sandbox.transaction(40, commit=True)
+    done = sandbox.run()
     assert done.code == 0, done.err
-    rig.assert_exact()
-    wave = rig.command("wave", done.document["waves"][0]["wave"], "--json").document
+    sandbox.assert_exact()
+    wave = sandbox.command("wave", done.document["waves"][0]["wave"], "--json").document
     totals = {key: sum(item["accounting"][key] for item in wave["ranges"]) for key in wave["ranges"][0]["accounting"]}
     assert totals == {"visible": 140, "control": 6, "aborted": 60, "compacted": 0, "skipped": 0, "unexplained": 0}
 
 
-def test_a_range_of_markers_alone_is_committed_with_zero_rows(rig: Rig) -> None:
+def test_a_range_of_markers_alone_is_committed_with_zero_rows(sandbox: Sandbox) -> None:
     """An aborted transaction leaves nothing to see, and the watermark passes it."""
-    rig.transaction(10, commit=False)
-    done = rig.run()
+    sandbox.transaction(10, commit=False)
+    done = sandbox.run()
     assert (done.code, done.document["rows"]) == (0, 0), done.err
     assert {move["to"] for move in done.document["advanced"]} == {6}
-    assert rig.run().document["waves"] == []
+    assert sandbox.run().document["waves"] == []
 
 
-def test_overlapping_periods_read_only_what_is_missing(rig: Rig) -> None:
+def test_overlapping_periods_read_only_what_is_missing(sandbox: Sandbox) -> None:
     """A past period is an island; a second one that overlaps reads the rest; following closes the gap."""
-    rig.produce(400)
-    first = rig.run("--partition", "0", "--from", "50", "--to", "100")
+    sandbox.produce(400)
+    first = sandbox.run("--partition", "0", "--from", "50", "--to", "100")
     assert (first.code, first.document["rows"], first.document["advanced"]) == (0, 50, []), first.err
-    second = rig.run("--partition", "0", "--from", "80", "--to", "130")
+    second = sandbox.run("--partition", "0", "--from", "80", "--to", "130")
     assert (second.code, second.document["rows"]) == (0, 30)
-    status = rig.command("status", rig.name, "--json").document
+    status = sandbox.command("status", sandbox.name, "--json").document
     assert _spans(status) == {0: [[50, 130]]}
-    rest = rig.run()
+    rest = sandbox.run()
     assert (rest.code, rest.document["rows"]) == (0, 320)
     assert {move["to"] for move in rest.document["advanced"]} == {200}
-    rig.assert_exact()
+    sandbox.assert_exact()
 
 
-def test_a_period_below_the_origin_is_read_and_moves_no_watermark(rig: Rig) -> None:
+def test_a_period_below_the_origin_is_read_and_moves_no_watermark(sandbox: Sandbox) -> None:
     """Any past period can be ingested, also one that the start policy left out."""
-    rig.produce(200)
-    offsets = rig.home / "start.json"
-    offsets.write_text(json.dumps({rig.topic: {"0": 60, "1": 60}}))
-    rig.write_pipeline(source='start = "offsets:start.json"')
-    assert rig.run().document["rows"] == 80
-    below = rig.run("--from", "10", "--to", "70")
+    sandbox.produce(200)
+    offsets = sandbox.home / "start.json"
+    offsets.write_text(json.dumps({sandbox.topic: {"0": 60, "1": 60}}))
+    sandbox.write_pipeline(source='start = "offsets:start.json"')
+    assert sandbox.run().document["rows"] == 80
+    below = sandbox.run("--from", "10", "--to", "70")
     assert (below.code, below.document["rows"], below.document["advanced"]) == (0, 100, []), below.err
-    rig.assert_exact({key: value for key, value in rig.acknowledged.items() if key[1] >= 10})
+    sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key[1] >= 10})
 
 
-def test_two_runs_at_once_land_every_record_once(rig: Rig) -> None:
+def test_two_runs_at_once_land_every_record_once(sandbox: Sandbox) -> None:
     """One does the work; the other says so (0 done, or 3 worth repeating)."""
-    rig.produce(2000)
-    both = [rig.start("run", str(rig.file), "--json") for _ in range(2)]
-    ended = [rig.end(process) for process in both]
+    sandbox.produce(2000)
+    both = [sandbox.start("run", str(sandbox.file), "--json") for _ in range(2)]
+    ended = [sandbox.end(process) for process in both]
     assert 0 in {item.code for item in ended}, [item.err for item in ended]
     assert {item.code for item in ended} <= {0, 3}
     assert all(json.loads(item.out) for item in ended)
-    assert rig.run().code == 0
-    rig.assert_exact()
-    assert len(rig.publishes()) == len(set(rig.publishes()))
+    assert sandbox.run().code == 0
+    sandbox.assert_exact()
+    assert len(sandbox.publishes()) == len(set(sandbox.publishes()))
 
 
-def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> None:
+def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(sandbox: Sandbox) -> None:
     """Whoever polls the table sees whole waves only."""
-    rig.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
-    rig.produce(400, size=500)
-    rig.transaction(200, commit=False)
+    sandbox.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
+    sandbox.produce(400, size=500)
+    sandbox.transaction(200, commit=False)
     seen: list[Counter[tuple[int, int, bytes]]] = []
     stop, ready = threading.Event(), threading.Event()
 
@@ -117,7 +117,7 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> N
         while True:
             last = stop.wait(0.05)
             try:
-                seen.append(rig.rows())
+                seen.append(sandbox.rows())
             except NoSuchTableError:
                 seen.append(Counter())
             ready.set()
@@ -128,7 +128,7 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> N
         reader = pool.submit(poll)
         try:
             assert ready.wait(SECONDS)
-            done = rig.run()
+            done = sandbox.run()
         finally:
             stop.set()
         reader.result()
@@ -136,7 +136,7 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> N
     waves = {item["wave"]: item["rows"] for item in done.document["waves"]}
     assert len(waves) > 2
     sizes, total = {0}, 0
-    for wave in rig.publishes():
+    for wave in sandbox.publishes():
         total += waves[wave]
         sizes.add(total)
     read = [state.total() for state in seen]
@@ -144,13 +144,13 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(rig: Rig) -> N
     assert sum(0 < rows < total for rows in read) >= READS_BETWEEN, read
     assert {*read} <= sizes
     assert all(state <= seen[-1] for state in seen)
-    rig.assert_exact()
+    sandbox.assert_exact()
 
 
-def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(rig: Rig) -> None:
+def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(sandbox: Sandbox) -> None:
     """The dry run reads the same plan, and leaves ledger and lake as they were."""
-    rig.produce(500)
-    shown = rig.command("plan", str(rig.file), "--dry-run", "--json")
+    sandbox.produce(500)
+    shown = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json")
     assert shown.code == 0, shown.err
     plan = shown.document
     assert plan["plan"] is None
@@ -162,45 +162,45 @@ def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(rig: 
     assert plan["estimated_seconds"] > 0
     deadline = datetime.fromisoformat(plan["retention_deadline"])
     assert 6 <= (deadline - datetime.now(UTC)).days <= 7
-    status = rig.command("status", rig.name, "--json")
+    status = sandbox.command("status", sandbox.name, "--json")
     assert (status.code, status.document["error"]["type"]) == (1, "UnknownSubjectError")
-    people = rig.command("plan", str(rig.file), "--dry-run")
+    people = sandbox.command("plan", str(sandbox.file), "--dry-run")
     assert "nothing was written" in people.out
     assert "retention may take" in people.out
 
 
 @pytest.mark.nightly
-def test_compaction_and_expiry_between_any_two_steps_lose_nothing(rig: Rig) -> None:
+def test_compaction_and_expiry_between_any_two_steps_lose_nothing(sandbox: Sandbox) -> None:
     """Maintenance of the table is an ordinary neighbour."""
-    table = f"lake.{rig.table}"
+    table = f"lake.{sandbox.table}"
     columns = "kafka_topic, kafka_topic_id, kafka_partition, kafka_offset"
     insert = f"INSERT INTO {table} ({columns}) VALUES ('x', 'x', 0, 0)"
-    expire = f"table => '{rig.table}', older_than => TIMESTAMP '2100-01-01', retain_last => 1"
+    expire = f"table => '{sandbox.table}', older_than => TIMESTAMP '2100-01-01', retain_last => 1"
     maintain = [
-        f"CALL lake.system.rewrite_data_files(table => '{rig.table}', options => map('min-input-files', '2'))",
+        f"CALL lake.system.rewrite_data_files(table => '{sandbox.table}', options => map('min-input-files', '2'))",
         f"CALL lake.system.expire_snapshots({expire})",
     ]
-    rig.produce(300)
-    staged = rig.run(env=arming.environment(traps="table.publish:before=kill"))
+    sandbox.produce(300)
+    staged = sandbox.run(env=arming.environment(traps="table.publish:before=kill"))
     assert staged.code == -9
-    rig.spark_sql([insert, *maintain])
-    published = rig.run(env=arming.environment(traps="table.publish:after=kill"))
+    sandbox.spark_sql([insert, *maintain])
+    published = sandbox.run(env=arming.environment(traps="table.publish:after=kill"))
     assert published.code == -9
-    rig.spark_sql([*maintain, f"DELETE FROM {table} WHERE kafka_topic = 'x'", *maintain])
-    assert rig.run().code == 0
-    rig.assert_exact()
-    rig.produce(100, begin=300)
-    assert rig.run().code == 0
-    rig.spark_sql(maintain)
-    assert rig.run().document["waves"] == []
-    rig.assert_exact()
-    assert rig.command("audit", rig.name, "--json").document["ok"] is True
+    sandbox.spark_sql([*maintain, f"DELETE FROM {table} WHERE kafka_topic = 'x'", *maintain])
+    assert sandbox.run().code == 0
+    sandbox.assert_exact()
+    sandbox.produce(100, begin=300)
+    assert sandbox.run().code == 0
+    sandbox.spark_sql(maintain)
+    assert sandbox.run().document["waves"] == []
+    sandbox.assert_exact()
+    assert sandbox.command("audit", sandbox.name, "--json").document["ok"] is True
 
 
-def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(rig: Rig) -> None:
+def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox) -> None:
     """SIGTERM, as `kill` and service managers send it, unwinds as Ctrl-C does: 143, no driver, the attempt recorded."""
-    rig.produce(20)
-    process = rig.start("run", str(rig.file))
+    sandbox.produce(20)
+    process = sandbox.start("run", str(sandbox.file))
     started = psutil.Process(process.pid)
 
     def stages(child: psutil.Process) -> bool:
@@ -211,13 +211,13 @@ def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(rig: Rig) -> Non
     wait_until(lambda: any(map(stages, started.children())), timeout=120, failed=AssertionError)
     drivers = started.children(recursive=True)
     process.send_signal(signal.SIGTERM)
-    ended = rig.end(process)
+    ended = sandbox.end(process)
     assert ended.code == 143, ended
     assert "terminated: run the same command again, it goes on from where it stopped" in ended.err
     assert not [driver for driver in drivers if driver.is_running() and driver.status() != psutil.STATUS_ZOMBIE]
-    (wave,) = rig.command("status", rig.name, "--json").document["waves"]
+    (wave,) = sandbox.command("status", sandbox.name, "--json").document["waves"]
     assert wave["state"] == "PLANNED"
-    (attempt,) = rig.command("wave", wave["wave"], "--json").document["attempts"]
+    (attempt,) = sandbox.command("wave", wave["wave"], "--json").document["attempts"]
     assert (attempt["outcome"], attempt["error"]) == ("failed", "EndedBySignal")
-    assert rig.run().code == 0
-    rig.assert_exact()
+    assert sandbox.run().code == 0
+    sandbox.assert_exact()

@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.local.processes import wait_until
 from tests.groups import commit_in
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -30,17 +30,17 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     with LocalKafka(settings=STAYS_OPEN) as broker:
-        rig = Rig(tmp_path / "place", broker.bootstrap, partitions=1)
-        rig.produce(4)
+        sandbox = Sandbox(tmp_path / "place", broker.bootstrap, partitions=1)
+        sandbox.produce(4)
         settings = {"bootstrap.servers": broker.bootstrap}
         slow = Producer({**settings, "transactional.id": "nightly-load", "transaction.timeout.ms": 1000})
         slow.init_transactions(60)
         slow.begin_transaction()
-        slow.produce(rig.topic, b"late", partition=0)
+        slow.produce(sandbox.topic, b"late", partition=0)
         assert slow.flush(60) == 0
-        rig.produce(3, begin=4)
+        sandbox.produce(3, begin=4)
 
-        made = rig.command("plan", str(rig.file), "--dry-run", "--json").document
+        made = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json").document
         (waiting,) = made["waiting_for_stable"]
         assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [4]
         assert (waiting["last_stable"], waiting["high_watermark"]) == (4, 8)
@@ -50,74 +50,74 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert named["started_at"] <= made["observed_at"]
 
         source = KafkaOffsetSource(KafkaSettings.parse(settings), clock=SystemClock())
-        (seen,) = source.transactions([(rig.topic, 0)], None)
+        (seen,) = source.transactions([(sandbox.topic, 0)], None)
         assert not seen.hangs(SystemClock().now())
         overdue = SystemClock().now() + timedelta(minutes=2)
         assert seen.hangs(overdue)
         assert "transaction 'nightly-load' of producer" in seen.describe(overdue)
-        assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in seen.describe(overdue)
+        assert f"abort --topic {sandbox.topic} --partition 0 --start-offset 4" in seen.describe(overdue)
 
-        assert_hanging_needs_a_person(rig, lambda: seen.hangs(SystemClock().now()))
-        rig.write_pipeline(source='end = "group:live"\nstable_wait = 2')
+        assert_hanging_needs_a_person(sandbox, lambda: seen.hangs(SystemClock().now()))
+        sandbox.write_pipeline(source='end = "group:live"\nstable_wait = 2')
         committing = Producer({**settings, "transactional.id": "live-consumer"})
         committing.init_transactions(60)
         committing.begin_transaction()
-        commit_in(committing, broker.bootstrap, "live", rig.topic, 0, 8)
-        failed = rig.command("plan", str(rig.file), "--json")
+        commit_in(committing, broker.bootstrap, "live", sandbox.topic, 0, 8)
+        failed = sandbox.command("plan", str(sandbox.file), "--json")
         error = failed.document["error"]
         assert (failed.code, error["type"]) == (3, "PendingCommitError"), failed.err
-        assert (error["group"], error["partitions"]) == ("live", [[rig.topic, 0]])
+        assert (error["group"], error["partitions"]) == ("live", [[sandbox.topic, 0]])
         assert "live-consumer" in {item["transactional_id"] for item in error["transactions"]}
         committing.commit_transaction(60)
         slow.abort_transaction(60)
-        wait_until(lambda: not source.transactions([(rig.topic, 0)], "live"), timeout=60, failed=AssertionError)
-        made = rig.command("plan", str(rig.file), "--dry-run", "--json").document
+        wait_until(lambda: not source.transactions([(sandbox.topic, 0)], "live"), timeout=60, failed=AssertionError)
+        made = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json").document
         assert made["waiting_for_stable"] == []
         assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [8], "what the group committed"
 
 
-def assert_hanging_needs_a_person(rig: Rig, hangs: Callable[[], bool]) -> None:
+def assert_hanging_needs_a_person(sandbox: Sandbox, hangs: Callable[[], bool]) -> None:
     """A transaction that may still end is a line of a run; one that hangs is an exit code, in run and plan."""
-    done = rig.command("run", str(rig.file))
+    done = sandbox.command("run", str(sandbox.file))
     assert done.code == 0, done.err
     assert "waiting for stable: " in done.out
     assert "held by transaction 'nightly-load'" in done.out
     wait_until(hangs, timeout=120, failed=AssertionError)
-    stopped = rig.run()
+    stopped = sandbox.run()
     (problem,) = stopped.document["problems"]
     assert (stopped.code, problem["type"]) == (1, "HangingTransactionError"), stopped.err
     assert "transaction 'nightly-load' of producer" in problem["message"]
-    assert f"abort --topic {rig.topic} --partition 0 --start-offset 4" in problem["message"]
-    planned = rig.command("plan", str(rig.file), "--json")
+    assert f"abort --topic {sandbox.topic} --partition 0 --start-offset 4" in problem["message"]
+    planned = sandbox.command("plan", str(sandbox.file), "--json")
     assert (planned.code, planned.document["waiting_for_stable"][0]["transaction"]["hanging"]) == (1, True)
 
 
 def test_rest_follows_after_commit_and_after_abort(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> None:
     """A run ends below what is open; what was behind it lands with the next run, however the transaction ended. The
     topic's name begins like those of Kafka's own, which changes nothing."""
-    rig = Rig(tmp_path / "place", kafka.bootstrap, topic=f"__changes-{secrets.token_hex(4)}")
-    producer = Producer({"bootstrap.servers": rig.bootstrap, "transactional.id": rig.topic})
+    sandbox = Sandbox(tmp_path / "place", kafka.bootstrap, topic=f"__changes-{secrets.token_hex(4)}")
+    producer = Producer({"bootstrap.servers": sandbox.bootstrap, "transactional.id": sandbox.topic})
     producer.init_transactions(60)
     ends = []
     for ended, number in ((producer.commit_transaction, 0), (producer.abort_transaction, 1)):
         producer.begin_transaction()
-        producer.produce(rig.topic, b"open", partition=0)
+        producer.produce(sandbox.topic, b"open", partition=0)
         assert producer.flush(60) == 0
-        rig.produce(2, begin=2 * number, partitions=1)
-        ends.append(_landed(rig))
+        sandbox.produce(2, begin=2 * number, partitions=1)
+        ends.append(_landed(sandbox))
         ended(60)
-        ends.append(_landed(rig))
+        ends.append(_landed(sandbox))
     # Per round: the open record, two others, a marker.
     assert ends == [0, 4, 4, 8]
-    assert sum(rig.rows().values()) == 5
-    audited = rig.command("audit", rig.name, "--json").document
+    assert sum(sandbox.rows().values()) == 5
+    audited = sandbox.command("audit", sandbox.name, "--json").document
     explained = audited["totals"]["accounting"]
     assert [explained[name] for name in ("visible", "aborted", "control", "unexplained")] == [5, 1, 2, 0]
 
 
-def _landed(rig: Rig) -> int:
+def _landed(sandbox: Sandbox) -> int:
     """Run, and return the watermark of partition 0; nothing yet is 0."""
-    done = rig.run()
+    done = sandbox.run()
     assert done.code == 0, done.err
-    streams = rig.command("status", rig.name, "--json").document["streams"]
+    streams = sandbox.command("status", sandbox.name, "--json").document["streams"]
     return next((item["watermark"] for item in streams if item["partition"] == 0), 0)

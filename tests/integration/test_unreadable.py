@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from tests.rig import Rig
+from tests.sandbox import Sandbox
 
 MILLISECONDS = 1_700_000_000_123
 MICROSECONDS, NANOSECONDS = MILLISECONDS * 1000, MILLISECONDS * 1_000_000
 
 
-def accept_any_time(rig: Rig) -> None:
-    """Let the rig's topic take any number for a time, as brokers did before Kafka 4, and keep what is old."""
+def accept_any_time(sandbox: Sandbox) -> None:
+    """Let the sandbox's topic take any number for a time, as brokers did before Kafka 4, and keep what is old."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
     wanted = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
     changes = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in wanted.items()]
-    asked = ConfigResource(ResourceType.TOPIC, rig.topic, incremental_configs=changes)
-    admin = AdminClient({"bootstrap.servers": rig.bootstrap})
+    asked = ConfigResource(ResourceType.TOPIC, sandbox.topic, incremental_configs=changes)
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap})
     admin.incremental_alter_configs([asked])[asked].result(30)
 
 
-def produce(rig: Rig, partition: int, *batches: Sequence[int]) -> None:
+def produce(sandbox: Sandbox, partition: int, *batches: Sequence[int]) -> None:
     """Produce batches to a partition: a record for each time.
 
     A producer waits with a batch until it is flushed, however slowly its records come.
@@ -31,11 +31,11 @@ def produce(rig: Rig, partition: int, *batches: Sequence[int]) -> None:
     from confluent_kafka import Producer
 
     for batch in batches:
-        producer = Producer({"bootstrap.servers": rig.bootstrap, "linger.ms": 60_000})
+        producer = Producer({"bootstrap.servers": sandbox.bootstrap, "linger.ms": 60_000})
         for at in batch:
-            offset = sum(number == partition for number, _ in rig.acknowledged)
-            rig.acknowledged[partition, offset] = value = f"record {offset} of partition {partition}".encode()
-            producer.produce(rig.topic, value, partition=partition, timestamp=at, headers={"a": b"1", "b": None})
+            offset = sum(number == partition for number, _ in sandbox.acknowledged)
+            sandbox.acknowledged[partition, offset] = value = f"record {offset} of partition {partition}".encode()
+            producer.produce(sandbox.topic, value, partition=partition, timestamp=at, headers={"a": b"1", "b": None})
         assert producer.flush(60) == 0
 
 
@@ -55,36 +55,36 @@ def test_records_that_no_job_can_read_are_held_by_themselves(spark_jars: list[Pa
     every other record is in the lake after the same run, and the deep audit and a rebuild agree."""
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    with LocalKafka() as broker, closing(Rig(tmp_path / "place", broker.bootstrap, partitions=3)) as rig:
-        text = rig.file.read_text()
-        rig.file.write_text(text.replace("[spark]", 'partition_by = "days(kafka_timestamp)"\n[spark]'))
-        accept_any_time(rig)
+    with LocalKafka() as broker, closing(Sandbox(tmp_path / "place", broker.bootstrap, partitions=3)) as sandbox:
+        text = sandbox.file.read_text()
+        sandbox.file.write_text(text.replace("[spark]", 'partition_by = "days(kafka_timestamp)"\n[spark]'))
+        accept_any_time(sandbox)
         usual = [MILLISECONDS] * 3
-        produce(rig, 0, usual, [MICROSECONDS] * 2, usual)
-        produce(rig, 1, usual, [MILLISECONDS, NANOSECONDS, MILLISECONDS, NANOSECONDS], usual)
-        produce(rig, 2, usual, usual, usual)
+        produce(sandbox, 0, usual, [MICROSECONDS] * 2, usual)
+        produce(sandbox, 1, usual, [MILLISECONDS, NANOSECONDS, MILLISECONDS, NANOSECONDS], usual)
+        produce(sandbox, 2, usual, usual, usual)
         broker.stop()
-        damage(broker.log_dir / f"{rig.topic}-2", 1)
+        damage(broker.log_dir / f"{sandbox.topic}-2", 1)
         broker.start()
 
-        done = rig.run()
+        done = sandbox.run()
         assert done.code == 1, done.err
         (broken,) = done.document["held"]
         assert broken.startswith(
-            f"{rig.topic}/2 3-6 held: UnreadableRecordError: {rig.topic}/2 3-6 cannot be read: wrong checksum, batch "
-            "3-6. Pass it with: kafka-lake skip "
+            f"{sandbox.topic}/2 3-6 held: UnreadableRecordError: {sandbox.topic}/2 3-6 cannot be read: wrong checksum, "
+            "batch 3-6. Pass it with: kafka-lake skip "
         )
         lost = {(2, 3), (2, 4), (2, 5)}
-        landed = {key: value for key, value in rig.acknowledged.items() if key not in lost}
-        rig.assert_exact(landed)
-        rows = rig.iceberg().scan(row_filter="kafka_timestamp is null").to_arrow().to_pylist()
+        landed = {key: value for key, value in sandbox.acknowledged.items() if key not in lost}
+        sandbox.assert_exact(landed)
+        rows = sandbox.iceberg().scan(row_filter="kafka_timestamp is null").to_arrow().to_pylist()
         assert sorted(row["kafka_timestamp_raw"] for row in rows) == [*[MICROSECONDS] * 2, *[NANOSECONDS] * 2]
 
-        audit = rig.command("audit", str(rig.file), "--deep", "--json")
+        audit = sandbox.command("audit", str(sandbox.file), "--deep", "--json")
         assert audit.document["deep"]["records"] == len(landed), audit.out
         assert {item["partition"] for item in audit.document["findings"]} <= {2}, audit.out
-        rig.ledger.unlink()
-        rebuilt = rig.command("rebuild", str(rig.file), "--json")
+        sandbox.ledger.unlink()
+        rebuilt = sandbox.command("rebuild", str(sandbox.file), "--json")
         assert rebuilt.code == 0, rebuilt.err
-        assert rig.rows().total() == len(landed), done.err + done.out[-3000:]
-        rig.assert_exact(landed)
+        assert sandbox.rows().total() == len(landed), done.err + done.out[-3000:]
+        sandbox.assert_exact(landed)

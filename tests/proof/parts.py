@@ -173,7 +173,7 @@ PARTS = (
     ),
     Part(
         name="suite",
-        proves="every test that `make test` leaves out: stories through a Dag, maintenance between any two steps",
+        proves="every test that `make test` leaves out: scenarios through a Dag, maintenance between any two steps",
         cases="tests",
         works=_suite,
         read=pytest_report,

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 @pytest.fixture(scope="module")
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One Airflow and one broker for this module, with one pipeline file per story."""
+    """One Airflow and one broker for this module, with one pipeline file per scenario."""
     with world_of(tmp_path_factory.mktemp("world"), LANES) as made:
         yield made
 

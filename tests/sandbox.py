@@ -29,7 +29,7 @@ CLI_SECONDS = 240
 POLL_SECONDS = 0.2
 END_SECONDS = 60
 CONNECTION = re.compile(r"AIRFLOW_CONN_(?!SPARK_)\w+")
-HOME, COMMAND = "RIG_HOME", "RIG_COMMAND"
+HOME, COMMAND = "SANDBOX_HOME", "SANDBOX_COMMAND"
 """In the environment of everything that a command starts in a place, also of a driver whose command is gone: the place,
 and which command it was."""
 _numbers = itertools.count(1)
@@ -100,7 +100,7 @@ def _is_driver(process: psutil.Process) -> bool:
 
 
 @dataclass
-class Rig:
+class Sandbox:
     """One pipeline of one topic; `acknowledged` is what the producer was told, by `(partition, offset)`."""
 
     home: Path
@@ -249,7 +249,7 @@ class Rig:
     def produce(
         self, records: int, *, size: int = 20, begin: int = 0, topic: str | None = None, partitions: int | None = None
     ) -> dict[tuple[int, int], bytes]:
-        """Produce plain records round robin over the partitions; returns, and for the rig's topic notes, what was
+        """Produce plain records round robin over the partitions; returns, and for the sandbox's topic notes, what was
         acknowledged."""
         from confluent_kafka import Producer
 
