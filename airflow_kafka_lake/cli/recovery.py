@@ -9,7 +9,7 @@ from airflow_kafka_lake.cli.command import REPEAT, Argument, Command, Json, Resu
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import counted
-from airflow_kafka_lake.core.documents.advance import advance_document
+from airflow_kafka_lake.core.documents.status import advance_document
 from airflow_kafka_lake.services import rebuilding, recovery
 
 

@@ -15,7 +15,6 @@ from airflow_kafka_lake.core.audit.inputs import (
     TableInputs,
 )
 from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
-from airflow_kafka_lake.core.audit.tables import tables_of
 from airflow_kafka_lake.core.audit.timeline import Bounds
 from airflow_kafka_lake.core.documents.status import bounds_states
 from airflow_kafka_lake.core.errors import (
@@ -144,10 +143,19 @@ def gather(
 
 
 def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHING) -> dict[str, set[str]]:
-    """Return the tables that an audit of a scope reads, with the topic ids that go there now (`tables_of`)."""
+    """Return the tables that the scope's streams go to, or ever went to, sorted, with the topic ids that go there now.
+
+    Tables written so far are those of waves, in a scope of waves with ranges in it; a rebuild's waves may have none.
+    """
     streams, waves = ledger.streams(spec.name), ledger.waves(spec.name)
     ranges = () if scope == EVERYTHING else ledger.ranges(pipeline=spec.name)
-    return tables_of(spec, streams, waves, ranges=ranges, scope=scope)
+    in_scope = {item.wave for item in ranges if item.stream in scope}
+    tables = {wave.table for wave in waves if wave.table and (scope == EVERYTHING or wave.id in in_scope)}
+    tables |= {spec.table_for(stream.key.topic) for stream in streams if stream.key in scope}
+    topics: dict[str, set[str]] = {table: set() for table in sorted(tables)}
+    for stream in streams:
+        topics.get(spec.table_for(stream.key.topic), set()).add(stream.key.topic_id)
+    return topics
 
 
 def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Sequence[OutboxItem]) -> TableInputs:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.documents.status import status_document
-from airflow_kafka_lake.core.documents.waves import wave_document
+from airflow_kafka_lake.core.documents.status import status_document, wave_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.snapshots import Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.ledger.records import WaveRecord

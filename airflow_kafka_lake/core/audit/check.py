@@ -1,21 +1,22 @@
-"""Is anything lost, twice, visible too early, or not what the record says? Values in, findings out.
+"""Whether anything is lost, twice, visible too early, or other than recorded: inputs in, findings out.
 
-`check` judges everything; the parts are `lake` against ledger and truth (here), commits and receipts
-(`core/witnesses.py`) and progress (`core/progress.py`).
+`check` calls all parts: rows against ledger and truth (here), commits and receipts (`commit_check`), watermarks and
+unfinished work (`progress`).
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.commit_check import CommitCheck, check_commits
-from airflow_kafka_lake.core.audit.committed import check_committed
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth
 from airflow_kafka_lake.core.audit.progress import check_progress
+from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -27,7 +28,7 @@ GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLV
 
 
 def check(inputs: AuditInputs) -> tuple[Finding, ...]:
-    """Return everything that is wrong, by stream, then wave, then table; nothing when all is well."""
+    """Return all findings, by stream, then wave, then table."""
     commit_check = CommitCheck.of(inputs)
     found = [
         *_damaged(inputs),
@@ -39,17 +40,17 @@ def check(inputs: AuditInputs) -> tuple[Finding, ...]:
 
 
 def rows_seen(inputs: AuditInputs) -> dict[Stream, list[AttemptRows]]:
-    """Return what readers of the tables see of each stream, by attempt."""
+    """Return the rows of each stream that readers of the tables see, by attempt."""
     found: dict[Stream, list[AttemptRows]] = defaultdict(list)
     for table in inputs.tables:
-        for holding in table.attempt_rows:
-            found[holding.stream].append(holding)
+        for rows in table.attempt_rows:
+            found[rows.stream].append(rows)
     return found
 
 
 def offsets_seen(inputs: AuditInputs) -> dict[Stream, RangeSet]:
     """Return at which offsets of each stream readers of the tables see a row."""
-    return {key: RangeSet.union(item.offsets for item in held) for key, held in rows_seen(inputs).items()}
+    return {key: RangeSet.union(item.offsets for item in rows) for key, rows in rows_seen(inputs).items()}
 
 
 def _damaged(inputs: AuditInputs) -> Iterator[Finding]:
@@ -71,7 +72,7 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
     )
     for stream in sorted(seen.keys() | ranges.keys()):
         attempt_rows = seen.get(stream, [])
-        rows = RangeSet.union(holding.offsets for holding in attempt_rows)
+        rows = RangeSet.union(item.offsets for item in attempt_rows)
         truth = inputs.truth.get(stream)
         yield from _twice(stream, attempt_rows, rows)
         for item in committed.get(stream, ()):
@@ -84,7 +85,7 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
 
 
 def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
-    """Name the newest commit of others that took rows out of a range's table since, and what to do if it was wanted."""
+    """Name the newest commit of others that deleted rows from a range's table, and the remedy if it was on purpose."""
     wave = next((wave for wave in inputs.ledger.waves if wave.id == item.wave), None)
     table = next((table for table in inputs.tables if wave and table.identifier == wave.table), None)
     since = list(table.commits) if table else []
@@ -93,10 +94,10 @@ def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
     if not theirs:
         return ""
     last = theirs[-1]
-    who = f" by {last.engine}" if last.engine else ""
+    engine = f" by {last.engine}" if last.engine else ""
     return (
-        f". {last.deleted} rows were deleted{who} with snapshot {last.snapshot} at {timestamp(last.at)}. If that was "
-        f"on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
+        f". {last.deleted} rows were deleted{engine} with snapshot {last.snapshot} at {timestamp(last.at)}. If that "
+        f"was on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
     )
 
 
@@ -108,10 +109,10 @@ def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[Stream, list[RangeRecor
 
 
 def _twice(stream: Stream, attempt_rows: Sequence[AttemptRows], rows: RangeSet) -> Iterator[Finding]:
-    """Find offsets that several attempts brought, and rows that one attempt brought twice."""
-    extra = sum(holding.offsets.span + holding.duplicates for holding in attempt_rows) - rows.span
+    """Find offsets with rows of several attempts, and rows that one attempt has twice."""
+    extra = sum(item.offsets.span + item.duplicates for item in attempt_rows) - rows.span
     if extra:
-        shared = overlaps([holding.offsets for holding in attempt_rows])
+        shared = overlaps([item.offsets for item in attempt_rows])
         where = f", at {shared.describe()}" if shared else ""
         message = f"{extra} rows are there more than once{where}"
         yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, message=message)
@@ -131,39 +132,42 @@ def overlaps(sets: Iterable[RangeSet]) -> RangeSet:
 def _check_replaced(
     item: RangeRecord, attempt_rows: Sequence[AttemptRows], commit_check: CommitCheck
 ) -> Iterator[Finding]:
-    """Where a range was read again, rows of the earlier reading are gone."""
-    for holding in attempt_rows if item.generation else ():
-        wave = commit_check.wave_of(holding.attempt)
-        if wave is not None and wave.id != item.wave and (old := holding.offsets.within(item.range)):
-            message = f"range {item.range} was read again, and rows of attempt {holding.attempt} are still at {old}"
+    """Find rows of an earlier reading where a range was read again."""
+    for its in attempt_rows if item.generation else ():
+        wave = commit_check.wave_of(its.attempt)
+        if wave is not None and wave.id != item.wave and (old := its.offsets.within(item.range)):
+            message = f"range {item.range} was read again, and rows of attempt {its.attempt} are still at {old}"
             yield Finding(kind=FindingKind.DUPLICATE, stream=item.stream, offsets=old, wave=item.wave, message=message)
 
 
 def _check_unplanned(
     stream: Stream, attempt_rows: Sequence[AttemptRows], ranges: Sequence[RangeRecord], commit_check: CommitCheck
 ) -> Iterator[Finding]:
-    """Every row belongs to a committed range, to a published attempt whose commit is still to come, or to a range
-    that was reopened and is not read again yet (or never will be: it was skipped then)."""
+    """Find rows without a published attempt, and rows outside committed ranges.
+
+    A published attempt's commit may not be on record yet; a reopened range keeps its rows until it is read again, or
+    for good where it was skipped.
+    """
     committed = RangeSet(item.range for item in ranges if item.state is RangeState.COMMITTED or item.generation)
     skipped = [item for item in ranges if item.state is RangeState.SKIPPED]
-    for holding in attempt_rows:
-        if not commit_check.published(holding.attempt):
-            whose = f"attempt {holding.attempt}" if holding.attempt else "no attempt"
-            where = holding.offsets.describe()
+    for its in attempt_rows:
+        if not commit_check.published(its.attempt):
+            whose = f"attempt {its.attempt}" if its.attempt else "no attempt"
+            where = its.offsets.describe()
             yield Finding(
                 kind=FindingKind.VISIBLE_WITHOUT_TOKEN,
                 stream=stream,
-                offsets=holding.offsets,
+                offsets=its.offsets,
                 message=f"rows at {where} are of {whose}, which no commit or receipt of ours has published",
             )
             continue
-        left = holding.offsets - committed
+        left = its.offsets - committed
         for item in skipped:
             if inside := left & RangeSet((item.range,)):
                 message = f"range {item.range} is skipped and has {inside.span} rows"
                 yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=inside, message=message)
                 left -= inside
-        wave = commit_check.wave_of(holding.attempt)
+        wave = commit_check.wave_of(its.attempt)
         if wave is not None and wave.state not in GONE_ON:
             left -= RangeSet(item.range for item in ranges if item.wave == wave.id)
         if left:
@@ -182,3 +186,48 @@ def _check_contents(stream: Stream, rows: RangeSet, truth: StreamTruth, inputs: 
             offsets = RangeSet(OffsetRange(offset, offset + 1) for offset in wrong)
             message = f"rows at {offsets.describe()} have another content than was acknowledged"
             yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=offsets, message=message)
+
+
+def check_committed(
+    item: RangeRecord,
+    rows: RangeSet,
+    truth: StreamTruth | None,
+    deletions: Deletions,
+    *,
+    by_others: Callable[[], str] = str,
+) -> Iterator[Finding]:
+    """Find what a committed range lacks: offsets in its accounting, rows, less those deleted on purpose, and
+    acknowledged records. `by_others` describes deletions by others."""
+    asked = RangeSet((item.range,))
+    recorded = item.accounting or Accounting()
+    if recorded.span != item.range.span or recorded.unexplained:
+        message = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
+        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, message=message)
+    inside = rows.within(item.range)
+    deleted = deletions.rows(item, inside)
+    missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
+    numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
+    if deleted:
+        numbers += f", {deleted} of them deleted on purpose"
+    if missing.span > deleted or inside.span < recorded.visible - deleted:
+        lost = missing or asked - inside
+        lost = lost - deletions.offsets(item, inside) or lost
+        named = f"; {missing.span} acknowledged records are missing" if missing else ""
+        message = numbers + named + by_others()
+        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, message=message)
+    elif inside.span > recorded.visible:
+        yield Finding(
+            kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, message=numbers
+        )
+    elif inside and not deleted and _ends(inside) != (item.first_offset, item.last_offset):
+        # As many rows as were published, at other offsets.
+        first, last = _ends(inside)
+        message = f"range {item.range}: its rows are at {first} to {last}, published were {item.first_offset} to "
+        message += f"{item.last_offset}"
+        yield Finding(
+            kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, message=message
+        )
+
+
+def _ends(offsets: RangeSet) -> tuple[int, int]:
+    return offsets.first, offsets.last

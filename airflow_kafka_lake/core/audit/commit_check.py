@@ -1,4 +1,4 @@
-"""What commits, receipts and ledger say about the same attempts, held against each other."""
+"""Compare commits, receipts and ledger about the same attempts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN_BY_ATTEMPT = frozenset({RangeState.PLANNED, RangeState.COMMITTED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitCheck:
-    """Who says what: attempts and waves of the ledger, tokens and receipts of the lake, by id."""
+    """Attempts and waves of the ledger, tokens and receipts of the lake, by id."""
 
     attempts: Mapping[str, AttemptRecord]
     waves: Mapping[str, WaveRecord]
@@ -41,7 +41,7 @@ class CommitCheck:
 
     @classmethod
     def of(cls, inputs: AuditInputs) -> CommitCheck:
-        """Sort the evidence by who it speaks of."""
+        """Index the inputs of an audit."""
         ledger = inputs.ledger
         receipts: dict[str, list[ReceiptRow]] = defaultdict(list)
         published = set()
@@ -68,7 +68,7 @@ class CommitCheck:
         )
 
     def is_cut(self, attempt: str) -> bool:
-        """Return whether some of what an attempt published was reopened: later readings take the place of its rows."""
+        """Return whether some of an attempt's published ranges were reopened: later readings replace their rows."""
         return any(
             item.generation > row.generation and item.range.overlaps(row.range)
             for row in self.receipts.get(attempt, ())
@@ -108,7 +108,7 @@ def publishes(table: TableInputs, pipeline: str) -> list[Commit]:
 
 
 def check_commits(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
-    """Hold commits, receipts and ledger against each other."""
+    """Compare commits, receipts and ledger."""
     ranges: dict[str, list[RangeRecord]] = defaultdict(list)
     for item in inputs.ledger.ranges:
         ranges[item.wave].append(item)
@@ -126,7 +126,7 @@ def _check_commits(
     ranges: Mapping[str, Sequence[RangeRecord]],
 ) -> Iterator[Finding]:
     """Each publishing commit is one that the ledger knows, of the ranges it names, once per wave, above its fence."""
-    holding = {item.attempt for item in table.attempt_rows}
+    with_rows = {item.attempt for item in table.attempt_rows}
     first: dict[str, int] = {}
     fences: dict[str, int] = {}
     ours = [(item, item.token) for item in table.commits if item.token and item.token.pipeline == ledger.pipeline]
@@ -143,7 +143,7 @@ def _check_commits(
             message = f"wave {token.wave} was published twice: {name}, and snapshot {first[token.wave]}"
             yield _about(table, token, FindingKind.DUPLICATE, message)
         first.setdefault(token.wave, commit.snapshot)
-        if not table.damaged and not _has_rows_or_needs_none(token, holding, commit_check):
+        if not table.damaged and not _has_rows_or_needs_none(token, with_rows, commit_check):
             message = f"{name} is a publish, and no row of it is in the table"
             yield _about(table, token, FindingKind.TOKEN_WITHOUT_ROWS, message)
         if unlike := _unlike_ledger(token, commit_check, ranges.get(token.wave, ())):
@@ -154,11 +154,11 @@ def _about(table: TableInputs, token: Token, kind: FindingKind, message: str) ->
     return Finding(kind=kind, message=message, wave=token.wave, table=table.identifier)
 
 
-def _has_rows_or_needs_none(token: Token, holding: set[str | None], commit_check: CommitCheck) -> bool:
+def _has_rows_or_needs_none(token: Token, with_rows: set[str | None], commit_check: CommitCheck) -> bool:
     receipts = commit_check.receipts.get(token.attempt, ())
     left = any(row.rows > commit_check.deletions.rows(row, NOTHING) for row in receipts)
     needs_none = bool(receipts) and (commit_check.is_cut(token.attempt) or not left)
-    return token.attempt in holding or needs_none
+    return token.attempt in with_rows or needs_none
 
 
 def _unlike_ledger(token: Token, commit_check: CommitCheck, ranges: Sequence[RangeRecord]) -> str | None:
@@ -186,15 +186,13 @@ def _check_receipts(table: TableInputs, commit_check: CommitCheck) -> Iterator[F
         for row in rows:
             if _complete(row):
                 complete[attempt, row.stream].append(row.range)
-    for holding in table.attempt_rows:
-        if holding.attempt is None or not commit_check.published(holding.attempt):
+    for seen in table.attempt_rows:
+        if seen.attempt is None or not commit_check.published(seen.attempt):
             continue  # a finding of its own
-        proved = RangeSet(complete.get((holding.attempt, holding.stream), ()))
-        if bare := holding.offsets - proved:
-            message = f"rows at {bare.describe()} of attempt {holding.attempt} are visible without a complete receipt"
-            yield Finding(
-                kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, stream=holding.stream, offsets=bare, message=message
-            )
+        proved = RangeSet(complete.get((seen.attempt, seen.stream), ()))
+        if bare := seen.offsets - proved:
+            message = f"rows at {bare.describe()} of attempt {seen.attempt} are visible without a complete receipt"
+            yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, stream=seen.stream, offsets=bare, message=message)
 
 
 def _complete(row: ReceiptRow) -> bool:

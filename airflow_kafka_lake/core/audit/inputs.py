@@ -1,4 +1,4 @@
-"""What the checker is given, and what it finds."""
+"""The inputs of an audit, and its findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 100
 
 
 class FindingKind(StrEnum):
-    """What can be wrong."""
+    """The kinds of findings."""
 
     LOST = "lost"
     DUPLICATE = "duplicate"
@@ -39,7 +39,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong; `stream` and `offsets` where it is about offsets, else `wave` or `table`."""
+    """One fault; `stream` and `offsets` where it is about offsets, else `wave` or `table`."""
 
     kind: FindingKind
     message: str
@@ -65,7 +65,7 @@ class Finding:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Where findings stand in a list: streams in their order, then waves, then tables."""
+        """The sort key: by stream, then wave, then table."""
         stream = (
             (self.stream.topic, self.stream.topic_id, f"{self.stream.partition:06}") if self.stream else ("~", "", "")
         )
@@ -74,7 +74,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTruth:
-    """What Kafka and its producers say of one stream.
+    """What Kafka and its producers know of one stream.
 
     `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: those that no reader may
     see. Digests of contents by offset are compared where lake and truth both have one.
@@ -120,7 +120,7 @@ class TableInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInputs:
-    """All that a check looks at. `at_rest`: no process works, faults are healed, and everything should be finished."""
+    """All inputs of a check. `at_rest`: no process works, faults are healed, and everything should be finished."""
 
     ledger: LedgerInputs
     tables: tuple[TableInputs, ...]

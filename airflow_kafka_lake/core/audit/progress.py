@@ -1,4 +1,4 @@
-"""Is a watermark where it should be, and, once no process works any more, is anything left over?"""
+"""Whether watermarks are where they should be, and, at rest, whether anything is unfinished."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from airflow_kafka_lake.core.slices import Stream
 
 
 def check_progress(inputs: AuditInputs) -> Iterator[Finding]:
-    """Find watermarks ahead of what is committed; at rest also whatever is not finished."""
+    """Find watermarks ahead of committed ranges; at rest also everything that is unfinished."""
     ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
     for item in inputs.ledger.ranges:
         ranges[item.stream].append(item)
     for stream in inputs.ledger.streams:
         mine = ranges[stream.key]
-        # From the ranges themselves: what the ledger calls covered may lean on the watermark.
+        # Computed from the ranges: the stored coverage may depend on the watermark.
         end = RangeSet(item.range for item in mine if item.state in RESOLVED).unbroken_end(stream.origin)
         if stream.watermark > end:
             message = f"the watermark {stream.watermark} is ahead of what is committed: {end}"
             ahead = RangeSet.between(end, stream.watermark)
             yield Finding(kind=FindingKind.WATERMARK_AHEAD, stream=stream.key, offsets=ahead, message=message)
         elif stream.watermark not in {stream.origin, *(edge for i in mine for edge in (i.range.start, i.range.end))}:
-            # Whatever moves a watermark moves it from one end of a range to another.
+            # Every legal move ends at an end of a range.
             message = (
                 f"the watermark {stream.watermark} is at the end of no range: it was edited; committed is up to {end}"
             )

@@ -1,4 +1,4 @@
-"""What an audit says: `audit --json` as a pure function of evidence and findings."""
+"""`audit --json`, as a pure function of inputs and findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What Kafka has of the streams now, and, of those that are not among `bounds`, why that is not known."""
+    """Kafka's bounds of the streams now; for a stream without bounds `states` has the reason."""
 
     bounds: Mapping[Stream, Bounds] = field(default_factory=dict)
     states: Mapping[Stream, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Scope:
         return self.topic in (None, topic) and (self.partitions is None or partition in self.partitions)
 
     def of(self, inputs: AuditInputs, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Leave out what is about other streams only: about them, or about a wave that has no range of these."""
+        """Leave out findings about other streams, and about waves without a range of these."""
         waves = {item.wave for item in inputs.ledger.ranges if item.stream in self}
         others = {item.wave for item in inputs.ledger.ranges} - waves
         return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
@@ -97,7 +97,7 @@ def audit_document(
 
 
 def messages(document: Mapping[str, Any]) -> list[str]:
-    """Return what an audit says beside its numbers: of contents, and of a cutover."""
+    """Return the sentence and the lines of further checks: deep audit and cutover."""
     parts = [document[name] for name in ("deep", "cutover") if name in document]
     return [line for part in parts for line in (part["sentence"], *part["lines"])]
 
@@ -133,7 +133,7 @@ def _line(
     observed: Observed,
     deletions: Deletions,
 ) -> Json:
-    rows = None if attempt_rows is None else RangeSet.union(holding.offsets for holding in attempt_rows)
+    rows = None if attempt_rows is None else RangeSet.union(item.offsets for item in attempt_rows)
     total = None if attempt_rows is None else sum(item.offsets.span + item.duplicates for item in attempt_rows)
     resolved = [item for item in ranges if item.state in RESOLVED]
     coverage = RangeSet(item.range for item in resolved)
@@ -157,7 +157,7 @@ def _line(
         "log_start": bounds.log_start if bounds else None,
         "readable_end": bounds.readable_end if bounds else None,
         "bounds_state": "observed" if bounds else observed.states.get(stream.key, NOT_ASKED),
-        "timeline": [piece.to_json() for piece in timeline(stream.origin, ranges, bounds)],
+        "timeline": [item.to_json() for item in timeline(stream.origin, ranges, bounds)],
     }
 
 

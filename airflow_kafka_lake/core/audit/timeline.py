@@ -1,4 +1,4 @@
-"""What became of each slice of a stream's offsets: the strip that a report draws, piece by piece."""
+"""The timeline of a stream that a report draws: the status of each range of its offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 
 class OffsetStatus(StrEnum):
-    """What a piece of a strip shows, the most urgent last."""
+    """The status of a part of a timeline, the most urgent last."""
 
     COMMITTED = "committed"
     SKIPPED = "skipped"
@@ -25,7 +25,7 @@ class OffsetStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineSlice:
-    """One slice that shows one thing; `words` says why, where there is more to say."""
+    """A range of offsets with one status; `message` is the reason, if any."""
 
     range: OffsetRange
     status: OffsetStatus
@@ -38,7 +38,7 @@ class TimelineSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What Kafka has of a stream now: `[log_start, readable_end)`, and what the end policy's group has committed."""
+    """What Kafka has of a stream now: `[log_start, readable_end)`, and the group offset of the end policy."""
 
     log_start: int
     readable_end: int
@@ -46,17 +46,16 @@ class Bounds:
 
 
 def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> tuple[TimelineSlice, ...]:
-    """Cut a stream into pieces, sorted and disjoint: its ranges, and between them what is not planned.
+    """Split a stream into sorted, disjoint parts: its ranges, and between them the unplanned offsets.
 
-    Offsets that are not resolved and lie below the log start are lost; without `bounds` nothing is said of offsets
-    that is not planned.
+    Unresolved offsets below the log start are lost; without `bounds` there are no unplanned parts.
     """
     known = [_of_range(item) for item in sorted(ranges, key=lambda item: item.range)]
     if bounds is None:
         return _joined(known)
     unplanned = RangeSet.between(origin, bounds.readable_end) - RangeSet(item.range for item in ranges)
-    pieces = [*known, *(TimelineSlice(range=item, status=OffsetStatus.UNREAD) for item in unplanned)]
-    return _joined(part for item in sorted(pieces, key=lambda p: p.range) for part in _lost(item, bounds.log_start))
+    parts = [*known, *(TimelineSlice(range=item, status=OffsetStatus.UNREAD) for item in unplanned)]
+    return _joined(part for item in sorted(parts, key=lambda p: p.range) for part in _lost(item, bounds.log_start))
 
 
 def _of_range(item: RangeRecord) -> TimelineSlice:
@@ -73,27 +72,27 @@ def _of_range(item: RangeRecord) -> TimelineSlice:
             assert_never(item.state)
 
 
-def _lost(piece: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
-    """Cut what retention has passed off a piece that was not read."""
-    if piece.status in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} or piece.range.start >= log_start:
-        yield piece
+def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
+    """Split off what retention has passed, unless the part was read or skipped."""
+    if item.status in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} or item.range.start >= log_start:
+        yield item
         return
     message = f"Kafka's log starts at {log_start}"
-    for part in piece.range.split_at((log_start,)):
+    for part in item.range.split_at((log_start,)):
         if part.start < log_start:
             yield TimelineSlice(
                 range=part,
                 status=OffsetStatus.LOST,
-                message=f"{message}; {piece.message}" if piece.message else message,
+                message=f"{message}; {item.message}" if item.message else message,
             )
         else:
-            yield TimelineSlice(range=part, status=piece.status, message=piece.message)
+            yield TimelineSlice(range=part, status=item.status, message=item.message)
 
 
-def _joined(pieces: Iterable[TimelineSlice]) -> tuple[TimelineSlice, ...]:
-    """Join neighbours that show the same."""
+def _joined(parts: Iterable[TimelineSlice]) -> tuple[TimelineSlice, ...]:
+    """Join neighbours of the same status and message."""
     found: list[TimelineSlice] = []
-    for item in pieces:
+    for item in parts:
         last = found[-1] if found else None
         if last and (last.range.end, last.status, last.message) == (item.range.start, item.status, item.message):
             found[-1] = TimelineSlice(

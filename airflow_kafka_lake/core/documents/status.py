@@ -1,4 +1,4 @@
-"""`status --json`: streams, their bounds, and waves."""
+"""`status --json`, `wave --json` and `advance --json`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.documents.plan import waiting
-from airflow_kafka_lake.core.documents.waves import wave_line
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, blocked_by
 from airflow_kafka_lake.core.slices import Stream
@@ -117,4 +117,79 @@ def _stream(
             *(reason for item in unresolved if (reason := blocked_by(item)) is not None),
             *order.waits(stream.key),
         ],
+    }
+
+
+def wave_line(wave: WaveRecord) -> Json:
+    """Return a wave as `status` lists it."""
+    return {
+        "wave": wave.id,
+        "state": wave.state.value,
+        "fence": wave.fence,
+        "rows": wave.rows,
+        "ranges": wave.ranges,
+        "table": wave.table,
+    }
+
+
+def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord]) -> Json:
+    """Return `wave --json`."""
+    return {
+        **wave_line(wave),
+        "pipeline": wave.pipeline,
+        "plan": wave.plan,
+        "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
+        "ranges": [range_document(item) for item in ranges],
+        "attempts": [
+            {
+                "attempt": item.attempt,
+                "fence": item.fence,
+                "outcome": item.outcome.value,
+                "job": item.job,
+                "started_at": timestamp(item.started_at),
+                "ended_at": timestamp(item.ended_at),
+                "error": item.error,
+            }
+            for item in attempts
+        ],
+    }
+
+
+def range_document(item: RangeRecord) -> Json:
+    """Return one range as `wave --json` lists it; accounting is null until it is committed."""
+    return {
+        "range": item.id,
+        "topic": item.stream.topic,
+        "topic_id": item.stream.topic_id,
+        "partition": item.stream.partition,
+        "start": item.range.start,
+        "end": item.range.end,
+        "state": item.state.value,
+        "reason": item.reason,
+        "held_for": item.held_for.to_pairs(),
+        "generation": item.generation,
+        "fewer_accepted": item.fewer_accepted,
+        "rows": item.rows,
+        "first_offset": item.first_offset,
+        "last_offset": item.last_offset,
+        "accounting": item.accounting.to_json() if item.accounting else None,
+    }
+
+
+def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:
+    """Return `advance --json`."""
+    return {
+        "pipeline": pipeline,
+        "streams": [
+            {
+                "topic": m.stream.topic,
+                "topic_id": m.stream.topic_id,
+                "partition": m.stream.partition,
+                "from": m.start,
+                "to": m.end,
+            }
+            for m in moves
+        ],
+        "rows": sum(move.rows for move in moves),
+        "sequence": max((move.sequence for move in moves), default=None),
     }
