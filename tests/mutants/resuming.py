@@ -75,7 +75,7 @@ RESUMING = (
         guard="A staged snapshot of an Iceberg table says how its rows were decoded.",
         module="airflow_kafka_lake.adapters.iceberg.staged",
         function="read_staged",
-        old="staged.snapshot.summary[DECODED_AS] if staged.snapshot.summary else None",
+        old="summary_of(staged.snapshot).get(DECODED_AS)",
         new="None",
         red=(f"{_REAL}test_files_that_were_decoded_in_another_way_are_staged_again",),
     ),

@@ -21,6 +21,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from airflow_kafka_lake.adapters.iceberg.head import summary_of
 from airflow_kafka_lake.adapters.machine import host
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.wire import PREFIX
@@ -91,8 +92,7 @@ def require_clock(metadata: TableMetadata, now_ms: int, identifier: str) -> None
 
 def _who(metadata: TableMetadata) -> str:
     """Name the wave or application that made the last snapshot of main, if its summary has one."""
-    last = metadata.current_snapshot()
-    summary = last.summary.additional_properties if last is not None and last.summary is not None else {}
+    summary = summary_of(metadata.current_snapshot())
     for key, word in ((f"{PREFIX}wave", "wave"), ("spark.app.id", "Spark application"), ("app-id", "application")):
         if key in summary:
             return f"{word} {summary[key]}"

@@ -9,7 +9,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table, main_history
+from airflow_kafka_lake.adapters.iceberg.head import head_of, is_first_of_table, main_history, summary_of
 from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, written_files_of
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
@@ -78,7 +78,7 @@ def _walk(
 def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
     """Return the attempt whose rows a snapshot of main shows: published by us, or, without a token, by a person who
     moved main to a staged snapshot or cherry-picked it."""
-    summary = snapshot.summary.additional_properties if snapshot.summary else {}
+    summary = summary_of(snapshot)
     token = token_from_summary(summary)
     if token is not None:
         return token.attempt if token.kind in PUBLISHES else None

@@ -62,16 +62,21 @@ def commits_of(metadata: TableMetadata) -> tuple[Commit, ...]:
             parent=snapshot.parent_snapshot_id,
             at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
             token=_token(snapshot),
-            deleted=_deleted(snapshot.summary.additional_properties) if snapshot.summary else 0,
-            engine=_engine(snapshot.summary.additional_properties) if snapshot.summary else None,
+            deleted=_deleted(summary_of(snapshot)),
+            engine=_engine(summary_of(snapshot)),
         )
         for snapshot in main_history(metadata)
     ]
     return tuple(reversed(found))
 
 
+def summary_of(snapshot: Snapshot | None) -> Mapping[str, str]:
+    """Return the properties in a snapshot's summary; empty where there is none."""
+    return snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+
+
 def _token(snapshot: Snapshot) -> Token | None:
-    return token_from_summary(snapshot.summary.additional_properties) if snapshot.summary else None
+    return token_from_summary(summary_of(snapshot))
 
 
 def _deleted(summary: Mapping[str, str]) -> int:

@@ -9,7 +9,7 @@ from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.commit import Move, move_main, unmet
-from airflow_kafka_lake.adapters.iceberg.head import head_of
+from airflow_kafka_lake.adapters.iceberg.head import head_of, summary_of
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
 from airflow_kafka_lake.adapters.iceberg.replacing import replacement, tasks_for
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
@@ -41,10 +41,9 @@ def make_ready(
     content = (
         known if known and known.snapshot == staged.snapshot.snapshot_id else read_staged(table, staged, heartbeat)
     )
-    summary = staged.snapshot.summary.additional_properties if staged.snapshot.summary else {}
     # As Java's cherry-pick does: expiry then knows that the files of the staged snapshot live on.
     source = {"source-snapshot-id": str(staged.snapshot.snapshot_id)}
-    if wap_id := summary.get("wap.id"):
+    if wap_id := summary_of(staged.snapshot).get("wap.id"):
         source["published-wap-id"] = wap_id
     return Ready(
         prepared=prepare(table, staged.files),

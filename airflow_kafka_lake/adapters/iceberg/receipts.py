@@ -106,8 +106,8 @@ def compaction(table: Table) -> Replacement | None:
     """
     groups: dict[bytes, list[DataFile]] = defaultdict(list)
     for file in _small_files(table):
-        if beginning := _beginning(table, file):
-            groups[beginning].append(file)
+        if digit := _first_digit(table, file):
+            groups[digit].append(file)
     removed: list[DataFile] = []
     rewritten: list[DataFile] = []
     for _, group in sorted(groups.items()):
@@ -129,7 +129,7 @@ def _small_files(table: Table) -> Iterator[DataFile]:
                 yield entry.data_file
 
 
-def _beginning(table: Table, file: DataFile) -> bytes | None:
+def _first_digit(table: Table, file: DataFile) -> bytes | None:
     """Return the first digit of all attempts of a file; None where they differ or it is unknown."""
     field = table.schema().find_field("attempt").field_id
     lower, upper = (bounds.get(field, b"")[:1] for bounds in (file.lower_bounds or {}, file.upper_bounds or {}))

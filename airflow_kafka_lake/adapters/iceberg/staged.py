@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
-from airflow_kafka_lake.adapters.iceberg.head import main_history
+from airflow_kafka_lake.adapters.iceberg.head import main_history, summary_of
 from airflow_kafka_lake.adapters.iceberg.positions import POSITION, Runs
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
@@ -96,7 +96,7 @@ def staged_snapshot(metadata: TableMetadata, attempt: str) -> Snapshot | None:
         if snapshot.snapshot_id in published:
             break
         own.append(snapshot)
-    staged = [snapshot for snapshot in own if snapshot.summary and snapshot.summary[STAGED_BY] == attempt]
+    staged = [snapshot for snapshot in own if summary_of(snapshot).get(STAGED_BY) == attempt]
     if staged and (len(staged) > 1 or staged[0] is not own[0]):
         raise JobFailedError(
             f"Staging branch {branch_of(attempt)} was written to again after its job had finished. Stage again.",
@@ -142,7 +142,7 @@ def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[], None]
         bytes=sum(file.file_size_in_bytes for file in staged.files),
         streams=everything.contents(),
         undecoded=failures.found(),
-        decoding=staged.snapshot.summary[DECODED_AS] if staged.snapshot.summary else None,
+        decoding=summary_of(staged.snapshot).get(DECODED_AS),
     )
 
 
