@@ -206,7 +206,7 @@ ICEBERG = (
         module=_LOOK,
         function="_shown_by",
         old="summary.get(STAGED_BY) or audited.get(summary.get('source-snapshot-id', ''))",
-        new="audited.get(said.get('source-snapshot-id', ''))",
+        new="audited.get(summary.get('source-snapshot-id', ''))",
         red=("tests/contracts/test_iceberg_table.py::test_staged_snapshot_that_a_person_made_main_is_found",),
     ),
     Mutant(
