@@ -122,7 +122,7 @@ def test_transactions_are_read_as_the_isolation_says(world: RunnerWorld, isolati
 
 
 def test_job_without_rows_has_a_result(world: RunnerWorld) -> None:
-    """An attempt that read only what was aborted is told from one that never ended."""
+    """An attempt that read only aborted records differs from one that never ended."""
     world.topic.produce(b"c", b"d", end="abort")
     staged = world.run(world.job(world.slice_(0, 3)))
     assert (staged.streams, staged.undecoded) == ((), ())

@@ -128,7 +128,7 @@ def test_owner_is_recorded_in_a_commit_that_moves_main(world: World) -> None:
 
 
 def test_owner_claimed_again_commits_nothing(world: World) -> None:
-    """Who owns already is told the present head."""
+    """The owner gets the present head."""
     head = world.table.head()
     assert world.table.claim_ownership(LEDGER, "orders", [TOPIC_ID]) == Committed(snapshot=head.snapshot or 0)
     assert world.table.head() == head
@@ -136,7 +136,7 @@ def test_owner_claimed_again_commits_nothing(world: World) -> None:
 
 @pytest.mark.parametrize(("ledger", "pipeline"), [(LEDGER, "copy"), ("2" * 32, "orders")])
 def test_second_owner_is_rejected_by_name(world: World, ledger: str, pipeline: str) -> None:
-    """Another pipeline, or another ledger, is refused and told whose the topic is (law L18)."""
+    """Another pipeline, or another ledger, is refused, and the refusal names the owner (law L18)."""
     outcome = world.table.claim_ownership(ledger, pipeline, [TOPIC_ID])
     assert requirement(outcome) is Requirement.OWNER
     assert isinstance(outcome, Rejected)
@@ -275,7 +275,7 @@ def test_publish_on_a_moved_main_is_rejected(world: World) -> None:
 
 
 def test_publish_twice_is_rejected(world: World) -> None:
-    """The second try finds main moved, whoever makes it."""
+    """The second try finds main moved, also that of another process."""
     attempt = attempt_id()
     head = world.table.head()
     world.stage(attempt, offsets(0))
@@ -330,7 +330,7 @@ def test_zero_rows_are_published_by_an_empty_commit(world: World, *, staging: bo
 
 
 def test_fence_makes_an_earlier_publisher_fail(world: World) -> None:
-    """After a fence commit nobody who looked before can publish (law L11)."""
+    """After a fence commit no publisher with an earlier head can publish (law L11)."""
     attempt = attempt_id()
     head = world.table.head()
     world.stage(attempt, offsets(0))
@@ -368,7 +368,7 @@ def test_fence_of_an_attempt_is_not_its_publish(world: World) -> None:
 
 
 def test_lost_answer_is_unknown_and_a_look_decides(world: World) -> None:
-    """Landed or not, the caller is told that nobody knows, and finds out by looking (law L9)."""
+    """Landed or not, the outcome is unknown, and the caller finds out by a search (law L9)."""
     landed, lost = attempt_id(), attempt_id()
     base = world.table.head()
     world.stage(landed, offsets(0))
@@ -509,7 +509,7 @@ def test_rolled_back_main_is_unclear(world: World) -> None:
 
 
 def test_positions_are_read_from_any_writer(world: World) -> None:
-    """Which offsets of some topics are there, whoever wrote them; asked for, only those that name no attempt."""
+    """The offsets of some topics, of all writers or, with `live_only`, of rows without an attempt."""
     attempt, columns = attempt_id(), PositionColumns()
     world.stage(attempt, [*offsets(0, 1, 4), *offsets(4, partition=1), *offsets(0, topic_id="other")])
     publish(world, attempt)
@@ -589,7 +589,7 @@ def test_expired_and_rolled_back_commits_are_no_history(world: World) -> None:
 
 
 def test_holdings_tell_whose_rows_are_there(world: World) -> None:
-    """Per attempt and partition, also after compaction and expiry; foreign rows are nobody's."""
+    """Per attempt and partition, also after compaction and expiry; foreign rows have no attempt."""
     first, second, unpublished = attempt_id(), attempt_id(), attempt_id()
     world.stage(first, [*offsets(0, 1, 4), *offsets(0, partition=1)])
     publish(world, first)

@@ -24,9 +24,9 @@ def environment(*, traps: str = "", diary: Path | str = "", history: Path | str 
 
 
 def arm(given: Mapping[str, str] = os.environ) -> None:
-    """Arm this process; what the variables say wrongly is refused when ports are opened.
+    """Arm this process; wrong values of the variables are refused when ports are opened.
 
-    The history comes last, so that it stands outermost: it has what the actor was told, and not what really happened.
+    The history comes last and is outermost: it has the answers that the actor got, not what really happened.
     A Spark driver has only the part of the package that travels, opens no port, and has its traps in its program.
     """
     if not any(map(given.get, (FAILPOINTS, HISTORY))) or find_spec("airflow_kafka_lake.wiring") is None:

@@ -1,4 +1,4 @@
-"""What of a value is told in a history: numbers and ids, by an allow-list. Never a setting, a reason, a record."""
+"""The parts of values that go into a history: numbers and ids, by an allow-list; never a setting, reason or record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
 LONGEST = 20_000
-"""More items than this are only counted: the lake's whole long memory is no value of one call."""
+"""More items than this are only counted, such as all receipts of the lake."""
 
 TOLD: dict[type, tuple[str, ...]] = {
     Absent: ("head",),
@@ -80,7 +80,7 @@ TOLD: dict[type, tuple[str, ...]] = {
     UnknownPartition: ("topic", "topic_id", "partition"),
     Verdict: ("range_id", "state"),
 }
-"""Type → the fields that are told. Of a type that is not here, nothing is told but its name."""
+"""Type → the fields that are recorded. Of any other type only its name is."""
 
 with suppress(ModuleNotFoundError):  # the feature may have been taken out
     from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
@@ -98,8 +98,8 @@ def arguments(given: Mapping[str, object]) -> dict[str, Any]:
 
 def answer(value: object) -> dict[str, Any]:
     """Return the answer of a call as a JSON object; what is no object is called `value`."""
-    told = fact(value)
-    return told if isinstance(told, dict) else {} if told is None else {"value": told}
+    found = fact(value)
+    return found if isinstance(found, dict) else {} if found is None else {"value": found}
 
 
 def fact(value: object) -> Any:
@@ -108,9 +108,9 @@ def fact(value: object) -> Any:
         return {name: fact(getattr(value, name)) for name in fields}
     if isinstance(value, tuple | list):
         return [fact(item) for item in value] if len(value) <= LONGEST else {"items": len(value)}
-    for kind, told in _AS.items():
+    for kind, written in _AS.items():
         if isinstance(value, kind):
-            return told(value)
+            return written(value)
     return type(value).__name__
 
 

@@ -43,7 +43,7 @@ class Trapping:
 
     @cached_property
     def traps(self) -> Traps:
-        """The armed points; UsageError names what is none."""
+        """The armed points; UsageError names an unknown one."""
         return Traps(parse(self._text, points()), diary=self._diary)
 
     def ports(self, ports: Ports) -> Ports:
@@ -61,7 +61,7 @@ class Trapping:
         return alone
 
     def _spring(self, call: PortCall) -> Any:
-        """Spring what is armed at a call, on the way in and on the way out."""
+        """Spring the traps that are armed before and after a call."""
         self.traps.spring(f"{call.name}:before")
         answer = call.go()
         if self.traps.spring(f"{call.name}:after") is not Mode.LOST:

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.wire import ranges_digest
 from tests.kit.operations import Operation, Phase
 
 RECORDED_RESETS = frozenset({"ledger.restore", "ledger.reopen"})
-"""Calls after which the record may be lower than before, and says so: a rebuild, a reopen."""
+"""Calls after which the record may be lower than before, as recorded: a rebuild, a reopen."""
 
 Fence = tuple[str, int]
 """`(wave, fence)`."""
@@ -49,7 +49,7 @@ def check(evidence: AuditInputs, history: Sequence[Operation] = ()) -> tuple[Fin
 
 
 def check_history(evidence: AuditInputs, history: Sequence[Operation]) -> Iterator[Finding]:
-    """Judge what was written down of this pipeline; a call whose end is unknown is held against nobody."""
+    """Judge the history of this pipeline; a call whose end is unknown breaks no law."""
     done = [item for item in history if item.outcome is Phase.OK]
     planned = {wave for item in done if item.call == "ledger.record_plan" for wave in _planned(item, evidence)}
     waves = planned | {wave.id for wave in evidence.ledger.waves}

@@ -37,7 +37,7 @@ PORTS: Mapping[str, type] = {
 """Port → the protocol with all of its methods; the port of a feature that was removed is left out."""
 
 _NO_CALL = frozenset({"runner.where", "ledger.commit"})
-"""The one answers in words, and asks nobody for them; the other has the name of what is committed."""
+"""The one only returns text; the other is named after the write that is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,8 +105,8 @@ class LocalRegistry(LocalServer):
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
-                said = error.read(2000).decode(errors="replace")
-            raise LocalServerError(f"The local schema registry refuses {method} {path}: {said}") from None
+                answer = error.read(2000).decode(errors="replace")
+            raise LocalServerError(f"The local schema registry refuses {method} {path}: {answer}") from None
 
 
 def _environment() -> dict[str, str]:

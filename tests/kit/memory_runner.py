@@ -37,7 +37,7 @@ _REASONS: Mapping[type[KafkaLakeError], str] = {
     UnknownPartitionError: "unknown-topic",
     UnknownSubjectError: "table-not-found",
 }
-"""The reasons that Spark's last words would show, by what a record reader or a lake in memory raises."""
+"""The reasons that Spark's log would show, by the error that a record reader or a lake in memory raises."""
 
 
 class Reader(Protocol):
@@ -61,7 +61,7 @@ class Stage(Protocol):
         undecoded: Sequence[Undecoded] = (),
         decoding: str | None = None,
     ) -> None:
-        """Commit rows to an attempt's branch, and say how they were decoded and which of them were not."""
+        """Commit rows to an attempt's branch, with their decoding and the undecoded ones."""
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""
@@ -92,7 +92,7 @@ class MemoryRunner:
         return "in this process (memory)"
 
     def end_orphan(self, job: str | None, name: str) -> bool:
-        """There is never one: a job here ends with its caller."""
+        """Return False: a job in memory ends with its caller."""
         return False
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
@@ -159,7 +159,7 @@ class MemoryRunner:
 
 @contextmanager
 def _as_a_driver(unreachable: str, **facts: object) -> Iterator[None]:
-    """End a job as a driver ends, whose worker learns no more than its last words and the reason that they show."""
+    """End a job like a driver, from which its worker gets only the end of the log and the reason that it shows."""
     try:
         yield
     except KafkaLakeError as error:

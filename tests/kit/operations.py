@@ -17,11 +17,11 @@ from airflow_kafka_lake.core.ledger.waves import Rejected, Unknown
 from airflow_kafka_lake.core.wire import timestamp
 
 NOTHING_DONE = (TerminalError, ConcurrentError, StaleFenceError, AttemptRejectedError)
-"""Errors that say that a call changed nothing; any other leaves open whether it did."""
+"""Errors after which nothing was changed; after any other it is open."""
 
 
 class Phase(StrEnum):
-    """What a line of a history says about its call."""
+    """The phase of a call that a line of a history records."""
 
     INVOKE = "invoke"
     OK = "ok"
@@ -84,7 +84,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One call from begin to end; `ended` is None, and the outcome UNKNOWN, where nothing tells how it ended."""
+    """One call from begin to end; `ended` is None, and the outcome UNKNOWN, where its end is not recorded."""
 
     process: str
     host: str

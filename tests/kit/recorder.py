@@ -27,10 +27,10 @@ from tests.kit.operations import Line, Phase, outcome_of, outcome_of_error
 from tests.kit.writes import WRITES
 
 _READS = frozenset(f"ledger.{name}" for name in methods(LedgerReader))
-"""Reads of the ledger: they are many, change nothing, and tell what its writes have told."""
+"""Reads of the ledger: they are many, change nothing, and repeat what its writes have recorded."""
 
 _WRITES = frozenset(f"ledger.{name}" for name in WRITES)
-"""Commits to the ledger: what is asked for is the write."""
+"""Commits to the ledger, by the name of the write."""
 
 
 def _signatures() -> dict[str, inspect.Signature]:
@@ -39,7 +39,7 @@ def _signatures() -> dict[str, inspect.Signature]:
 
 
 class Recorder:
-    """Writes the lines of one process; what cannot be written is not done either."""
+    """Writes the lines of one process; a call whose line cannot be written is not made."""
 
     def __init__(
         self,

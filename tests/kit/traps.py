@@ -30,7 +30,7 @@ _ENTRY = re.compile(r"(?P<point>[a-z_]+\.[a-z_]+:(?:before|after))=(?P<mode>[a-z
 
 
 class Mode(StrEnum):
-    """What happens at an armed point."""
+    """What a trap does at its point."""
 
     KILL = "kill"
     STOP = "stop"
@@ -41,7 +41,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trap:
-    """What one point does, at its `nth` crossing."""
+    """The trap of one point, at the `nth` call."""
 
     mode: Mode
     nth: int = 1
@@ -59,7 +59,7 @@ def sides(calls: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parse(text: str, points: tuple[str, ...]) -> dict[str, Trap]:
-    """Read what is armed; UsageError names what is no point, or no mode of its point."""
+    """Read the armed traps; UsageError names an unknown point, or a mode that its point does not have."""
     traps: dict[str, Trap] = {}
     for entry in filter(None, text.split(",")):
         match = _ENTRY.fullmatch(entry)
@@ -77,7 +77,7 @@ class Traps:
         self._seen: Counter[str] = Counter()
 
     def spring(self, point: str) -> Mode | None:
-        """Count a crossing; at the armed one let it happen, and return what happened to a process that goes on."""
+        """Count a call; at the armed one spring the trap, and return what it did if the process goes on."""
         trap = self._traps.get(point)
         if trap is None:
             return None

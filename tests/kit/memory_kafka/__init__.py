@@ -1,4 +1,4 @@
-"""A Kafka in memory, for simulations and for tests of Dags: what a real one would answer, and whatever goes wrong."""
+"""A Kafka in memory, for simulations and for tests of Dags: it answers as a real one, and can be made to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster: topics with ids, group offsets, and three ways to look at them."""
+"""The cluster: topics with ids, group offsets, and the ports that read them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class MemoryKafka:
         return made.id
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic with its group offsets, if it is there."""
+        """Delete a topic with its group offsets, if it exists."""
         self._topics.pop(topic, None)
         self._groups = {key: value for key, value in self._groups.items() if key[1] != topic}
 

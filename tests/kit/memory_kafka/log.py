@@ -1,4 +1,4 @@
-"""One partition's log, and what can happen to it."""
+"""One partition's log, and how tests change it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVERFLOWING = "its time is beyond what Spark's Kafka source reads"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one offset holds: a record, or the marker that ends a transaction (value b"commit" or b"abort")."""
+    """One offset's entry: a record, or the marker that ends a transaction (value b"commit" or b"abort")."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -140,12 +140,12 @@ class Log:
 
     def explained(self, slice_: OffsetRange, isolation: Isolation, *, compacted: bool) -> Iterator[Explanation]:
         """Yield what becomes of a slice without rows, in runs of one fate."""
-        said = ((offset, self._said(offset, isolation, compacted)) for offset in range(slice_.start, slice_.end))
-        for (fate, seen), run in itertools.groupby(said, key=lambda item: item[1]):
+        fates = ((offset, self._seen(offset, isolation, compacted)) for offset in range(slice_.start, slice_.end))
+        for (fate, seen), run in itertools.groupby(fates, key=lambda item: item[1]):
             offsets = [offset for offset, _ in run]
             yield Explanation(range=OffsetRange(offsets[0], offsets[-1] + 1), fate=fate, seen=seen)
 
-    def _said(self, offset: int, isolation: Isolation, compacted: bool) -> tuple[Fate, str]:
+    def _seen(self, offset: int, isolation: Isolation, compacted: bool) -> tuple[Fate, str]:
         fate = self.fate(offset, isolation, compacted=compacted)
         if fate is None and (why := self.unreadable(offset, isolation)):
             return Fate.OVERFLOWING if why == OVERFLOWING else Fate.UNREADABLE, why

@@ -90,7 +90,7 @@ sys.exit(said.get("code", 0))
 
 
 class FakeSpark:
-    """A spark-submit that writes down what it was given and then does what it is told."""
+    """A spark-submit that records its arguments and then follows a script."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "spark-submit"
@@ -170,7 +170,7 @@ def gone(pid: int) -> bool:
 def test_no_secret_is_on_the_command_line_or_in_the_environment(
     spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everybody on the machine may read the one, and whoever runs as us the other."""
+    """Every user of the machine may read the one, and every process of our user the other."""
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(KAFKA))
     monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "pw-lake")
     run(spark.runner())
@@ -317,7 +317,7 @@ def test_a_connection_can_hide_more_from_the_event_log_and_uncover_nothing(spark
 
 
 def test_the_tail_of_a_failure_is_masked(spark: FakeSpark, caplog: pytest.LogCaptureFixture) -> None:
-    """The error and the log show what the driver said without any secret."""
+    """The error and the log show the driver's output without any secret."""
     caplog.set_level(logging.DEBUG)
     spark.does(code=1, says='first\nconnecting with pw-lake and password="pw-kafka" and pw-s3\nno newline at the end')
     with pytest.raises(JobFailedError) as failure:
@@ -361,7 +361,7 @@ def test_an_error_of_started_ends_the_driver(spark: FakeSpark) -> None:
 
 
 def test_what_the_driver_left_running_ends_with_it(spark: FakeSpark) -> None:
-    """A driver that is killed from outside leaves nobody of its group behind."""
+    """A driver that is killed from outside leaves no process of its group behind."""
     spark.does(hang=True)
 
     def heartbeat() -> None:
@@ -374,7 +374,7 @@ def test_what_the_driver_left_running_ends_with_it(spark: FakeSpark) -> None:
 
 
 def test_a_driver_without_progress_is_ended(spark: FakeSpark) -> None:
-    """It lives and says nothing new: after a while nobody vouches for it, and it is ended with a name for it."""
+    """It lives and makes no progress: after a while its lease is not renewed, and it is ended with a named reason."""
     spark.does(hang=True, signs=3)
     with pytest.raises(JobFailedError, match="no progress") as stalled:
         run(spark.runner(quiet_seconds=1.0))
@@ -486,7 +486,7 @@ def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> No
 
 
 def test_a_missing_master_is_refused(spark: FakeSpark) -> None:
-    """Nothing is ever sent to a master nobody named."""
+    """Nothing is ever sent to a master that was not configured."""
     with pytest.raises(ConnectionSettingsError, match="no master"):
         spark.runner(master=" ")
 
@@ -498,7 +498,7 @@ def test_deploy_mode_cluster_is_refused(spark: FakeSpark) -> None:
 
 
 def test_a_setting_that_is_not_sparks_is_refused(spark: FakeSpark) -> None:
-    """spark-submit would ignore it with a warning nobody reads."""
+    """spark-submit would only log a warning and ignore it."""
     with pytest.raises(ConnectionSettingsError, match=r"executor\.memory"):
         spark.runner(conf={"executor.memory": "1g"})
 
@@ -608,7 +608,7 @@ def test_the_tail_has_no_python_frames() -> None:
 
 
 def test_the_tail_has_no_head_of_a_python_stack_behind_other_words() -> None:
-    """Where Java repeats what Python said, its line goes on with the words that announce a stack."""
+    """Where Java repeats Python's error, its line goes on with the words that announce a stack."""
     said = [
         "org.apache.spark.api.python.PythonException: Traceback (most recent call last):",
         '  File "/spark/worker.py", line 7, in run',
@@ -619,7 +619,7 @@ def test_the_tail_has_no_head_of_a_python_stack_behind_other_words() -> None:
 
 
 def test_an_unusual_failure_is_not_guessed() -> None:
-    """What nobody knows has no name."""
+    """An unknown failure has no reason."""
     assert recognised(["something else entirely"]) is None
     assert len({reason.name for reason in REASONS}) == len(REASONS)
 
