@@ -10,7 +10,8 @@ import pytest
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.ledger.receipts import origin_receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream, RestoredWave

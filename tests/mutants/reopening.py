@@ -186,8 +186,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A published wave comes back with a rebuild though all of its ranges were reopened since.",
         module="airflow_kafka_lake.core.rebuilding.comparison",
         function="_Table.compare",
-        old="(*(self._wave(rows) for rows in proved.values()), *self._without_a_range(proved.keys()))",
-        new="tuple(self._wave(rows) for rows in proved.values())",
+        old="(*(self._wave(rows) for rows in self.proved.values()), *self._without_a_range())",
+        new="tuple(self._wave(rows) for rows in self.proved.values())",
         red=(f"{_REBUILT}test_published_wave_is_never_run_again_by_an_older_ledger",),
     ),
     Mutant(
@@ -196,8 +196,8 @@ REOPENING: tuple[Mutant, ...] = (
         guard="A rebuild of a sound ledger brings back no wave.",
         module="airflow_kafka_lake.core.rebuilding.comparison",
         function="_Table._without_a_range",
-        old="rows.keys() & _tokens(self.said) - proved - self.known.committed",
-        new="rows.keys() & _tokens(self.said) - proved",
+        old="rows.keys() & _tokens(self.reading) - self.proved.keys() - self.known.committed",
+        new="rows.keys() & _tokens(self.reading) - self.proved.keys()",
         red=(f"{_REBUILT}test_wave_without_a_committed_range_stays_published",),
     ),
 )

@@ -10,7 +10,8 @@ from typing import ClassVar
 from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import LONGEST, AttemptWrite, Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow, range_receipt
+from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT, abandoned
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,

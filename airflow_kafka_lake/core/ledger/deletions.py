@@ -11,7 +11,8 @@ from typing import ClassVar
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 

@@ -12,7 +12,8 @@ from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow, origin_receipt
+from airflow_kafka_lake.core.ledger.receipts import origin_receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,

@@ -60,6 +60,30 @@ class RangeRecord(HasSlice):
     held_for: RangeSet = NOTHING
     skip: str | None = None
 
+    def decided(
+        self, state: RangeState, *, wave: str, reason: str | None = None, held_for: RangeSet = NOTHING
+    ) -> RangeRecord:
+        """Return the range in another state or wave; for many ranges, as this takes half the time of `replace`."""
+        return RangeRecord(
+            id=self.id,
+            pipeline=self.pipeline,
+            plan=self.plan,
+            wave=wave,
+            slice=self.slice,
+            state=state,
+            reason=reason,
+            estimated_bytes=self.estimated_bytes,
+            rows=self.rows,
+            first_offset=self.first_offset,
+            last_offset=self.last_offset,
+            accounting=self.accounting,
+            leader_epoch=self.leader_epoch,
+            generation=self.generation,
+            fewer_accepted=self.fewer_accepted,
+            held_for=held_for,
+            skip=self.skip,
+        )
+
     def piece_id(self, start: int) -> str:
         """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's.
 
@@ -195,44 +219,6 @@ def advanced(moves: Sequence[Advance]) -> str:
     """Return how far some moves took the watermarks, for the history."""
     offsets = sum(move.end - move.start for move in moves)
     return f"{len(moves)} watermarks, {offsets} offsets, {sum(move.rows for move in moves)} rows"
-
-
-def origin_receipt(
-    pipeline: str, plan: str, stream: Stream, origin: int, *, ledger_id: str, at: datetime
-) -> ReceiptRow:
-    """Return what the lake is told of a new stream; `plan` is the decision that gave it its origin."""
-    return ReceiptRow(
-        pipeline=pipeline,
-        wave=plan,
-        attempt=ledger_id,
-        fence=0,
-        kind="origin",
-        slice=Slice(stream, OffsetRange(origin, origin + 1)),
-        generation=0,
-        rows=0,
-        first_offset=None,
-        last_offset=None,
-        accounting=Accounting(),
-        recorded_at=at,
-    )
-
-
-def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at: datetime) -> ReceiptRow:
-    """Return a receipt of a range as the ledger has it; numbers that it does not have yet are zero."""
-    return ReceiptRow(
-        pipeline=item.pipeline,
-        wave=item.wave,
-        attempt=attempt,
-        fence=fence,
-        kind=kind,
-        slice=item.slice,
-        generation=item.generation,
-        rows=item.rows or 0,
-        first_offset=item.first_offset,
-        last_offset=item.last_offset,
-        accounting=item.accounting or Accounting(),
-        recorded_at=at,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

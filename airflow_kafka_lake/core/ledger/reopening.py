@@ -12,7 +12,8 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow, range_receipt
+from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.reopenable import parts
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, PlanRow, SnapshotRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow

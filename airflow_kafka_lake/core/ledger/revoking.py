@@ -14,7 +14,6 @@ from airflow_kafka_lake.core.ledger.changes import LONGEST, AttemptWrite, Change
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict, WaveRow
 from airflow_kafka_lake.core.ledger.wave_changes import dissolved, given_back, new_wave, states_after
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, WAVE_TRANSITIONS, Act, AttemptKey, RangeState
-from airflow_kafka_lake.core.offsets import NOTHING
 
 NAMED = 3
 """Ranges that the history names."""
@@ -58,10 +57,8 @@ class Revoke(AttemptWrite[None]):
     def decide(self, records: Records) -> Change[None]:
         home = self._home(records)
         found = {item.id: item for item in records.ranges}
-        parts = list(self._parts(found))
-        after = [self._revoked(item, verdict) if verdict else item for item, verdict in parts]
-        changed = [Edit(before=found.get(item.id), after=item) for item in after]
-        moved = [item for item in after if item.wave != home.id]
+        changed = list(self._revoked(found))
+        moved = [row for edit in changed if isinstance(row := edit.after, RangeRecord) and row.wave != home.id]
         new = (new_wave(records, self.apart, home, moved),) if self.apart else ()
         left = states_after(records, changed)
         return Change(
@@ -73,7 +70,11 @@ class Revoke(AttemptWrite[None]):
             ),
             entries=(
                 Entry(
-                    pipeline=home.pipeline, actor=self.actor, kind="revoke", subject=self.wave, detail=_detail(parts)
+                    pipeline=home.pipeline,
+                    actor=self.actor,
+                    kind="revoke",
+                    subject=self.wave,
+                    detail=self._detail(found),
                 ),
             ),
         )
@@ -88,31 +89,33 @@ class Revoke(AttemptWrite[None]):
             raise guards.forbidden(wave.id, wave.pipeline, wave.state, WAVE_TRANSITIONS[Act.CANCEL])
         return wave
 
-    def _parts(self, found: Mapping[str, RangeRecord]) -> Iterator[tuple[RangeRecord, Verdict | None]]:
-        """Yield whole ranges, and the parts of those that are cut, each with what is decided about it."""
-        by_range: dict[str, list[Verdict]] = defaultdict(list)
+    def _revoked(self, found: Mapping[str, RangeRecord]) -> Iterator[Edit]:
+        """Yield whole ranges as they become, then the parts of those that are cut."""
+        cut: dict[str, list[Verdict]] = defaultdict(list)
         for verdict in self.verdicts:
-            by_range[verdict.range_id].append(verdict)
-        for name, verdicts in by_range.items():
-            item = found.get(name)
+            item = found.get(verdict.range_id)
             if item is None or item.wave != self.wave or item.state is not RangeState.PLANNED:
-                raise _not_planned(name, self.wave)
-            if verdicts[0].part is None:
-                yield item, verdicts[0]
+                raise _not_planned(verdict.range_id, self.wave)
+            if verdict.part is None:
+                yield Edit(before=item, after=self._decided(item, verdict))
             else:
-                yield from _cut(item, verdicts)
+                cut[item.id].append(verdict)
+        for name, verdicts in cut.items():
+            for part, decided in _cut(found[name], verdicts):
+                after = self._decided(part, decided) if decided else part
+                yield Edit(before=found.get(part.id), after=after)
 
-    def _revoked(self, item: RangeRecord, verdict: Verdict) -> RangeRecord:
+    def _decided(self, item: RangeRecord, verdict: Verdict) -> RangeRecord:
         if verdict.state is RangeState.PLANNED:
-            return replace(item, wave=self.apart or item.wave, reason=None, held_for=verdict.held_for)
-        return replace(item, state=verdict.state, reason=verdict.reason, held_for=verdict.held_for)
+            return item.decided(verdict.state, wave=self.apart or item.wave, held_for=verdict.held_for)
+        return item.decided(verdict.state, wave=item.wave, reason=verdict.reason, held_for=verdict.held_for)
 
-
-def _detail(parts: Sequence[tuple[RangeRecord, Verdict | None]]) -> str:
-    """Return which ranges left the wave and why; the first few by name."""
-    named = [f"{item.id} {verdict.state}: {verdict.reason}" for item, verdict in parts if verdict]
-    more = f"; and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    return "; ".join(named[:NAMED])[:LONGEST] + more
+    def _detail(self, found: Mapping[str, RangeRecord]) -> str:
+        """Return which ranges left the wave and why; the first few by name."""
+        ids = (found[v.range_id].piece_id(v.part.start) if v.part else v.range_id for v in self.verdicts)
+        named = "; ".join(f"{name} {v.state}: {v.reason}" for name, v in zip(ids, self.verdicts[:NAMED], strict=False))
+        more = f"; and {len(self.verdicts) - NAMED} more" if len(self.verdicts) > NAMED else ""
+        return named[:LONGEST] + more
 
 
 def _cut(item: RangeRecord, verdicts: Sequence[Verdict]) -> Iterator[tuple[RangeRecord, Verdict | None]]:
@@ -134,7 +137,7 @@ def _check_verdicts(verdicts: Sequence[Verdict], apart: str | None) -> None:
     whole = {verdict.range_id for verdict in verdicts if verdict.part is None}
     if len(whole) + sum(verdict.range_id not in whole for verdict in verdicts) != len(verdicts):
         raise ValueError("a range is named twice")
-    allowed = {RangeState.CANCELLED, RangeState.HELD} | ({RangeState.PLANNED} if apart else set())
+    allowed = (RangeState.CANCELLED, RangeState.HELD, *((RangeState.PLANNED,) if apart else ()))
     for verdict in verdicts:
         if verdict.state not in allowed:
             raise ValueError(f"range {verdict.range_id} cannot be taken to {verdict.state}")
@@ -178,13 +181,7 @@ class Release(Write[str]):
         home = homes[0]
         whole = self._is_whole(records, home, wanted)
         target = home if whole else new_wave(records, self.wave, home, wanted)
-        changed = [
-            Edit(
-                before=item,
-                after=replace(item, wave=target.id, state=RangeState.PLANNED, reason=None, held_for=NOTHING),
-            )
-            for item in wanted
-        ]
+        changed = [Edit(before=item, after=item.decided(RangeState.PLANNED, wave=target.id)) for item in wanted]
         left = states_after(records, changed)
         again = replace(home, state=WAVE_TRANSITIONS[Act.RELEASE][1])
         return Change(

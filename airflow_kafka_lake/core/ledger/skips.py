@@ -11,7 +11,8 @@ from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.holds import Passed
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow, range_receipt
+from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import SkipRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.wave_changes import dissolved, given_back, new_wave, states_after

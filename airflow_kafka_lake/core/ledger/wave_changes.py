@@ -31,12 +31,13 @@ def abandoned(records: Records, wave: str, outcomes: Collection[AttemptOutcome] 
     return [Edit(before=item, after=item.abandoned(records.now)) for item in running]
 
 
-def states_after(records: Records, edits: Iterable[Edit]) -> dict[str, set[RangeState]]:
+def states_after(records: Records, edits: Sequence[Edit]) -> dict[str, set[RangeState]]:
     """Return the states that the ranges of each wave have after some edits of ranges."""
     counts = Counter({(name, state): n for name, states in records.counts.items() for state, n in states.items()})
-    ranges = [(edit.before, edit.after) for edit in edits]
-    counts.update((after.wave, after.state) for _, after in ranges if isinstance(after, RangeRecord))
-    counts.subtract((before.wave, before.state) for before, _ in ranges if isinstance(before, RangeRecord))
+    after = (edit.after for edit in edits)
+    before = (edit.before for edit in edits)
+    counts.update((item.wave, item.state) for item in after if isinstance(item, RangeRecord))
+    counts.subtract((item.wave, item.state) for item in before if isinstance(item, RangeRecord))
     found: dict[str, set[RangeState]] = {}
     for (name, state), number in counts.items():
         found.setdefault(name, set())

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, ReceiptRow, range_receipt
+from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Pending, Range, Remembered, TableReading
@@ -27,72 +28,54 @@ from airflow_kafka_lake.core.slices import Stream
 def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) -> Comparison:
     """Compare every table with its receipts and with what the ledger has committed."""
     found = [_Table(item, known, now).compare() for item in readings]
-    reopened = {item for one in found for item in one.reopened}
-    twice = _overlaps([wave for one in found for wave in one.waves], known, reopened)
-    return Comparison(
-        waves=tuple(wave for one in found for wave in one.waves),
-        vanished=tuple(item for one in found for item in one.vanished),
-        deleted=tuple(item for one in found for item in one.deleted),
-        contradictions=tuple(item for one in found for item in one.contradictions) + twice,
-        reopened=tuple(item for one in found for item in one.reopened),
-        receipts=tuple(item for one in found for item in one.receipts),
-        pending=tuple(item for one in found for item in one.pending),
-    )
+    parts = {part.name: [getattr(one, part.name) for one in found] for part in fields(Comparison)}
+    whole = Comparison(**{name: tuple(chain.from_iterable(lists)) for name, lists in parts.items()})
+    return replace(whole, contradictions=whole.contradictions + _overlaps(whole, known))
 
 
 @dataclass(slots=True)
 class _Table:
     """The comparison of one table."""
 
-    said: TableReading
+    reading: TableReading
     known: Remembered
     now: datetime
-    accepted: frozenset[Range] = frozenset()
-    shown: AbstractSet[str] = frozenset()
-    undone: AbstractSet[str] = frozenset()
-    published_at: Mapping[Range, datetime] = field(default_factory=dict)
-    reopens: Reopens = field(default_factory=lambda: Reopens({}))
+    reopens: Reopens = field(init=False)
+    rows: Mapping[tuple[str, Stream], AttemptRows] = field(init=False)
+    accepted: AbstractSet[Range] = field(init=False)
+    shown: AbstractSet[str] = field(init=False)
+    undone: AbstractSet[str] = field(init=False)
+    published_at: Mapping[Range, datetime] = field(init=False)
+    proved: dict[str, list[ReceiptRow]] = field(default_factory=lambda: defaultdict(list))
+    read: list[ReceiptRow] = field(default_factory=list)
     vanished: list[Difference] = field(default_factory=list)
     deleted: list[Difference] = field(default_factory=list)
     contradictions: list[Difference] = field(default_factory=list)
     reopened: list[str] = field(default_factory=list)
     receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        receipts = self.reading.receipts
+        self.reopens = Reopens.of(receipts)
+        self.rows = {(item.attempt, item.stream): item for item in self.reading.attempt_rows if item.attempt}
+        self.accepted = {_range(row) for row in receipts if row.kind == "reopen"}
+        self.shown = _tokens(self.reading) | {attempt for attempt, _ in self.rows}
+        self.undone = self.reading.ancestry.left | {item.attempt for item in self.known.undone(self.reading)}
+        self.published_at = {_range(row): row.recorded_at for row in receipts if row.kind == "published"}
+
     def compare(self) -> Comparison:
         """Check every published attempt's ranges, and every attempt's rows."""
-        self.accepted = frozenset(_range(row) for row in self.said.receipts if row.kind == "reopen")
-        self.reopens = Reopens.of(self.said.receipts)
         self.reopened += [
             item.id for item in self.known.ranges if self.reopens.undo(item.stream, item.range, item.generation)
         ]
-        held = {(item.attempt, item.stream): item for item in self.said.attempt_rows if item.attempt}
-        self.shown = _tokens(self.said) | {attempt for attempt, _ in held}
-        self.undone = self.said.ancestry.left | {item.attempt for item in self.known.undone(self.said)}
-        self.published_at = {_range(row): row.recorded_at for row in self.said.receipts if row.kind == "published"}
-        claimed = self._claimed()
-        remembered = self._remembered()
+        recorded = {**self._remembered(), **self._claimed()}
         index = self._committed_by_slice()
-        proved: dict[str, list[ReceiptRow]] = defaultdict(list)
-        read: list[ReceiptRow] = []
-        for key, row in {**remembered, **claimed}.items():
-            ids = [item.id for item in index[key[1:]] if self._brought(item, key[0])]
-            if key in self.accepted:
-                self.reopened += ids
-                continue
-            lost = self._check(row, held.get((row.attempt, key[1])))
-            if lost:
-                self.reopened += ids
-                self.receipts.append((self.said.table, replace(row, kind="reopen", recorded_at=self.now)))
-            elif not ids:  # of the lake alone: what the ledger remembers has its range
-                proved[row.attempt].append(row)
-            if not lost:
-                read.append(row)
-            if not lost and key not in self.published_at:
-                self.receipts.append((self.said.table, replace(row, kind="published", recorded_at=self.now)))
-        pending = self._pending(read)
-        self._check_unplanned(held, {**remembered, **claimed}, pending)
+        for key, row in recorded.items():
+            self._check_range(row, [item.id for item in index[key[1:]] if self._brought(item, row.attempt)])
+        pending = self._pending()
+        self._check_unplanned(recorded, pending)
         return Comparison(
-            waves=(*(self._wave(rows) for rows in proved.values()), *self._without_a_range(proved.keys())),
+            waves=(*(self._wave(rows) for rows in self.proved.values()), *self._without_a_range()),
             vanished=tuple(self.vanished),
             deleted=tuple(self.deleted),
             contradictions=tuple(self.contradictions),
@@ -101,11 +84,29 @@ class _Table:
             pending=pending,
         )
 
-    def _pending(self, read: Sequence[ReceiptRow]) -> tuple[Pending, ...]:
+    def _check_range(self, row: ReceiptRow, ids: Sequence[str]) -> None:
+        """Decide about a committed range, which has these ids in the ledger: it stands, was reopened, or is lost."""
+        if _range(row) in self.accepted:
+            self.reopened += ids
+            return
+        if self._is_lost(row):
+            self.reopened += ids
+            self._add_receipt("reopen", row)
+            return
+        if not ids:  # of the lake alone: what the ledger remembers has its range
+            self.proved[row.attempt].append(row)
+        self.read.append(row)
+        if _range(row) not in self.published_at:
+            self._add_receipt("published", row)
+
+    def _add_receipt(self, kind: str, row: ReceiptRow) -> None:
+        self.receipts.append((self.reading.table, replace(row, kind=kind, recorded_at=self.now)))
+
+    def _pending(self) -> tuple[Pending, ...]:
         """Return what was reopened, less what was read again or skipped since."""
-        since = [*read, *(row for row in self.said.receipts if row.kind == "skip")]
+        since = [*self.read, *(row for row in self.reading.receipts if row.kind == "skip")]
         return tuple(
-            Pending(table=self.said.table, stream=stream, range=part, generation=generation)
+            Pending(table=self.reading.table, stream=stream, range=part, generation=generation)
             for stream, part, generation in self.reopens.open(row for row in since if row.generation)
         )
 
@@ -115,9 +116,9 @@ class _Table:
         A range is only ever cut. Where an attempt has receipts of a range and of parts of it, the parts were published:
         its worker, believed dead, wrote the others when they had been cut and staged rows went on being published.
         """
-        published = self.shown | {row.attempt for row in self.said.receipts if row.kind == "published"}
+        published = self.shown | {row.attempt for row in self.reading.receipts if row.kind == "published"}
         found: dict[Range, ReceiptRow] = {}
-        for row in self.said.receipts:
+        for row in self.reading.receipts:
             counts = row.attempt in published and _range(row) not in self.accepted
             if row.kind in {"rows", "published"} and counts and not self.reopens.undo_receipt(row):
                 found.setdefault(_range(row), row)
@@ -130,7 +131,7 @@ class _Table:
         for item in self.known.ranges:
             publish = self.known.published.get(item.wave)
             undone = self.reopens.undo(item.stream, item.range, item.generation)
-            if item.state is RangeState.COMMITTED and publish and publish.table == self.said.table and not undone:
+            if item.state is RangeState.COMMITTED and publish and publish.table == self.reading.table and not undone:
                 found[publish.attempt, item.stream, item.range] = range_receipt(
                     "published", item, attempt=publish.attempt, fence=0, at=self.now
                 )
@@ -149,9 +150,10 @@ class _Table:
         publish = self.known.published.get(item.wave)
         return publish is None or publish.attempt == attempt
 
-    def _check(self, row: ReceiptRow, held: AttemptRows | None) -> bool:
+    def _is_lost(self, row: ReceiptRow) -> bool:
         """Compare one range's rows with its receipt; returns whether main has lost its commit."""
-        there = held.offsets.within(row.range).span if held else 0
+        mine = self.rows.get((row.attempt, row.stream))
+        there = mine.offsets.within(row.range).span if mine else 0
         if there == row.rows:
             return False
         where, what = self.vanished, "its rows are gone"
@@ -160,7 +162,7 @@ class _Table:
         elif self._stands_on(row):
             where, what = self.deleted, "rows of it were deleted"
         problem = Difference(
-            table=self.said.table,
+            table=self.reading.table,
             attempt=row.attempt,
             stream=row.stream,
             range=row.range,
@@ -183,29 +185,27 @@ class _Table:
         committed = self.published_at.get(_range(row))
         if committed is None or row.attempt in self.undone:
             return False
-        return bool(self.said.ancestry.since) and committed < self.said.commits[0].at
+        return bool(self.reading.ancestry.since) and committed < self.reading.commits[0].at
 
-    def _check_unplanned(
-        self,
-        held: Mapping[tuple[str, Stream], AttemptRows],
-        committed: Mapping[Range, ReceiptRow],
-        pending: Sequence[Pending],
-    ) -> None:
-        """Name rows that no receipt speaks of, and rows that are there twice; where something was reopened, rows of the
-        earlier reading stay until it is read again, and for good where that was skipped."""
-        spoken: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
+    def _check_unplanned(self, committed: Mapping[Range, ReceiptRow], pending: Sequence[Pending]) -> None:
+        """Name rows without a receipt, and rows that are there twice.
+
+        Where something was reopened, rows of the earlier reading stay until it is read again, and for good where that
+        was skipped.
+        """
+        planned: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
         for attempt, stream, part in committed:
-            spoken[attempt, stream].append(part)
+            planned[attempt, stream].append(part)
         waiting: dict[Stream, list[OffsetRange]] = defaultdict(list)
         for reopened in pending:
             waiting[reopened.stream].append(reopened.range)
-        for row in self.said.receipts:
+        for row in self.reading.receipts:
             if row.kind == "skip" and row.generation:
                 waiting[row.stream].append(row.range)
-        for key, item in held.items():
-            stray = item.offsets - RangeSet(spoken[key]) - RangeSet(waiting[key[1]])
-            if stray:
-                self._contradict(item, stray, 0, found=stray.span, what="rows without a receipt")
+        for key, item in self.rows.items():
+            unplanned = item.offsets - RangeSet(planned[key]) - RangeSet(waiting[key[1]])
+            if unplanned:
+                self._contradict(item, unplanned, 0, found=unplanned.span, what="rows without a receipt")
             if item.duplicates:
                 expected = item.offsets.span
                 self._contradict(
@@ -215,7 +215,7 @@ class _Table:
     def _contradict(self, item: AttemptRows, where: RangeSet, expected: int, *, found: int, what: str) -> None:
         self.contradictions.append(
             Difference(
-                table=self.said.table,
+                table=self.reading.table,
                 attempt=item.attempt or "",
                 stream=item.stream,
                 range=OffsetRange(where.starts[0], where.ends[0]),
@@ -225,24 +225,24 @@ class _Table:
             )
         )
 
-    def _without_a_range(self, proved: AbstractSet[str]) -> Iterator[RestoredWave]:
+    def _without_a_range(self) -> Iterator[RestoredWave]:
         """Return the waves that main stands on and the ledger lacks, of which nothing counts: all was reopened since.
 
         They were published all the same: they must not be published again, and their commits and rows are known.
         """
         rows: dict[str, list[ReceiptRow]] = defaultdict(list)
-        for row in self.said.receipts:
+        for row in self.reading.receipts:
             if row.kind == "rows" and self.reopens.undo_receipt(row):
                 rows[row.attempt].append(row)
-        for attempt in sorted(rows.keys() & _tokens(self.said) - proved - self.known.committed):
+        for attempt in sorted(rows.keys() & _tokens(self.reading) - self.proved.keys() - self.known.committed):
             yield replace(self._wave(rows[attempt]), receipts=())
 
     def _wave(self, rows: Sequence[ReceiptRow]) -> RestoredWave:
         first = rows[0]
-        snapshots = {item.token.attempt: item.snapshot for item in self.said.commits if item.token}
+        snapshots = {item.token.attempt: item.snapshot for item in self.reading.commits if item.token}
         return RestoredWave(
             wave=first.wave,
-            table=self.said.table,
+            table=self.reading.table,
             attempt=first.attempt,
             fence=first.fence,
             snapshot=snapshots.get(first.attempt),
@@ -251,27 +251,35 @@ class _Table:
         )
 
 
-def _overlaps(waves: Sequence[RestoredWave], known: Remembered, reopened: AbstractSet[str]) -> tuple[Difference, ...]:
+def _overlaps(found: Comparison, known: Remembered) -> tuple[Difference, ...]:
     """Name ranges that two attempts claim to have committed: no offset is committed twice."""
-    claims = [(r.stream, r.range, r.rows, wave.table, wave.attempt) for wave in waves for r in wave.receipts]
+    claims = [
+        Difference(
+            table=wave.table, attempt=wave.attempt, stream=r.stream, range=r.range, expected=0, found=r.rows, what=""
+        )
+        for wave in found.waves
+        for r in wave.receipts
+    ]
+    reopened = set(found.reopened)
     for item in known.ranges:
         if item.state is RangeState.COMMITTED and item.id not in reopened:
             publish = known.published.get(item.wave)
-            table, attempt = (publish.table, publish.attempt) if publish else ("ledger", item.wave)
-            claims.append((item.stream, item.range, item.rows or 0, table, attempt))
-    claims.sort(key=lambda claim: (claim[0], claim[1]))
+            claims.append(
+                Difference(
+                    table=publish.table if publish else "ledger",
+                    attempt=publish.attempt if publish else item.wave,
+                    stream=item.stream,
+                    range=item.range,
+                    expected=0,
+                    found=item.rows or 0,
+                    what="",
+                )
+            )
+    claims.sort(key=lambda claim: (claim.stream, claim.range))
     return tuple(
-        Difference(
-            table=b[3],
-            attempt=b[4],
-            stream=b[0],
-            range=b[1],
-            expected=0,
-            found=b[2],
-            what=f"committed by {a[4]} too",
-        )
+        replace(b, what=f"committed by {a.attempt} too")
         for a, b in pairwise(claims)
-        if a[0] == b[0] and a[1].overlaps(b[1])
+        if a.stream == b.stream and a.range.overlaps(b.range)
     )
 
 
@@ -288,9 +296,9 @@ def _cut_since(claimed: Iterable[ReceiptRow]) -> AbstractSet[Range]:
     return cut
 
 
-def _tokens(said: TableReading) -> set[str]:
+def _tokens(reading: TableReading) -> set[str]:
     """Return the attempts whose commits main stands on, as far as its history is there."""
-    return {item.token.attempt for item in said.commits if item.token and item.token.kind in PUBLISHES}
+    return {item.token.attempt for item in reading.commits if item.token and item.token.kind in PUBLISHES}
 
 
 def _range(row: ReceiptRow) -> Range:

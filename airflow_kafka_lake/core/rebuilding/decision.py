@@ -8,7 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.ledger.records import ReceiptRow, origin_receipt
+from airflow_kafka_lake.core.ledger.receipts import origin_receipt
+from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import Token
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.readings import Comparison, Pending, Remembered, TableReading
@@ -39,15 +40,14 @@ def restoration(
     waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
     skips = _skips(receipts, reopens)
-    streams = _streams(receipts, _told(readings), {stream.key for stream in known.streams})
+    streams = _streams(receipts, _origins(readings), {stream.key for stream in known.streams})
     reached = _ends(receipts)
-    origins = {item.key: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
-    tables = {item.table for item in readings}
-    mine = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
-    unnotified = [
+    known_origins = {item.key: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
+    sent = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
+    origins = [
         (table, origin_receipt(spec.name, token.wave, key, origin, ledger_id=ledger_id, at=now))
-        for key, origin in sorted(origins.items())
-        if key not in mine and (table := spec.table_for(key.topic)) in tables
+        for key, origin in sorted(known_origins.items())
+        if key not in sent and (table := spec.table_for(key.topic)) in {item.table for item in readings}
     ]
     return Restoration(
         spec=spec,
@@ -67,7 +67,7 @@ def restoration(
         reopened=comparison.reopened,
         undone=frozenset(item.wave for said in readings for item in known.undone(said)),
         fences=_fences(readings),
-        receipts=(*comparison.receipts, *unnotified),
+        receipts=(*comparison.receipts, *origins),
         reopens=reopens,
         planned=_planned(token, comparison.pending, receipts),
     )
@@ -137,16 +137,16 @@ def _skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSk
     return tuple(sorted((skip for skip in skips if skip.passed), key=lambda skip: (skip.at, skip.id)))
 
 
-def _told(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
-    """Return the origins that the lake was told, each by the ledger that owned the topic last, or else the first one.
+def _origins(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
+    """Return the origins that the lake has receipts of: of the ledger that owned the topic last, or else the first.
 
-    A planner of a ledger that was lost may tell what it had decided long after another ledger decided anew.
+    A planner of a lost ledger may send what it had decided long after another ledger decided anew.
     """
     origins: dict[Stream, int] = {}
     for reading in readings:
-        told = (row for row in reading.receipts if row.kind == "origin")
+        sent = (row for row in reading.receipts if row.kind == "origin")
         for row in sorted(
-            told, key=lambda row: (row.attempt != reading.owners.get(row.stream.topic_id), row.recorded_at)
+            sent, key=lambda row: (row.attempt != reading.owners.get(row.stream.topic_id), row.recorded_at)
         ):
             origins.setdefault(row.stream, row.range.start)
     return origins
@@ -157,7 +157,7 @@ def _streams(
 ) -> tuple[RestoredStream, ...]:
     """Return the streams that the ledger lacks, with their origins.
 
-    Where the lake was never told one, the smallest offset that any other receipt speaks of stands in for it.
+    Where the lake has no receipt of one, it is the smallest offset that any other receipt names.
     """
     ends = _ends(receipts)
     starts: dict[Stream, int] = {}

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.wave_changes import state_without_planned
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.packing import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Placed, Restoration, RestoredSkip
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -39,18 +39,16 @@ def edits(
     for item in ranges:
         if item.id in reopened:
             continue
-        wins = committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]
-        left = RangeSet((item.range,)) - wins - what.reopens.later_than(item.stream, item.generation)
-        if left.span == item.range.span and not _left_behind(item, what):
+        left = _left_of(item, what, committed, skipped)
+        if left.span == item.range.span:
             kept.append(item)
             continue
         if item.state is RangeState.COMMITTED:
             raise _overtaken(what)
         removed.add(item.id)
-        if not _left_behind(item, what):
-            pieces = [_piece(item, part) for part in left]
-            kept += pieces
-            placed += [Placed(record=piece, source=item.id) for piece in pieces]
+        parts = [_piece(item, part) for part in left]
+        kept += parts
+        placed += [Placed(record=part, source=item.id) for part in parts]
     again = list(_planned_again(what, kept))
     placed += again
     here = [*kept, *(item.record for item in placed if item.source is None)]
@@ -77,6 +75,16 @@ def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream
         defaultdict(RangeSet, {key: RangeSet(found) for key, found in committed.items()}),
         defaultdict(RangeSet, {key: RangeSet(found) for key, found in skipped.items()}),
     )
+
+
+def _left_of(
+    item: RangeRecord, what: Restoration, committed: Mapping[Stream, RangeSet], skipped: Mapping[Stream, RangeSet]
+) -> RangeSet:
+    """Return what of a recorded range stays as it is."""
+    if _left_behind(item, what):
+        return NOTHING
+    wins = committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]
+    return RangeSet((item.range,)) - wins - what.reopens.later_than(item.stream, item.generation)
 
 
 def _left_behind(item: RangeRecord, what: Restoration) -> bool:
@@ -120,13 +128,12 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
     for item in what.planned:
         known = (i for i in kept if i.stream == item.stream and i.generation >= item.generation)
         for part in RangeSet((item.range,)) - RangeSet(i.range for i in known):
-            topic, topic_id, partition = item.stream
             record = RangeRecord(
                 id=item.id if part.start == item.range.start else f"{item.id}.{part.start}",
                 pipeline=what.spec.name,
                 plan=what.id,
                 wave=item.wave,
-                slice=Slice(Stream(topic, topic_id, partition), part),
+                slice=Slice(item.stream, part),
                 state=RangeState.PLANNED,
                 reason=None,
                 estimated_bytes=round(UNMEASURED_BYTES_PER_OFFSET * part.span),
@@ -151,13 +158,12 @@ def _skipped_ranges(what: Restoration, here: Sequence[RangeRecord], origins: Map
 
 
 def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: int) -> RangeRecord:
-    topic, topic_id, partition = skip.stream
     return RangeRecord(
         id=f"{what.id}s{number}",
         pipeline=what.spec.name,
         plan=skip.id,
         wave=skip.id,
-        slice=Slice(Stream(topic, topic_id, partition), part),
+        slice=Slice(skip.stream, part),
         state=RangeState.SKIPPED,
         reason=RESTORED,
         estimated_bytes=0,
