@@ -719,10 +719,10 @@ IDENTITY = (
         function="to_commit",
         old=(
             "if found.group_offset is None or found.group_offset < stream.watermark:\n"
-            "    wanted_offsets[stream.key] = stream.watermark"
+            "    wanted[stream.key] = stream.watermark"
         ),
-        new="wanted_offsets[stream.key] = stream.watermark",
-        more=(("_kept_back", "(found.group_offset or 0) > watermark", "False"),),
+        new="wanted[stream.key] = stream.watermark",
+        more=(("_refusal", "(found.group_offset or 0) > watermark", "False"),),
         red=("tests/unit/features/group_sync/test_group_sync.py::test_group_that_is_ahead_is_never_moved_back",),
     ),
     Mutant(

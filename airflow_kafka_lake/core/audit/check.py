@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.commit_check import CommitCheck, check_commits
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth, by_stream
 from airflow_kafka_lake.core.audit.progress import check_progress
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.deletions import Deletions
@@ -61,11 +61,11 @@ def _damaged(inputs: AuditInputs) -> Iterator[Finding]:
 
 def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
     seen = rows_seen(inputs)
-    ranges = _by_stream(inputs.ledger.ranges)
+    ranges = by_stream(inputs.ledger.ranges)
     unreadable = inputs.unreadable
     deletions = inputs.deletions
     still = {item.id: (item.state, item.range, item.generation) for item in inputs.ledger.ranges}
-    committed = _by_stream(
+    committed = by_stream(
         item
         for item in inputs.ledger.committed
         if item.wave not in unreadable and still.get(item.id) == (item.state, item.range, item.generation)
@@ -99,13 +99,6 @@ def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
         f". {last.deleted} rows were deleted{engine} with snapshot {last.snapshot} at {timestamp(last.at)}. If that "
         f"was on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
     )
-
-
-def _by_stream(ranges: Iterable[RangeRecord]) -> Mapping[Stream, list[RangeRecord]]:
-    found: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in ranges:
-        found[item.stream].append(item)
-    return found
 
 
 def _twice(stream: Stream, attempt_rows: Sequence[AttemptRows], rows: RangeSet) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, LedgerInputs, TableInputs
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, LedgerInputs, TableInputs, by_stream
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import Commit, RangeRecord, ReceiptRow, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
@@ -63,7 +63,7 @@ class CommitCheck:
             receipts=receipts,
             committed=frozenset(published),
             snapshots=frozenset(commit.snapshot for table in inputs.tables for commit in table.commits),
-            reopened=reopened_ranges(ledger.ranges),
+            reopened=by_stream(item for item in ledger.ranges if item.generation),
             deletions=inputs.deletions,
         )
 
@@ -91,15 +91,6 @@ class CommitCheck:
         """Return the wave of an attempt, as the ledger knows it."""
         known = self.attempts.get(attempt or "")
         return self.waves.get(known.wave) if known else None
-
-
-def reopened_ranges(ranges: Iterable[RangeRecord]) -> Mapping[Stream, Sequence[RangeRecord]]:
-    """Return the ranges that were ever reopened, by stream."""
-    found: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in ranges:
-        if item.generation:
-            found[item.stream].append(item)
-    return found
 
 
 def publishes(table: TableInputs, pipeline: str) -> list[Commit]:

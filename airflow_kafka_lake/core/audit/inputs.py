@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -16,6 +17,14 @@ from airflow_kafka_lake.core.slices import Stream
 
 SHOWN = 100
 """Slices of offsets that a document names; the rest is counted."""
+
+
+def by_stream(ranges: Iterable[RangeRecord]) -> defaultdict[Stream, list[RangeRecord]]:
+    """Return ranges by their stream."""
+    found: defaultdict[Stream, list[RangeRecord]] = defaultdict(list)
+    for item in ranges:
+        found[item.stream].append(item)
+    return found
 
 
 class FindingKind(StrEnum):

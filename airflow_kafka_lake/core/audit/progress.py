@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth, by_stream
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.slices import Stream
 
 
 def check_progress(inputs: AuditInputs) -> Iterator[Finding]:
     """Find watermarks ahead of committed ranges; at rest also everything that is unfinished."""
-    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in inputs.ledger.ranges:
-        ranges[item.stream].append(item)
+    ranges = by_stream(inputs.ledger.ranges)
     for stream in inputs.ledger.streams:
         mine = ranges[stream.key]
         # Computed from the ranges: the stored coverage may depend on the watermark.

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.audit.check import rows_seen
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, by_stream
 from airflow_kafka_lake.core.audit.timeline import Bounds, timeline
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.deletions import Deletions
@@ -106,9 +106,7 @@ def _lines(
     inputs: AuditInputs, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
 ) -> list[Json]:
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
-    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in inputs.ledger.ranges:
-        ranges[item.stream].append(item)
+    ranges = by_stream(inputs.ledger.ranges)
     problems: dict[Stream | None, list[str]] = defaultdict(list)
     for finding in findings:
         problems[finding.stream].append(finding.message)

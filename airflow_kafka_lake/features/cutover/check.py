@@ -1,18 +1,16 @@
-"""Hold what a live stream has written against what a pipeline has committed."""
+"""Compare the rows of a live stream with the ranges that a pipeline has committed."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding
+from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, by_stream
 from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.lake.positions import PositionColumns
-from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.cutover.decision import Cutover, CutoverQuestion, ask, judge, position_columns
 from airflow_kafka_lake.ports import Ports
@@ -20,7 +18,7 @@ from airflow_kafka_lake.ports import Ports
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutovers:
-    """Every stream's cutover, and what could not be judged."""
+    """The cutover of every stream, and lines about streams that could not be judged."""
 
     table: str
     cutovers: tuple[Cutover, ...]
@@ -45,7 +43,7 @@ class Cutovers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutoverCheck:
-    """What an audit is asked of the table that a live stream writes to; `columns` are the text of `position_columns`.
+    """The check of the table that a live stream writes to; `columns` is the text that `position_columns` reads.
 
     It is a `ports.feature.AuditCheck`.
     """
@@ -64,8 +62,7 @@ class CutoverCheck:
         return False
 
     def narrow(self, inputs: AuditInputs) -> AuditInputs:
-        """Leave out the rows without an attempt of a table that pipeline and live stream share: they are the
-        latter's."""
+        """Leave out the live stream's rows, which have no attempt, where it shares a table with the pipeline."""
         tables = tuple(
             replace(table, attempt_rows=tuple(item for item in table.attempt_rows if item.attempt is not None))
             if table.identifier == self.table
@@ -88,9 +85,7 @@ class CutoverCheck:
         ports.progress(f"reading {self.table}")
         contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
         rows = {(item.stream.topic, item.stream.partition): item for item in contents}
-        ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
-        for item in inputs.ledger.ranges:
-            ranges[item.stream].append(item)
+        ranges = by_stream(inputs.ledger.ranges)
         questions, lines = [], []
         for stream in streams:
             bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.key.topic, stream.key.partition))
@@ -110,7 +105,8 @@ class CutoverCheck:
 def _judged(ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion]) -> tuple[Cutover, ...]:
     gaps = {question.stream: [Slice(question.stream, item) for item in question.open] for question in questions}
     asked = [gap for mine in gaps.values() for gap in mine]
-    said = ports.batches.explain(asked, spec.isolation) if asked else {}
+    explained = ports.batches.explain(asked, spec.isolation) if asked else {}
     return tuple(
-        judge(question, (item for gap in gaps[question.stream] for item in said.get(gap, ()))) for question in questions
+        judge(question, (item for gap in gaps[question.stream] for item in explained.get(gap, ())))
+        for question in questions
     )

@@ -21,7 +21,7 @@ def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
     which needs a pipeline of one topic. Raises UsageError for anything else."""
     given: dict[str, Any] = {}
     for part in text.split(","):
-        name, equals, column = (piece.strip() for piece in part.partition("="))
+        name, equals, column = (word.strip() for word in part.partition("="))
         if not equals or name not in {"topic", "partition", "offset"} or name in given:
             raise UsageError("cutover columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
         given[name] = column
@@ -36,9 +36,9 @@ def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
 class CutoverQuestion:
     """One stream at its cutover, before Kafka is asked.
 
-    `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`: what
-    is planned and not committed between them; `open`: what neither table has and is not planned, for Kafka to explain.
-    Not `judged`: the live stream has not come by yet.
+    `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`:
+    planned and uncommitted offsets between them; `open`: unplanned offsets that neither table has, for Kafka to
+    explain. Not `judged`: the live stream has not reached the cutover yet.
     """
 
     stream: Stream
@@ -63,7 +63,7 @@ class Cutover:
         return not (self.missing or self.question.pending or self.question.twice)
 
     def findings(self) -> Iterator[Finding]:
-        """Name what is missing between the two, and what both have."""
+        """Name offsets that neither table has, and those that both have."""
         asked = self.question
         if self.missing:
             message = f"behind the cutover at {asked.at} neither table has what Kafka has at {named(self.missing)}"
@@ -78,7 +78,7 @@ class Cutover:
             yield Finding(kind=FindingKind.CUTOVER_TWICE, stream=asked.stream, offsets=asked.twice, message=message)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `audit --json` says of the stream under `cutover`."""
+        """Return the stream's entry in `audit --json` under `cutover`."""
         asked = self.question
         topic, topic_id, partition = asked.stream
         sets = {"missing": self.missing, "pending": asked.pending, "twice": asked.twice}
@@ -93,7 +93,7 @@ class Cutover:
         }
 
     def line(self) -> str:
-        """Return in words where the cutover is and how it looks."""
+        """Return one line for people: where the cutover is, and its state."""
         asked = self.question
         live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
         state = (
@@ -118,7 +118,7 @@ def ask(
 ) -> CutoverQuestion:
     """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
 
-    Without such a row, up to what the live stream's group has committed: it says that it has gone so far.
+    Without such a row, up to the live stream's group offset.
     """
     mine = tuple(ranges)
     covered = RangeSet(item.range for item in mine if item.state in RESOLVED)
@@ -140,7 +140,7 @@ def ask(
 
 
 def judge(question: CutoverQuestion, explanations: Iterable[Explanation]) -> Cutover:
-    """Leave out of what is open whatever Kafka explains: markers, aborted and cleaned records."""
+    """Return the cutover: open offsets that Kafka explains (markers, aborted and cleaned records) are not missing."""
     explained = RangeSet(item.range for item in explanations if item.fate in EXPLAINED)
     return Cutover(question=question, missing=question.open - explained)
 

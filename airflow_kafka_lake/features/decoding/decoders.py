@@ -1,4 +1,4 @@
-"""From what a pipeline asks for, and what is registered, to what a job is told."""
+"""Make the decoders of a job from the pipeline's [decode] section and the registered schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decoding needs of the world: schemas of values, as producers have registered them."""
+"""The port of decoding: schemas of values, as producers have registered them."""
 
 from __future__ import annotations
 

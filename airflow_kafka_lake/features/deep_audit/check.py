@@ -1,4 +1,4 @@
-"""Read Kafka again, where it still has what is committed, and compare it with the tables."""
+"""Read committed offsets from Kafka again, where Kafka still has them, and compare them with the tables."""
 
 from __future__ import annotations
 
@@ -80,8 +80,10 @@ class DeepCheck:
 
 
 def _run(ports: Ports, job: CompareJob) -> Comparison:
-    """Run a comparison; where it is too much for Spark, once more without what lies behind the slices: there may be
-    a record that was skipped because no job can hold it."""
+    """Run a comparison; when Spark runs out of memory, run it again without polling behind the slices.
+
+    A record may be there that was skipped because no job can hold it.
+    """
     try:
         return Comparison.from_json(ports.runner.report(job, progress=ports.progress))
     except JobFailedError as error:
@@ -104,7 +106,7 @@ def _carefully(ports: Ports, job: CompareJob) -> CompareJob:
 def _slices(
     inputs: AuditInputs, observed: Observed, scope: Scope
 ) -> tuple[Mapping[str, list[Slice]], Mapping[Stream, tuple[RangeSet, str]]]:
-    """Return what can be compared, by table, and what cannot, with the reason."""
+    """Return the slices that can be compared, by table, and the offsets that cannot, with the reason."""
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     readable = {table.identifier for table in inputs.tables if not table.damaged}
     committed: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
@@ -119,15 +121,15 @@ def _slices(
             why = observed.states.get(stream, "unknown") if bounds is None else "its table could not be read"
             left_out[stream] = (whole, why)
             continue
-        there = whole & RangeSet.between(bounds.log_start, bounds.readable_end)
-        if gone := whole - there:
-            left_out[stream] = (gone, f"Kafka has [{bounds.log_start}, {bounds.readable_end})")
-        found[table] += [Slice(stream, item) for item in there]
+        present = whole & RangeSet.between(bounds.log_start, bounds.readable_end)
+        if deleted := whole - present:
+            left_out[stream] = (deleted, f"Kafka has [{bounds.log_start}, {bounds.readable_end})")
+        found[table] += [Slice(stream, item) for item in present]
     return {table: slices for table, slices in found.items() if slices}, left_out
 
 
 def _bytes_per_offset(inputs: AuditInputs, scope: Scope) -> float | None:
-    """Return what the committed ranges weigh in Kafka, as far as they were planned; a rebuild's were not."""
+    """Return the bytes per offset of committed ranges in Kafka; ranges of a rebuild have no estimate."""
     weighed = [item for item in inputs.ledger.committed if item.stream in scope and item.estimated_bytes]
     spans = sum(item.range.span for item in weighed)
     return sum(item.estimated_bytes for item in weighed) / spans if spans else None

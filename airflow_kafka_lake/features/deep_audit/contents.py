@@ -1,4 +1,4 @@
-"""What comparing contents with Kafka says, and which of it is wrong."""
+"""The result of comparing contents with Kafka, and its findings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Deep:
     deletions: Mapping[Stream, int] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
-        """Find every difference that neither cleaning nor deleting explains."""
+        """Return every difference that neither compaction nor a recorded deletion explains."""
         for item in self.comparison.differences:
             if item not in self.cleaned and item not in self.deleted:
                 yield _finding(item)
@@ -50,7 +50,7 @@ class Deep:
 
     @property
     def cleaned(self) -> tuple[Difference, ...]:
-        """Rows whose records are gone from a compacted topic: the cleaner takes what it likes, also later."""
+        """Rows without a record in a compacted topic: the cleaner may have removed it since."""
         return tuple(
             item
             for item in self.comparison.differences

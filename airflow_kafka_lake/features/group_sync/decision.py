@@ -1,4 +1,4 @@
-"""Which watermarks a Kafka group is told: strictly forward, and each topic id only its own."""
+"""Which watermarks are committed to a Kafka group: strictly forward, and only while the topic id is the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.slices import Stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncedGroup:
-    """What became of a group's offsets: `committed` were told, `refused` were not and say why; the rest was there."""
+    """The result of a group sync: offsets that were `committed`, and those `refused`, with the reason."""
 
     group: str
     committed: Mapping[Stream, int]
@@ -35,13 +35,13 @@ class SyncedGroup:
 
 
 def to_commit(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Stream, int], dict[Stream, str]]:
-    """Decide which watermarks the group is told, and which it is not although it lacks them, with the reason.
+    """Decide which watermarks are committed to the group, and which it lacks and does not get, with the reason.
 
-    A stream whose topic is gone or was created again is passed over: its offsets mean nothing in another topic.
+    A stream whose topic was deleted or re-created is left out: its offsets mean nothing in another topic.
     """
     partitions = {item.stream: item for item in seen.partitions}
     topics = {item.stream.topic: item.stream.topic_id for item in seen.partitions}
-    wanted_offsets: dict[Stream, int] = {}
+    wanted: dict[Stream, int] = {}
     refused: dict[Stream, str] = {}
     for stream in streams:
         found = partitions.get(stream.key)
@@ -49,15 +49,15 @@ def to_commit(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Str
             if topics.get(stream.key.topic, stream.key.topic_id) == stream.key.topic_id:
                 refused[stream.key] = "the partition could not be observed"
             continue
-        reason = _kept_back(found, stream.watermark)
+        reason = _refusal(found, stream.watermark)
         if reason:
             refused[stream.key] = reason
         elif found.group_offset is None or found.group_offset < stream.watermark:
-            wanted_offsets[stream.key] = stream.watermark
-    return wanted_offsets, refused
+            wanted[stream.key] = stream.watermark
+    return wanted, refused
 
 
-def _kept_back(found: PartitionSnapshot, watermark: int) -> str:
+def _refusal(found: PartitionSnapshot, watermark: int) -> str:
     match found.group_offset_state:
         case GroupOffsetState.UNSTABLE:
             return "a commit of the group is pending in a transaction"

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Clock
 
 _COORDINATING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
-"""What a cluster says while the group's coordinator moves, or is made for its very first group."""
+"""Errors while the group's coordinator moves, or is made for the cluster's first group."""
 
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 
@@ -45,14 +45,14 @@ class KafkaGroupCommitter:
         if not wanted:
             return refused
         for pause in (*_PAUSES, None):
-            said = self._asked(group, {place: offsets[key] for place, key in wanted.items()})
-            if pause is None or not any(name in _COORDINATING for name, _ in said.values()):
+            answers = self._commit(group, {place: offsets[key] for place, key in wanted.items()})
+            if pause is None or not any(name in _COORDINATING for name, _ in answers.values()):
                 break
             self._clock.sleep(pause)
-        return refused | {wanted[place]: why for place, (_, why) in said.items()}
+        return refused | {wanted[place]: why for place, (_, why) in answers.items()}
 
-    def _asked(self, group: str, positions: Mapping[Key, int]) -> dict[Key, tuple[str, str]]:
-        """Commit once; returns the name and the words of each refusal. To commit the same again changes nothing."""
+    def _commit(self, group: str, positions: Mapping[Key, int]) -> dict[Key, tuple[str, str]]:
+        """Commit once; return the error name and the message of each refusal. Repeating it changes nothing."""
         asked = [TopicPartition(*place, offset) for place, offset in positions.items()]
         (future,) = self._client.admin.alter_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(group, asked)], request_timeout=self._client.timeout
@@ -62,10 +62,10 @@ class KafkaGroupCommitter:
         except KafkaLakeError as error:
             return dict.fromkeys(positions, ("", error.message))
         # A group with consumers is refused per partition, without an exception.
-        told = {(item.topic, item.partition): item.error for item in answer.topic_partitions}
-        refused = {place: ("", "the broker said nothing of it") for place in positions if place not in told}
+        errors = {(item.topic, item.partition): item.error for item in answer.topic_partitions}
+        refused = {place: ("", "the broker said nothing of it") for place in positions if place not in errors}
         return refused | {
             place: (error.name(), f"the broker refused it: {error.str()} ({error.name()})")
-            for place, error in told.items()
+            for place, error in errors.items()
             if error is not None
         }

@@ -1,4 +1,4 @@
-"""What the group sync needs of the world."""
+"""The port of the group sync."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PORT = "group_sync"
 
 
 class GroupCommitter(Protocol):
-    """A consumer group that is told how far the lake is. It is never read back as truth."""
+    """Commits offsets to a consumer group, which is never read back as truth."""
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         """Commit offsets to a group, each only while its topic has the stream's id; returns those that were not

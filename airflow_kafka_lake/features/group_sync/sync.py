@@ -1,4 +1,4 @@
-"""Commit committed watermarks to a Kafka group, for tools that look at groups: told, reported, never believed."""
+"""Commit watermarks to a Kafka group, for tools that look at groups; the group is never read back as truth."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from airflow_kafka_lake.services.topics import existing_topics
 
 
 def sync_group(ports: Ports, spec: PipelineSpec) -> SyncedGroup | None:
-    """Tell the pipeline's group how far the lake is; None when it has no such group, or nothing
-    of it was ever planned. What goes wrong is in the answer, and not raised.
+    """Commit the pipeline's watermarks to its group; None when it has no group, or was never planned.
 
-    What the group has is read first, with pending commits told apart, and the topics' ids with it; the adapter compares
-    the ids once more right before it commits.
+    Errors are in the answer, and not raised. The group's offsets are read first, with pending commits apart, and the
+    topic ids with them; the adapter compares the ids again right before it commits.
     """
     if spec.sync_group is None or ports.ledger.pipeline(spec.name) is None:
         return None
@@ -31,11 +30,11 @@ def _synced(ports: Ports, pipeline: str, group: str) -> SyncedGroup:
         topics = sorted(existing_topics(ports.source, {stream.key.topic for stream in streams})[0])
         if not topics:
             return SyncedGroup(group=group, committed={}, refused={})
-        wanted_offsets, refused = to_commit(streams, ports.source.snapshot(topics, group))
-        if wanted_offsets:
+        wanted, refused = to_commit(streams, ports.source.snapshot(topics, group))
+        if wanted:
             committer: GroupCommitter = ports.added[PORT]
-            refused |= committer.commit(group, wanted_offsets)
+            refused |= committer.commit(group, wanted)
     except KafkaLakeError as error:
         return SyncedGroup(group=group, committed={}, refused={stream.key: error.message for stream in streams})
-    told = {key: offset for key, offset in wanted_offsets.items() if key not in refused}
-    return SyncedGroup(group=group, committed=told, refused=refused)
+    committed = {key: offset for key, offset in wanted.items() if key not in refused}
+    return SyncedGroup(group=group, committed=committed, refused=refused)

@@ -61,8 +61,8 @@ def _header(title: str, document: Json) -> Markup:
 
 
 def _legend(streams: Sequence[Json]) -> Iterator[Markup]:
-    for status, words in _STATUSES.items():
-        yield tag("li", tag("span", class_=status.value), words)
+    for status, meaning in _STATUSES.items():
+        yield tag("li", tag("span", class_=status.value), meaning)
     if any(stream.get("seals") for stream in streams):
         yield tag("li", tag("span", class_="sealed"), "sealed: the layout of the topic ended here")
 
@@ -98,7 +98,7 @@ def _table(columns: Sequence[str], lines: Sequence[Markup]) -> Markup:
 
 
 def _parts(document: Json) -> Iterator[Markup]:
-    """Return what else was looked at: contents, and the cutover with a live stream."""
+    """Return the further checks: contents, and the cutover with a live stream."""
     for name, title in (("deep", "Contents, compared with Kafka"), ("cutover", "Cutover with the live stream")):
         if part := document.get(name):
             yield tag("h2", title)
@@ -114,19 +114,19 @@ def _streams(streams: Sequence[Json]) -> Iterator[Markup]:
 
 
 def _stream(stream: Json) -> Markup:
-    pieces = stream["timeline"]
-    edges = (pieces[0]["from"], pieces[-1]["to"]) if pieces else ()
-    said = [
+    parts = stream["timeline"]
+    edges = (parts[0]["from"], parts[-1]["to"]) if parts else ()
+    notes = [
         tag("li", stream["sentence"]),
-        *(tag("li", words, class_="problem") for words in stream["problems"]),
-        *(tag("li", words, class_="faint") for words in stream["notes"]),
+        *(tag("li", text, class_="problem") for text in stream["problems"]),
+        *(tag("li", text, class_="faint") for text in stream["notes"]),
     ]
     if stream["bounds_state"] != "observed":
-        said.append(tag("li", f"Kafka's bounds: {stream['bounds_state']}", class_="faint"))
+        notes.append(tag("li", f"Kafka's bounds: {stream['bounds_state']}", class_="faint"))
     return tag(
         "div",
         tag("div", stream["partition"], class_="number"),
         tag("div", timeline_of(stream), tag("div", *(tag("span", e) for e in edges), class_="edges small faint")),
-        tag("div", tag("ul", *said, class_="words small"), class_="said"),
+        tag("div", tag("ul", *notes, class_="words small"), class_="said"),
         class_="stream bad" if stream["problems"] else "stream",
     )

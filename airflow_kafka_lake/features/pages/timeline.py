@@ -15,24 +15,24 @@ WIDTH, HEIGHT = 1000, 14
 """In the drawing's own units; the page scales it to its column."""
 
 EXACT = 200
-"""Pieces that are drawn one by one; of more, each of `COLUMNS` columns shows the most urgent piece in it."""
+"""Parts that are drawn one by one; of more, each of `COLUMNS` columns shows the most urgent part in it."""
 
 COLUMNS = 500
 _URGENCY = {status.value: number for number, status in enumerate(OffsetStatus)}
 _LEAST = 2.0
-"""Width of the smallest piece: a hold of one offset among millions must be seen."""
+"""Width of the smallest part: a hold of one offset among millions must be seen."""
 
 
 def timeline_of(stream: Json) -> Markup:
-    """Draw what became of each slice of a stream; every piece says so when pointed at."""
-    pieces = stream["timeline"]
-    if not pieces:
+    """Draw a stream's timeline; each part has its status as a tooltip."""
+    parts = stream["timeline"]
+    if not parts:
         return tag("span", "no offset is known of yet", class_="faint")
-    start, end = pieces[0]["from"], pieces[-1]["to"]
-    drawn = _exact(pieces, start, end) if len(pieces) <= EXACT else _columns(pieces, start, end)
-    # The most urgent last: a narrow piece is widened, and must not vanish under its neighbour.
+    start, end = parts[0]["from"], parts[-1]["to"]
+    drawn = _exact(parts, start, end) if len(parts) <= EXACT else _columns(parts, start, end)
+    # The most urgent last: a narrow part is widened, and must not vanish under its neighbour.
     shapes = [shape for _, shape in sorted(drawn, key=lambda item: item[0])]
-    label = f"offsets {start} to {end} of partition {stream['partition']}: {_said(pieces)}"
+    label = f"offsets {start} to {end} of partition {stream['partition']}: {_summary(parts)}"
     return tag(
         "svg",
         *shapes,
@@ -44,23 +44,23 @@ def timeline_of(stream: Json) -> Markup:
     )
 
 
-def _exact(pieces: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
+def _exact(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
     scale = WIDTH / (end - start)
-    for piece in pieces:
-        width = (piece["to"] - piece["from"]) * scale
-        message = f"{piece['status']} [{piece['from']}, {piece['to']})"
-        message += f": {piece['message']}" if piece["message"] else ""
-        yield _URGENCY[piece["status"]], _box(piece["status"], (piece["from"] - start) * scale, width, message)
+    for part in parts:
+        width = (part["to"] - part["from"]) * scale
+        message = f"{part['status']} [{part['from']}, {part['to']})"
+        message += f": {part['message']}" if part["message"] else ""
+        yield _URGENCY[part["status"]], _box(part["status"], (part["from"] - start) * scale, width, message)
 
 
-def _columns(pieces: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
-    """Show the most urgent piece of each column; neighbours that show the same become one box."""
+def _columns(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
+    """Show the most urgent part of each column; neighbours that show the same become one box."""
     size = (end - start) / COLUMNS
     worst: dict[int, str] = {}
-    for piece in pieces:
-        first, last = int((piece["from"] - start) / size), int((piece["to"] - 1 - start) / size)
+    for part in parts:
+        first, last = int((part["from"] - start) / size), int((part["to"] - 1 - start) / size)
         for column in range(first, min(last, COLUMNS - 1) + 1):
-            worst[column] = max(worst.get(column, piece["status"]), piece["status"], key=_URGENCY.__getitem__)
+            worst[column] = max(worst.get(column, part["status"]), part["status"], key=_URGENCY.__getitem__)
     # Within an unbroken run of columns, a column's number less its place in the list stays the same.
     runs = groupby(enumerate(sorted(worst)), key=lambda item: (worst[item[1]], item[1] - item[0]))
     for (status, _), run in runs:
@@ -78,7 +78,7 @@ def _box(status: str, left: float, width: float, message: str) -> Markup:
 
 
 def _marks(stream: Json, start: int, end: int) -> Iterator[Markup]:
-    """Draw lines where something is said of an offset: seals."""
+    """Draw a line at each seal."""
     for offset in stream.get("seals", ()):
         if start <= offset <= end:
             place = min((offset - start) * WIDTH / (end - start), WIDTH - 3)
@@ -86,8 +86,8 @@ def _marks(stream: Json, start: int, end: int) -> Iterator[Markup]:
             yield tag("rect", title, class_="sealed", x=f"{place:.2f}", y=0, width=3, height=HEIGHT)
 
 
-def _said(pieces: Sequence[Json]) -> str:
+def _summary(parts: Sequence[Json]) -> str:
     spans = dict.fromkeys((status.value for status in OffsetStatus), 0)
-    for piece in pieces:
-        spans[piece["status"]] += piece["to"] - piece["from"]
+    for part in parts:
+        spans[part["status"]] += part["to"] - part["from"]
     return ", ".join(f"{span} {status}" for status, span in spans.items() if span)

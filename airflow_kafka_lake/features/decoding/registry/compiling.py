@@ -61,6 +61,6 @@ def _run(folder: Path, main: str) -> None:
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"Compiling a Protobuf schema took over {_LIMIT_SECONDS} s. Repeat it.") from None
     if done.returncode != 0:
-        said = done.stderr.replace(f"{folder / 'source'}/", "").splitlines()
-        told = " ".join(line.strip() for line in said if not _WARNING.match(line))
-        raise SchemaMismatchError(f"protoc refuses it: {told[:300]}")
+        lines = done.stderr.replace(f"{folder / 'source'}/", "").splitlines()
+        message = " ".join(line.strip() for line in lines if not _WARNING.match(line))
+        raise SchemaMismatchError(f"protoc refuses it: {message[:300]}")

@@ -1,4 +1,4 @@
-"""One Airflow `http` connection, said in the words of Confluent's client for schema registries.
+"""One Airflow `http` connection, as settings of Confluent's client for schema registries.
 
 Options are an allow-list; values are never repeated in a message.
 """
@@ -122,7 +122,7 @@ class _Reader:
         return found
 
     def seconds(self, value: object) -> float | None:
-        """Return how long each step of a request may take; None where nothing is said."""
+        """Return how long each step of a request may take; None where it is not set."""
         if value is None or value == "":
             return None
         if not _SECONDS.fullmatch(str(value)):

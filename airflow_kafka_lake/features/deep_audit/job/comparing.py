@@ -185,10 +185,10 @@ def parts_of(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
             if room <= 0:
                 found.append([])
                 room = job.per_slice
-            piece = OffsetRange(left.start, min(left.end, left.start + room))
-            found[-1].append(item.part(piece))
-            room -= piece.span
-            left = OffsetRange(piece.end, left.end) if piece.end < left.end else None
+            part = OffsetRange(left.start, min(left.end, left.start + room))
+            found[-1].append(item.part(part))
+            room -= part.span
+            left = OffsetRange(part.end, left.end) if part.end < left.end else None
     return tuple(tuple(part) for part in found if part)
 
 
