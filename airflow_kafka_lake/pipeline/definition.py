@@ -119,26 +119,29 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
             f"{str(root)!r} is not a folder that can be read: correct [kafka_lake] pipelines_folder.", file=str(root)
         ) from None
     loaded: dict[str, Pipeline | PipelineFileError] = {}
-    by_name: dict[str, list[tuple[Path, Pipeline]]] = {}
+    by_name: dict[str, list[Path]] = {}
     for file in files:
         try:
             pipeline = Pipeline.from_toml(file.absolute())
         except PipelineFileError as error:
             loaded[file.name] = error
         else:
-            by_name.setdefault(pipeline.spec.name, []).append((file, pipeline))
-    for name, found in by_name.items():
-        if len(found) == 1:
-            loaded[name] = found[0][1]
-            continue
-        names = ", ".join(file.name for file, _ in found)
-        for file, _ in found:
-            loaded[file.name] = PipelineFileError(
-                f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own.",
-                file=str(file),
-                pipeline=name,
-            )
+            loaded[pipeline.spec.name] = pipeline
+            by_name.setdefault(pipeline.spec.name, []).append(file)
+    for name, same in by_name.items():
+        if len(same) > 1:
+            del loaded[name]
+            loaded |= {file.name: _repeated(file, name, same) for file in same}
     return loaded
+
+
+def _repeated(file: Path, name: str, same: Sequence[Path]) -> PipelineFileError:
+    names = ", ".join(each.name for each in same)
+    return PipelineFileError(
+        f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own.",
+        file=str(file),
+        pipeline=name,
+    )
 
 
 def _belongs(item: Path, root: Path) -> bool:
@@ -254,6 +257,7 @@ def _with_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator[_Mistake]:
+    """Check what no key alone can: values that do not go together."""
     if ("topics" in given) == ("topic_pattern" in given):
         found = "both topics and topic_pattern" if "topics" in given else "neither topics nor topic_pattern"
         yield _Mistake(section="source", key="topics", found=found, legal="one of the two")
@@ -261,13 +265,20 @@ def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator
     if spec.target_range_bytes > spec.max_wave_bytes:
         found = f"{spec.target_range_bytes} bytes, above max_wave_bytes ({spec.max_wave_bytes})"
         yield _Mistake(section="sizes", key="target_range_bytes", found=found, legal="at most max_wave_bytes")
-    for topic in spec.topics:
+    yield from _illegal_tables(spec)
+    yield from _illegal_policies(spec)
+
+
+def _illegal_tables(spec: PipelineSpec) -> Iterator[_Mistake]:
+    legal = f"a table of its own name, at most 128 characters, not ending in {RECEIPTS_SUFFIX}"
+    for topic in spec.topics if "{topic}" in spec.table else ():
         table = spec.table_for(topic).partition(".")[2]
-        if "{topic}" in spec.table and (not TABLE_PART.fullmatch(table) or table.lower().endswith(RECEIPTS_SUFFIX)):
-            legal = f"a table of its own name, at most 128 characters, not ending in {RECEIPTS_SUFFIX}"
-            yield _Mistake(
-                section="lake", key="table", found=f"topic {topic!r} would land in {shown(table)}", legal=legal
-            )
+        if not TABLE_PART.fullmatch(table) or table.lower().endswith(RECEIPTS_SUFFIX):
+            found = f"topic {topic!r} would land in {shown(table)}"
+            yield _Mistake(section="lake", key="table", found=found, legal=legal)
+
+
+def _illegal_policies(spec: PipelineSpec) -> Iterator[_Mistake]:
     if spec.sync_group is not None and spec.sync_group in (spec.start.group, spec.end.group):
         legal = "a group that no policy asks: it would follow itself"
         yield _Mistake(section="source", key="sync_group", found=shown(spec.sync_group), legal=legal)

@@ -5,7 +5,7 @@
 
 The ledger must be there and hold pipeline `orders` (`prepare`). Each process is forked from this one, which has
 imported what is heavy and has opened nothing, and then waits for all others before it begins. One JSON document on
-stdout says what every process was told; whoever started this holds it against the ledger.
+stdout has what every process saw; the caller compares it with the ledger.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from tests.contracts.ledger_world import SPEC, key_of, plan_of, receipts_of
 
 LEASE = timedelta(minutes=5)
 EXPECTED = (StaleFenceError, StateError)
-"""What one is told who comes second, besides a ConcurrentError that names who was first."""
+"""Errors of the second of two writers, besides a ConcurrentError that names the first."""
 EXHAUSTED = "other transactions hold its rows"
-"""What the ledger says when its own repetitions did not help: that must not reach anybody."""
+"""What the ledger says when its own repetitions did not help: no caller may see it."""
 CONTEXT = multiprocessing.get_context("fork")
 
 
 @dataclass
-class Told:
-    """What one process was told: claims that it won, numbers, and what nobody should be told."""
+class Seen:
+    """What one process saw: claims that it won, numbers, and errors that no process should see."""
 
     won: list[tuple[str, int, str]] = field(default_factory=list)
     kept: list[tuple[str, int, str]] = field(default_factory=list)
@@ -86,60 +86,60 @@ class Told:
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
-Work = Callable[[SqlLedger, random.Random, Told, argparse.Namespace], None]
+Work = Callable[[SqlLedger, random.Random, Seen, argparse.Namespace], None]
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 
-def claims(ledger: SqlLedger, chance: random.Random, told: Told, asked: argparse.Namespace) -> None:
+def claims(ledger: SqlLedger, chance: random.Random, seen: Seen, asked: argparse.Namespace) -> None:
     """Claim every wave in every round, do a little with it, and give it back; some claims are taken by force."""
     waves = [wave.id for wave in ledger.waves(SPEC.name)]
     for _ in range(asked.rounds):
         chance.shuffle(waves)
         for wave in waves:
             over = ledger.wave(wave).fence if chance.random() < 0.2 else None
-            if claim := _claim(ledger, told, wave, over):
-                told.won.append((wave, claim.key.fence, claim.key.attempt))
-                _work_a_little(ledger, chance, told, claim)
+            if claim := _claim(ledger, seen, wave, over):
+                seen.won.append((wave, claim.key.fence, claim.key.attempt))
+                _work_a_little(ledger, chance, seen, claim)
     asked.gate.wait()
     chance.shuffle(waves)
     for wave in waves:
-        if claim := _claim(ledger, told, wave, None):
-            told.kept.append((wave, claim.key.fence, claim.key.attempt))
+        if claim := _claim(ledger, seen, wave, None):
+            seen.kept.append((wave, claim.key.fence, claim.key.attempt))
 
 
-def _claim(ledger: SqlLedger, told: Told, wave: str, over: int | None) -> Claim | None:
+def _claim(ledger: SqlLedger, seen: Seen, wave: str, over: int | None) -> Claim | None:
     holder, attempt = HostProcesses().this(), secrets.token_hex(8)
-    return told.ask(
+    return seen.ask(
         "claim", lambda: ledger.commit(ClaimWave(wave=wave, attempt=attempt, holder=holder, lease=LEASE, over=over))
     )
 
 
-def _work_a_little(ledger: SqlLedger, chance: random.Random, told: Told, claim: Claim) -> None:
+def _work_a_little(ledger: SqlLedger, chance: random.Random, seen: Seen, claim: Claim) -> None:
     key = claim.key
-    told.ask("record_base", lambda: ledger.commit(RecordBase(key=key, base=7)))
+    seen.ask("record_base", lambda: ledger.commit(RecordBase(key=key, base=7)))
     if chance.random() < 0.5:
-        told.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
-    told.ask("end_attempt", lambda: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=None)))
+        seen.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
+    seen.ask("end_attempt", lambda: ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=None)))
 
 
 # -- a race of decisions ----------------------------------------------------------------------------------------------
 
 
-def race(ledger: SqlLedger, chance: random.Random, told: Told, asked: argparse.Namespace) -> None:
+def race(ledger: SqlLedger, chance: random.Random, seen: Seen, asked: argparse.Namespace) -> None:
     """Decide at random about the same streams until the time is over; one process only watches."""
     end = time.monotonic() + asked.seconds
     if asked.number == 0:
         while time.monotonic() < end:
-            watch(ledger, told)
+            watch(ledger, seen)
         return
-    acts = [_plan, _plan, _settle, _settle, _settle, _skip, _cancel, _release, _advance, _advance]
+    steps = [_plan, _plan, _settle, _settle, _settle, _skip, _cancel, _release, _advance, _advance]
     while time.monotonic() < end:
-        chance.choice(acts)(ledger, chance, told, asked)
+        chance.choice(steps)(ledger, chance, seen, asked)
 
 
-def watch(ledger: SqlLedger, told: Told) -> None:
+def watch(ledger: SqlLedger, seen: Seen) -> None:
     """Look at one moment, past all code of the ledger: no watermark above an unresolved range, nor one that fell."""
     states = ", ".join(f"'{state}'" for state in sorted(UNRESOLVED))
     above = (
@@ -147,21 +147,21 @@ def watch(ledger: SqlLedger, told: Told) -> None:
         f"ON r.stream = s.id WHERE r.state IN ({states}) AND r.end_offset > s.origin AND r.start_offset < s.watermark"
     )
     with ledger.engine.connect() as connection:
-        told.error_kinds += [f"watermark above a hold: {tuple(row)}" for row in connection.exec_driver_sql(above)]
+        seen.error_kinds += [f"watermark above a hold: {tuple(row)}" for row in connection.exec_driver_sql(above)]
         found = connection.exec_driver_sql("SELECT id, watermark FROM kafka_lake_stream").all()
     for stream, watermark in found:
         name = f"watermark {stream}"
-        if watermark < told.counts.get(name, 0):
-            told.error_kinds.append(f"watermark of stream {stream} fell from {told.counts[name]} to {watermark}")
-        told.counts[name] = watermark
-    told.counts["looks"] = told.counts.get("looks", 0) + 1
+        if watermark < seen.counts.get(name, 0):
+            seen.error_kinds.append(f"watermark of stream {stream} fell from {seen.counts[name]} to {watermark}")
+        seen.counts[name] = watermark
+    seen.counts["looks"] = seen.counts.get("looks", 0) + 1
 
 
 def _some(chance: random.Random, found: tuple[Any, ...]) -> Any:
     return chance.choice(found) if found else None
 
 
-def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+def _plan(ledger: SqlLedger, chance: random.Random, seen: Seen, _asked: argparse.Namespace) -> None:
     """Plan the next slice of some streams, as the newest records have it."""
     known = {stream.key.partition: stream for stream in ledger.streams(SPEC.name)}
     chosen = chance.sample(sorted(known), k=2)
@@ -171,20 +171,20 @@ def _plan(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
         slices.append((partition, start, start + chance.randint(1, 20)))
     waves = [slices] if chance.random() < 0.5 else [[item] for item in slices]
     plan: Plan = plan_of(ledger, *waves, plan=f"p{secrets.token_hex(6)}")
-    told.ask("plan", lambda: ledger.commit(RecordPlan(plan=plan, actor="planner")))
+    seen.ask("plan", lambda: ledger.commit(RecordPlan(plan=plan, actor="planner")))
 
 
-def _settle(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+def _settle(ledger: SqlLedger, chance: random.Random, seen: Seen, _asked: argparse.Namespace) -> None:
     wave = _some(chance, ledger.waves(SPEC.name, {WaveState.PLANNED}))
-    claim = _claim(ledger, told, wave.id, None) if wave else None
+    claim = _claim(ledger, seen, wave.id, None) if wave else None
     if claim is None:
         return
     key = claim.key
-    told.ask("record_base", lambda: ledger.commit(RecordBase(key=key, base=7)))
-    told.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
-    told.ask("mark_publishing", lambda: ledger.commit(MarkPublishing(key=key)))
+    seen.ask("record_base", lambda: ledger.commit(RecordBase(key=key, base=7)))
+    seen.ask("mark_staged", lambda: ledger.commit(MarkStaged(key=key, audited=8, staged_bytes=1)))
+    seen.ask("mark_publishing", lambda: ledger.commit(MarkPublishing(key=key)))
     receipts = receipts_of(claim.ranges)
-    told.ask(
+    seen.ask(
         "recover", lambda: ledger.commit(RecordCommit(key=key, attempt=key.attempt, snapshot=99, receipts=receipts))
     )
 
@@ -193,7 +193,7 @@ def _open(ledger: SqlLedger, chance: random.Random, *states: RangeState) -> Rang
     return _some(chance, ledger.ranges(pipeline=SPEC.name, states=states))
 
 
-def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+def _skip(ledger: SqlLedger, chance: random.Random, seen: Seen, _asked: argparse.Namespace) -> None:
     """Skip in the middle of what is open, under the guard that a claimed wave needs."""
     item = _open(ledger, chance, RangeState.PLANNED, RangeState.CANCELLED)
     if item is None:
@@ -201,11 +201,11 @@ def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
     wave = ledger.wave(item.wave)
     held = []
     if wave.fence and wave.state in {WaveState.PLANNED, WaveState.CLAIMED}:
-        claim = _claim(ledger, told, item.wave, wave.fence)
+        claim = _claim(ledger, seen, item.wave, wave.fence)
         held = [claim.key] if claim else []
     end = item.range.end + chance.randint(-1, 3)
     slice_ = type(item.range)(item.range.start, max(end, item.range.start + 1))
-    told.ask(
+    seen.ask(
         "skip",
         lambda: ledger.commit(
             Skip(
@@ -221,28 +221,28 @@ def _skip(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse
     )
 
 
-def _cancel(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+def _cancel(ledger: SqlLedger, chance: random.Random, seen: Seen, _asked: argparse.Namespace) -> None:
     item = _open(ledger, chance, RangeState.PLANNED)
     if item is None:
         return
     wave = ledger.wave(item.wave)
-    claim = _claim(ledger, told, wave.id, wave.fence) if wave.fence else None
+    claim = _claim(ledger, seen, wave.id, wave.fence) if wave.fence else None
     fence, attempt = (claim.key.fence, claim.key.attempt) if claim else (wave.fence, None)
     verdict = Verdict(range_id=item.id, state=chance.choice([RangeState.CANCELLED, RangeState.HELD]), reason="because")
-    told.ask(
+    seen.ask(
         "cancel",
         lambda: ledger.commit(Revoke(wave=wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person")),
     )
 
 
-def _release(ledger: SqlLedger, chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
+def _release(ledger: SqlLedger, chance: random.Random, seen: Seen, _asked: argparse.Namespace) -> None:
     if item := _open(ledger, chance, RangeState.CANCELLED, RangeState.HELD):
         wave = secrets.token_hex(6)
-        told.ask("release", lambda: ledger.commit(Release(ranges=[item.id], wave=wave, actor="person", reason=None)))
+        seen.ask("release", lambda: ledger.commit(Release(ranges=[item.id], wave=wave, actor="person", reason=None)))
 
 
-def _advance(ledger: SqlLedger, _chance: random.Random, told: Told, _asked: argparse.Namespace) -> None:
-    told.ask("advance", lambda: ledger.advance(SPEC.name))
+def _advance(ledger: SqlLedger, _chance: random.Random, seen: Seen, _asked: argparse.Namespace) -> None:
+    seen.ask("advance", lambda: ledger.advance(SPEC.name))
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
@@ -256,34 +256,34 @@ def prepare(ledger: SqlLedger, waves: int, partitions: int = 4) -> None:
 
 
 def _begin(work: Work, number: int, asked: argparse.Namespace, answer: Any) -> None:
-    told = Told()
+    seen = Seen()
     asked.number = number
     try:
         ledger = SqlLedger(asked.url, actor=f"process-{number}")
         ledger.ledger_id()
         asked.gate.wait()
-        work(ledger, random.Random(f"{asked.seed}-{number}"), told, asked)
+        work(ledger, random.Random(f"{asked.seed}-{number}"), seen, asked)
         ledger.close()
     except BaseException as error:  # noqa: BLE001 - the parent tells
-        told.error_kinds.append(f"process {number}: {type(error).__name__}: {error} {traceback.format_exc(limit=-3)}")
+        seen.error_kinds.append(f"process {number}: {type(error).__name__}: {error} {traceback.format_exc(limit=-3)}")
         asked.gate.abort()
-    answer.put(vars(told))
+    answer.put(vars(seen))
     answer.close()
     answer.join_thread()
     os._exit(0)
 
 
 def contend(work: Work, asked: argparse.Namespace) -> list[dict[str, Any]]:
-    """Let all processes work at once; returns what each was told."""
+    """Let all processes work at once; returns what each saw."""
     answers = CONTEXT.Queue()
     asked.gate = CONTEXT.Barrier(asked.processes)
     running = [CONTEXT.Process(target=_begin, args=(work, n, asked, answers)) for n in range(asked.processes)]
     for process in running:
         process.start()
-    told = [answers.get(timeout=asked.timeout) for _ in running]
+    seen = [answers.get(timeout=asked.timeout) for _ in running]
     for process in running:
         process.join()
-    return told
+    return seen
 
 
 def main() -> int:
@@ -294,12 +294,12 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--patience", type=float, default=600.0)
+    parser.add_argument("--timeout", type=float, default=600.0)
     parser.add_argument("--seed", default=secrets.token_hex(4))
     asked = parser.parse_args()
     begun = time.monotonic()
-    told = contend({"claims": claims, "race": race}[asked.work], asked)
-    document = {"seed": asked.seed, "seconds": round(time.monotonic() - begun, 2), "told": told}
+    seen = contend({"claims": claims, "race": race}[asked.work], asked)
+    document = {"seed": asked.seed, "seconds": round(time.monotonic() - begun, 2), "told": seen}
     json.dump(document, sys.stdout)
     return 0
 

@@ -46,7 +46,7 @@ def ledger(request: pytest.FixtureRequest, service: None, tmp_path: Path) -> Ite
 
 
 def contend(ledger: SqlLedger, *words: str) -> list[dict[str, Any]]:
-    """Let real processes contend for what is in a ledger; returns what each was told, once none is told of troubles."""
+    """Let real processes contend for what is in a ledger; returns what each saw. None may see an unexpected error."""
     url = ledger.engine.url.render_as_string(hide_password=False)
     ledger.close()
     done = subprocess.run(

@@ -57,8 +57,8 @@ def test_there_are_enough_kinds_and_each_has_words() -> None:
 def acknowledged(tmp_path: Path) -> Iterator[Acknowledged]:
     """Ten visible records and an aborted one, with digests 100 to 109."""
     made = Acknowledged(tmp_path)
-    made.tell(*(_record(offset) for offset in range(10)))
-    made.tell_aborted(_record(10))
+    made.note(*(_record(offset) for offset in range(10)))
+    made.note_aborted(_record(10))
     yield made
     made.close()
 
@@ -115,7 +115,7 @@ def test_skipped_offsets_are_counted_and_not_missed(acknowledged: Acknowledged) 
 
 def test_a_transaction_without_an_answer_is_there_as_a_whole_or_not_at_all(acknowledged: Acknowledged) -> None:
     """Half of it is a problem."""
-    acknowledged.tell_uncertain(_record(12), _record(13))
+    acknowledged.note_uncertain(_record(12), _record(13))
     assert _compare(acknowledged, *range(10)).problems == []
     assert _compare(acknowledged, *range(10), 12, 13).problems == []
     assert len(_compare(acknowledged, *range(10), 12).problems) == 1

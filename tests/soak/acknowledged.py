@@ -1,4 +1,4 @@
-"""What the broker told the producers: the truth that the lake is held against. Every answer also goes to a file."""
+"""What the broker acknowledged to the producers: the lake is compared with it. Every answer also goes to a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def digest(key: bytes | None, value: bytes | None) -> int:
 
 
 @dataclass(slots=True)
-class Told:
+class Acks:
     """What was acknowledged for one stream, in the order of the acknowledgements."""
 
     offsets: array[int] = field(default_factory=lambda: array("q"))
@@ -50,29 +50,29 @@ class Record:
 
 
 class Acknowledged:
-    """Three piles: visible records, aborted ones, and those of transactions whose end nobody was told."""
+    """Three piles: visible records, aborted ones, and those of transactions whose end is unknown."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._files = {pile: (folder / f"{pile}.txt").open("w") for pile in ("visible", "aborted", "uncertain")}
-        self.visible: dict[Stream, Told] = defaultdict(Told)
-        self.aborted: dict[Stream, Told] = defaultdict(Told)
+        self.visible: dict[Stream, Acks] = defaultdict(Acks)
+        self.aborted: dict[Stream, Acks] = defaultdict(Acks)
         self.uncertain: list[tuple[Record, ...]] = []
         self.unanswered: set[int] = set()
-        """Digests of records whose delivery failed: Kafka may have them, and nobody was told."""
+        """Digests of records whose delivery failed: Kafka may have them."""
         self.total = 0
 
-    def tell(self, *records: Record) -> None:
+    def note(self, *records: Record) -> None:
         """Note records that readers must see."""
         self._add(self.visible, "visible", records)
         self.total += len(records)
 
-    def tell_aborted(self, *records: Record) -> None:
-        """Note records that nobody may ever see."""
+    def note_aborted(self, *records: Record) -> None:
+        """Note records that no reader may ever see."""
         self._add(self.aborted, "aborted", records)
 
-    def tell_uncertain(self, *records: Record) -> None:
+    def note_uncertain(self, *records: Record) -> None:
         """Note a transaction whose end is not known: all of it is visible, or nothing."""
         with self._lock:
             self.uncertain.append(records)
@@ -81,17 +81,17 @@ class Acknowledged:
     def numbers(self, stream: Stream) -> tuple[Numbers, Numbers, Numbers]:
         """Return offsets, digests and key digests of a stream's visible records, as they are now."""
         with self._lock:
-            told = self.visible.get(stream, Told())
+            acks = self.visible.get(stream, Acks())
             return (
-                np.array(told.offsets, dtype=np.int64),
-                np.array(told.digests, dtype=np.int64),
-                np.array(told.keys, dtype=np.int64),
+                np.array(acks.offsets, dtype=np.int64),
+                np.array(acks.digests, dtype=np.int64),
+                np.array(acks.keys, dtype=np.int64),
             )
 
     def aborted_offsets(self, stream: Stream) -> Numbers:
         """Return the offsets of a stream's aborted records, as they are now."""
         with self._lock:
-            return np.array(self.aborted.get(stream, Told()).offsets, dtype=np.int64)
+            return np.array(self.aborted.get(stream, Acks()).offsets, dtype=np.int64)
 
     def streams(self) -> set[Stream]:
         """Return the streams that have acknowledged records."""
@@ -104,13 +104,13 @@ class Acknowledged:
             for file in self._files.values():
                 file.close()
 
-    def _add(self, pile: dict[Stream, Told], name: str, records: tuple[Record, ...]) -> None:
+    def _add(self, pile: dict[Stream, Acks], name: str, records: tuple[Record, ...]) -> None:
         with self._lock:
             for record in records:
-                told = pile[record.stream]
-                told.offsets.append(record.offset)
-                told.digests.append(record.digest)
-                told.keys.append(record.key)
+                acks = pile[record.stream]
+                acks.offsets.append(record.offset)
+                acks.digests.append(record.digest)
+                acks.keys.append(record.key)
             self._write(name, records)
 
     def _write(self, name: str, records: tuple[Record, ...]) -> None:

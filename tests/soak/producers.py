@@ -148,7 +148,7 @@ class Production(threading.Thread):
         except KafkaException as error:
             self._lost(sent, error, commit=commit)
             return
-        (self._acknowledged.tell if commit else self._acknowledged.tell_aborted)(*sent)
+        (self._acknowledged.note if commit else self._acknowledged.note_aborted)(*sent)
 
     def _ready(self) -> None:
         if self._producer is not None:
@@ -163,13 +163,13 @@ class Production(threading.Thread):
         self._place.journal("transaction failed", records=len(sent), error=str(error))
         producer, self._producer = self._producer, None
         if not commit:
-            self._acknowledged.tell_aborted(*sent)
+            self._acknowledged.note_aborted(*sent)
         elif error.args[0].txn_requires_abort():
             self._repeat(lambda: producer.abort_transaction(30))
-            self._acknowledged.tell_aborted(*sent)
+            self._acknowledged.note_aborted(*sent)
             self._producer = producer
         else:
-            self._acknowledged.tell_uncertain(*sent)
+            self._acknowledged.note_uncertain(*sent)
 
     def _repeat(self, call: Callable[[], object]) -> None:
         """Call until Kafka has answered; errors that repeating cannot help pass on."""
