@@ -62,29 +62,36 @@ class LedgerConnection:
 
 def ledger_url(connection: ConnectionSettings) -> URL:
     """Return the SQLAlchemy address of a ledger connection."""
+    return _sqlite_url(connection) if _database_of(connection) == "sqlite" else _postgres_url(connection)
+
+
+def _refusal(connection: ConnectionSettings, problem: str) -> ConnectionSettingsError:
+    named = f"Connection {connection.conn_id!r} (type {connection.conn_type})"
+    return ConnectionSettingsError(f"{named}{problem}", connection=connection.conn_id)
+
+
+def _sqlite_url(connection: ConnectionSettings) -> URL:
     from sqlalchemy import URL
 
-    named = f"Connection {connection.conn_id!r} (type {connection.conn_type})"
-    if _database_of(connection) == "sqlite":
-        path = connection.host or connection.schema or ""
-        if not PurePosixPath(path).is_absolute():
-            raise ConnectionSettingsError(
-                f"{named}: host must be the absolute path of the ledger's "
-                "file, such as /data/ledger.db: every worker has to find the same one.",
-                connection=connection.conn_id,
-            )
-        return URL.create("sqlite", database=path)
-    if not connection.schema:
-        raise ConnectionSettingsError(
-            f"{named} names no database: put it into schema.",
-            connection=connection.conn_id,
+    path = connection.host or connection.schema or ""
+    if not PurePosixPath(path).is_absolute():
+        raise _refusal(
+            connection,
+            ": host must be the absolute path of the ledger's file, such as /data/ledger.db: every worker has to find "
+            "the same one.",
         )
+    return URL.create("sqlite", database=path)
+
+
+def _postgres_url(connection: ConnectionSettings) -> URL:
+    from sqlalchemy import URL
+
+    if not connection.schema:
+        raise _refusal(connection, " names no database: put it into schema.")
     options = {key: str(value) for key, value in connection.extra.items() if key != _DATABASE}
     if unknown := sorted(set(options) - _POSTGRES_OPTIONS):
-        raise ConnectionSettingsError(
-            f"{named}: the ledger knows no option {', '.join(unknown)}. Known: {', '.join(sorted(_POSTGRES_OPTIONS))}.",
-            connection=connection.conn_id,
-        )
+        known = ", ".join(sorted(_POSTGRES_OPTIONS))
+        raise _refusal(connection, f": the ledger knows no option {', '.join(unknown)}. Known: {known}.")
     socket = connection.host if connection.host and connection.host.startswith("/") else None
     return URL.create(
         "postgresql+psycopg2",
@@ -103,8 +110,5 @@ def _database_of(connection: ConnectionSettings) -> str:
         return connection.conn_type
     database = connection.extra.get(_DATABASE) or "postgres"
     if database not in {"sqlite", "postgres"}:
-        raise ConnectionSettingsError(
-            f"Connection {connection.conn_id!r} (type {OWN_TYPE}): database must be sqlite or postgres.",
-            connection=connection.conn_id,
-        )
+        raise _refusal(connection, ": database must be sqlite or postgres.")
     return str(database)

@@ -17,9 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.spark_submit import PROGRAMS
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import Unknown
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.wiring import spark
@@ -49,8 +47,7 @@ class Trapping:
     def ports(self, ports: Ports) -> Ports:
         """Return ports whose calls spring the traps; a driver with armed points runs the kit's program."""
         if any(entry.startswith("driver.") for entry in self._text.split(",")):
-            programs = {**PROGRAMS, StageJob: _PROGRAM}
-            spark.SparkSubmitRunner = partial(spark.SparkSubmitRunner, programs=programs)  # type: ignore[misc,assignment]
+            spark.SparkSubmitRunner = partial(spark.SparkSubmitRunner, stage_program=_PROGRAM)  # type: ignore[misc,assignment]
         _ = self.traps
         return intercepted(ports, self._spring)
 

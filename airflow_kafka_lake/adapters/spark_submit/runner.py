@@ -42,11 +42,8 @@ QUIET_SECONDS = 1800.0
 _logger = logging.getLogger(__name__)
 
 
-_JOBS = Path(stage.__file__).parent
-PROGRAMS: Mapping[type[Job], Path] = {
-    StageJob: _JOBS / "stage.py",
-}
-"""Kind of job → the program that its driver runs; a `ReportingJob` names its own."""
+STAGE_PROGRAM = Path(stage.__file__)
+"""The program of a staging job's driver; a `ReportingJob` names its own."""
 
 
 class SparkSubmitRunner:
@@ -56,7 +53,7 @@ class SparkSubmitRunner:
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
     paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
     `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
-    `cache` (where the class archive is) to the one of the jars. `programs` are what drivers run. Raises
+    `cache` (where the class archive is) to the one of the jars. `stage_program` is what a staging driver runs. Raises
     ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
     """
 
@@ -73,7 +70,7 @@ class SparkSubmitRunner:
         java_home: Path | None = None,
         temporary: Path | None = None,
         cache: Path | None = None,
-        programs: Mapping[type[Job], Path] = PROGRAMS,
+        stage_program: Path = STAGE_PROGRAM,
         heartbeat_seconds: float = 3.0,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -87,7 +84,7 @@ class SparkSubmitRunner:
         self._java_home = java_home
         self._temporary = temporary
         self._cache = cache
-        self._programs = programs
+        self._stage_program = stage_program
         self._heartbeat_seconds = heartbeat_seconds
         self._quiet_seconds = quiet_seconds
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
@@ -186,7 +183,7 @@ class SparkSubmitRunner:
         )
 
     def _program(self, job: Job) -> Path:
-        return self._programs[StageJob] if isinstance(job, StageJob) else PACKAGE / job.program
+        return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
 
     def _start_options(self, job: Job) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
